@@ -1,0 +1,1 @@
+"""Causeway: a compute control plane for clouds that are split into cells."""
