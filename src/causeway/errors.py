@@ -1,0 +1,245 @@
+"""Every error that Causeway raises on purpose: one tree, each with an HTTP status and a stable code.
+
+::
+
+    CausewayError                     500  internal_error
+    ├── BadRequest                    400  bad_request
+    │   ├── ValidationFailed          400  validation_failed
+    │   ├── FlavorNotUsable           400  flavor_not_usable
+    │   └── MigrationNotFinished      400  no_finished_migration
+    ├── Unauthorized                  401  unauthorized
+    ├── Forbidden                     403  forbidden
+    │   └── OverQuota                 403  over_quota
+    ├── NotFound                      404  not_found
+    │   ├── ServerNotFound            404  server_not_found
+    │   └── ...NotFound               404  ..._not_found
+    ├── MethodNotAllowed              405  method_not_allowed
+    ├── VersionNotAcceptable          406  version_not_acceptable
+    ├── Conflict                      409  conflict
+    │   ├── InvalidState              409  invalid_state
+    │   ├── StateChanged              409  state_changed
+    │   ├── ServerLocked              409  server_locked
+    │   └── ServiceDown               409  service_down
+    ├── UnsupportedMediaType          415  unsupported_media_type
+    ├── NotImplementedHere            501  not_implemented
+    └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
+        ├── NoValidHost               500  no_valid_host
+        ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
+        ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
+        ├── DiskTransferFailed        500  disk_transfer_failed
+        ├── VifPluggingFailed         500  vif_plugging_failed
+        └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
+            └── ServiceRefused        500  service_refused        (it answered, and refused)
+
+An error crosses RPC as (code, message, details) and is raised again as the same class on the other side.
+The message is for the user: it says what failed, on what, and where there is something to do, what. Host names and
+addresses belong in ``details``, which only administrators see.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class CausewayError(Exception):
+    """Root of the tree. ``message`` is shown to users, ``details`` to administrators."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, *, details: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def to_wire(self) -> dict[str, Any]:
+        """The form in which the error crosses RPC."""
+        return {"code": self.code, "message": self.message, "details": self.details}
+
+
+class BadRequest(CausewayError):
+    status, code = 400, "bad_request"
+
+
+class ValidationFailed(BadRequest):
+    code = "validation_failed"
+
+
+class FlavorNotUsable(BadRequest):
+    code = "flavor_not_usable"
+
+
+class MigrationNotFinished(BadRequest):
+    """Confirm or revert without a migration in status ``finished``."""
+
+    code = "no_finished_migration"
+
+
+class Unauthorized(CausewayError):
+    status, code = 401, "unauthorized"
+
+
+class Forbidden(CausewayError):
+    status, code = 403, "forbidden"
+
+
+class OverQuota(Forbidden):
+    code = "over_quota"
+
+
+class NotFound(CausewayError):
+    status, code = 404, "not_found"
+
+
+class ServerNotFound(NotFound):
+    code = "server_not_found"
+
+    def __init__(self, uuid: str, *, details: str = "") -> None:
+        super().__init__(f"Instance {uuid} could not be found.", details=details)
+
+
+class FlavorNotFound(NotFound):
+    code = "flavor_not_found"
+
+
+class ImageNotFound(NotFound):
+    code = "image_not_found"
+
+
+class PortNotFound(NotFound):
+    code = "port_not_found"
+
+
+class NetworkNotFound(NotFound):
+    code = "network_not_found"
+
+
+class VolumeNotFound(NotFound):
+    code = "volume_not_found"
+
+
+class KeyPairNotFound(NotFound):
+    code = "keypair_not_found"
+
+
+class HostNotFound(NotFound):
+    code = "host_not_found"
+
+
+class MigrationNotFound(NotFound):
+    code = "migration_not_found"
+
+
+class AggregateNotFound(NotFound):
+    code = "aggregate_not_found"
+
+
+class ServerGroupNotFound(NotFound):
+    code = "server_group_not_found"
+
+
+class ServiceNotFound(NotFound):
+    code = "service_not_found"
+
+
+class MethodNotAllowed(CausewayError):
+    status, code = 405, "method_not_allowed"
+
+
+class VersionNotAcceptable(CausewayError):
+    status, code = 406, "version_not_acceptable"
+
+
+class Conflict(CausewayError):
+    status, code = 409, "conflict"
+
+
+class InvalidState(Conflict):
+    """The server's state does not allow the action."""
+
+    code = "invalid_state"
+
+    @classmethod
+    def for_action(cls, action: str, uuid: str, attribute: str, value: object) -> InvalidState:
+        return cls(f"Cannot '{action}' instance {uuid} while it is in {attribute} {value}")
+
+
+class StateChanged(Conflict):
+    """A compare-and-swap on the task state lost against another request."""
+
+    code = "state_changed"
+
+
+class ServerLocked(Conflict):
+    code = "server_locked"
+
+    @classmethod
+    def for_server(cls, uuid: str) -> ServerLocked:
+        return cls(f"Instance {uuid} is locked")
+
+
+class ServiceDown(Conflict):
+    code = "service_down"
+
+
+class UnsupportedMediaType(CausewayError):
+    status, code = 415, "unsupported_media_type"
+
+
+class NotImplementedHere(CausewayError):
+    status, code = 501, "not_implemented"
+
+
+class OperationFailed(CausewayError):
+    """Something that was accepted failed afterwards; ends in a fault, an action event and a migration in ``error``."""
+
+    code = "operation_failed"
+
+
+class NoValidHost(OperationFailed):
+    code = "no_valid_host"
+
+
+class ClaimRefused(OperationFailed):
+    """The chosen host can't take the server; another one may."""
+
+    code = "claim_refused"
+
+
+class GuestFailed(OperationFailed):
+    code = "guest_failed"
+
+
+class DiskTransferFailed(OperationFailed):
+    code = "disk_transfer_failed"
+
+
+class VifPluggingFailed(OperationFailed):
+    code = "vif_plugging_failed"
+
+
+class ServiceFailed(OperationFailed):
+    """A service around us (image, network, volume, Placement, identity) failed or did not answer in time."""
+
+    status, code = 503, "service_failed"
+
+
+class ServiceRefused(ServiceFailed):
+    """A service around us answered and said no; trying again will not help."""
+
+    status, code = 500, "service_refused"
+
+
+def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:
+    found = {cls.code: cls}
+    for child in cls.__subclasses__():
+        found |= _tree(child)
+    return found
+
+
+def from_wire(wire: dict[str, Any]) -> CausewayError:
+    """The error that ``to_wire`` described; an unknown code (a newer service's) becomes the root class."""
+    cls = _tree(CausewayError).get(wire["code"], CausewayError)
+    error = cls.__new__(cls)
+    CausewayError.__init__(error, wire["message"], details=wire.get("details", ""))
+    return error

@@ -1,0 +1,45 @@
+"""Disks and volumes of servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass
+class BlockDevice:
+    """A block device mapping (BDM). ``volume_size`` in GiB."""
+
+    uuid: str
+    instance_uuid: str
+    source_type: str  # image | volume | snapshot | blank
+    destination_type: str  # local | volume
+    boot_index: int | None = None
+    device_name: str | None = None
+    volume_id: str | None = None
+    volume_size: int | None = None
+    volume_type: str | None = None
+    snapshot_id: str | None = None
+    image_id: str | None = None
+    connection_info: dict[str, Any] | None = None
+    attachment_id: str | None = None
+    delete_on_termination: bool = False
+    tag: str | None = None
+    disk_bus: str | None = None
+    device_type: str | None = None
+    guest_format: str | None = None
+    created_at: datetime | None = None
+
+    @property
+    def is_root(self) -> bool:
+        return self.boot_index == 0
+
+    @property
+    def is_volume(self) -> bool:
+        return self.destination_type == "volume"
+
+
+def is_volume_backed(block_devices: list[BlockDevice]) -> bool:
+    """Whether the root disk is a volume."""
+    return any(bdm.is_root and bdm.is_volume for bdm in block_devices)

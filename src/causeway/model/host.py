@@ -1,0 +1,99 @@
+"""Cells, hosts, services, aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+CELL0_UUID = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass
+class CellMapping:
+    uuid: str
+    name: str
+    transport_url: str
+    database_connection: str
+    disabled: bool = False
+    id: int = 0
+
+    @property
+    def is_cell0(self) -> bool:
+        return self.uuid == CELL0_UUID
+
+
+@dataclass
+class Service:
+    """A service record of a cell. ``last_seen_up`` is written by the cell's conductor from the service's reports."""
+
+    uuid: str
+    host: str
+    binary: str
+    topic: str = ""
+    version: int = 1
+    disabled: bool = False
+    disabled_reason: str | None = None
+    forced_down: bool = False
+    last_seen_up: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    id: int = 0
+
+
+@dataclass
+class ComputeNode:
+    """A hypervisor: its uuid is the uuid of its resource provider in Placement. Memory in MiB, disk in GiB."""
+
+    uuid: str
+    host: str
+    hypervisor_hostname: str
+    hypervisor_type: str
+    hypervisor_version: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    vcpus_used: int = 0
+    memory_mb_used: int = 0
+    local_gb_used: int = 0
+    running_vms: int = 0
+    cpu_info: dict[str, Any] = field(default_factory=dict)
+    host_ip: str | None = None
+    supported_instances: list[list[str]] = field(default_factory=list)
+    cpu_allocation_ratio: float = 4.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    uptime: str | None = None
+    # Properties the ImagePropertiesFilter and ComputeCapabilitiesFilter compare with.
+    capabilities: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    id: int = 0
+
+
+@dataclass
+class Aggregate:
+    uuid: str
+    name: str
+    hosts: list[str] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    id: int = 0
+
+    @property
+    def availability_zone(self) -> str | None:
+        return self.metadata.get("availability_zone")
+
+
+@dataclass
+class ServerGroup:
+    uuid: str
+    name: str
+    project_id: str
+    user_id: str
+    policy: str
+    rules: dict[str, Any] = field(default_factory=dict)
+    members: list[str] = field(default_factory=list)
+    created_at: datetime | None = None
+    id: int = 0

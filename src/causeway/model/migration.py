@@ -1,0 +1,36 @@
+"""Migrations: a server's way from one host to another, as the Compute API shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from causeway.model.states import MigrationStatus
+
+
+@dataclass
+class Migration:
+    """One row of the API database for the whole life of a move: the one truth, whichever cells hold the server."""
+
+    uuid: str
+    instance_uuid: str
+    migration_type: str  # resize | migration
+    status: MigrationStatus
+    source_compute: str | None = None
+    source_node: str | None = None
+    source_cell: str | None = None
+    dest_compute: str | None = None
+    dest_node: str | None = None
+    dest_host: str | None = None
+    dest_cell: str | None = None
+    old_flavor_id: int = 0
+    new_flavor_id: int = 0
+    cross_cell_move: bool = False
+    hidden: bool = False
+    user_id: str | None = None
+    project_id: str | None = None
+    disk_total_bytes: int | None = None
+    disk_processed_bytes: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    id: int = 0

@@ -1,0 +1,52 @@
+"""Ports as servers see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class FixedIp:
+    address: str
+    subnet_id: str
+    version: int = 4
+    cidr: str = ""
+    gateway: str | None = None
+    dns: list[str] = field(default_factory=list)
+    floating_ips: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Vif:
+    """A port of a server as last seen (one entry of the network info)."""
+
+    id: str
+    address: str
+    network_id: str
+    network_label: str = ""
+    fixed_ips: list[FixedIp] = field(default_factory=list)
+    mtu: int = 1450
+    vnic_type: str = "normal"
+    vif_type: str | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    profile: dict[str, Any] = field(default_factory=dict)
+    active: bool = False
+    tag: str | None = None
+    # True: the port was there before the server and outlives it.
+    preserve_on_delete: bool = False
+
+    @property
+    def devname(self) -> str:
+        """Name of the tap device on the host (at most 15 characters, as the kernel demands)."""
+        return ("tap" + self.id)[:14]
+
+
+@dataclass
+class RequestedNetwork:
+    """One entry of ``networks`` in a create request, validated."""
+
+    network_id: str | None = None
+    port_id: str | None = None
+    fixed_ip: str | None = None
+    tag: str | None = None

@@ -1,0 +1,1 @@
+"""Hypervisors: the driver interface, a simulated driver for scale and tests, and libvirt."""

@@ -1,0 +1,218 @@
+"""The driver interface: all that a compute service asks of a hypervisor.
+
+A driver knows guests, disks and devices of one host. It knows no database, no RPC and no service around it: images are
+files in the image cache, volumes come with the connection info of the volume service, ports as VIFs. Every method may be
+called again after a crash in its middle, and then completes what was begun: destroying what is not there, stashing what is
+stashed, or starting what runs is a success.
+
+Disks of a guest live in a directory of the driver named by the server's uuid. A move *stashes* them: they are kept beside,
+out of the guest's reach, until the move is confirmed (`delete_stashed_disks`) or the server is given back
+(`restore_stashed_disks`). At any time a host has for a server: nothing, disks, stashed disks, or (resize to the same host)
+both.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+
+# (bytes done, bytes total)
+Progress = Callable[[int, int], None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """For callers who don't want to know."""
+
+
+@dataclass
+class HostFacts:
+    """What a host is and has. Memory in MiB, disk in GiB."""
+
+    hypervisor_hostname: str
+    hypervisor_type: str
+    hypervisor_version: int
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+    cpu_info: dict[str, Any] = field(default_factory=dict)
+    host_ip: str = "127.0.0.1"
+    # [architecture, hypervisor type, vm mode], as the ImagePropertiesFilter wants it
+    supported_instances: list[list[str]] = field(default_factory=list)
+    traits: list[str] = field(default_factory=list)
+    uptime: str | None = None
+
+
+@dataclass
+class GuestFacts:
+    """What is really there for a server on this host."""
+
+    uuid: str
+    # None: no guest is known to the hypervisor
+    power_state: PowerState | None
+    vcpus: int = 0
+    memory_mb: int = 0
+    has_disks: bool = False
+    has_stashed_disks: bool = False
+
+
+@dataclass
+class RootDisk:
+    """Where a guest's root disk comes from, if it is not a volume.
+
+    Either a base image alone (a new server), or a snapshot that was received from another host. The snapshot holds only
+    what differs from the base image if ``base`` is set, and everything if not. The driver takes ownership of ``snapshot``
+    (moves the file). The disk grows to ``size_gb`` GiB if that is larger (0: the image's own size).
+    """
+
+    base: Path | None
+    base_image_id: str | None
+    snapshot: Path | None = None
+    snapshot_format: str = "qcow2"
+    size_gb: int = 0
+
+
+@dataclass
+class DiskExport:
+    """A root disk made ready to be sent: a file that stays until the context of `export_root_disk` is left."""
+
+    path: Path
+    disk_format: str
+    size: int
+    # Set if the file holds only what differs from this image
+    base_image_id: str | None = None
+
+
+@dataclass
+class GuestSpec:
+    """Everything a driver needs to make a guest. Sizes come from ``instance.flavor``."""
+
+    instance: Instance
+    # None: the guest's root disk is there already (`restore_stashed_disks` or a stopped guest), or is a volume
+    root_disk: RootDisk | None
+    # volumes with connection_info; each has device_name set
+    volumes: list[BlockDevice]
+    vifs: list[Vif]
+    power_on: bool = True
+    # name -> content of the files of the config drive; empty: no config drive
+    config_drive: dict[str, bytes] = field(default_factory=dict)
+
+
+class Driver(ABC):
+    """One host's hypervisor. Methods raise `causeway.errors.GuestFailed` (or a sibling) with what failed and why."""
+
+    #: can cold-migrate a server to the host it is on
+    supports_migrate_to_same_host: bool = False
+
+    @abstractmethod
+    def start(self) -> None:
+        """Connects; called once before anything else."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of everything; guests keep running."""
+
+    @abstractmethod
+    def host_facts(self) -> HostFacts: ...
+
+    @abstractmethod
+    def list_guests(self) -> dict[str, PowerState]:
+        """uuid -> power state of every guest known to the hypervisor."""
+
+    @abstractmethod
+    def inspect(self, uuid: str) -> GuestFacts:
+        """What is really there for a server; nothing of it is changed."""
+
+    @abstractmethod
+    def list_disks(self) -> dict[str, bool]:
+        """uuid -> whether stashed, for every disk directory on this host (a uuid with both shows as stashed)."""
+
+    # guests
+
+    @abstractmethod
+    def spawn(
+        self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> PowerState:
+        """Makes disks (if ``spec.root_disk``), defines the guest and starts it (if ``spec.power_on``).
+
+        ``vifs_plugged`` gives a context that the driver enters before it plugs the ports; leaving the context waits until
+        the network service has plugged them (and raises `VifPluggingFailed` if it does not). The guest is started paused
+        inside of the context and resumed after it. On failure nothing of the attempt is left behind but what was there.
+        """
+
+    @abstractmethod
+    def power_on(self, spec: GuestSpec) -> PowerState:
+        """Starts a guest from the disks that are there, defining it anew from ``spec`` (whose root_disk is None)."""
+
+    @abstractmethod
+    def power_off(self, uuid: str, timeout: float) -> None:
+        """Asks the guest to shut down and waits up to ``timeout`` seconds, then pulls the plug. 0 pulls it at once."""
+
+    @abstractmethod
+    def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState: ...
+
+    @abstractmethod
+    def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
+        """Stops and undefines the guest, unplugs its ports and disconnects its volumes; deletes its disks if asked."""
+
+    @abstractmethod
+    def console_output(self, uuid: str) -> bytes:
+        """What the guest wrote to its serial console, as far as it is kept."""
+
+    # devices
+
+    @abstractmethod
+    def volume_connector(self) -> dict[str, Any]:
+        """What the volume service needs to know of this host to export a volume to it."""
+
+    @abstractmethod
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
+        """Raises `ClaimRefused` if this host can't open such a volume."""
+
+    @abstractmethod
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        """Connects the volume and, if there is a guest, gives it to the guest (also when it runs)."""
+
+    @abstractmethod
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None: ...
+
+    @abstractmethod
+    def attach_interface(self, uuid: str, vif: Vif) -> None: ...
+
+    @abstractmethod
+    def detach_interface(self, uuid: str, vif: Vif) -> None: ...
+
+    # disks of a move
+
+    @abstractmethod
+    def export_root_disk(self, instance: Instance, *, flatten: bool) -> AbstractContextManager[DiskExport]:
+        """The root disk of a stopped guest as a file. ``flatten``: with everything in it, not only what differs."""
+
+    @abstractmethod
+    def stash_disks(self, uuid: str) -> None:
+        """Puts the disks of a destroyed guest aside. Stashed already, or no disks at all: nothing happens."""
+
+    @abstractmethod
+    def restore_stashed_disks(self, uuid: str) -> None:
+        """Puts stashed disks back. Not stashed: nothing happens."""
+
+    @abstractmethod
+    def delete_stashed_disks(self, uuid: str) -> None: ...
+
+    @abstractmethod
+    def delete_disks(self, uuid: str) -> None:
+        """Deletes a guest's disks (not stashed ones). There must be no guest."""
+
+
+@contextmanager
+def nothing_to_wait_for() -> Iterator[None]:
+    """A ``vifs_plugged`` for guests without ports to wait for."""
+    yield
