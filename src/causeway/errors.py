@@ -22,12 +22,14 @@
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
+    ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
         ├── DiskTransferFailed        500  disk_transfer_failed
         ├── VifPluggingFailed         500  vif_plugging_failed
+        ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
 
@@ -190,6 +192,12 @@ class NotImplementedHere(CausewayError):
     status, code = 501, "not_implemented"
 
 
+class DatabaseFailed(CausewayError):
+    """A database did not answer, or refused for a reason that is not the caller's."""
+
+    status, code = 503, "database_failed"
+
+
 class OperationFailed(CausewayError):
     """Something that was accepted failed afterwards; ends in a fault, an action event and a migration in ``error``."""
 
@@ -216,6 +224,18 @@ class DiskTransferFailed(OperationFailed):
 
 class VifPluggingFailed(OperationFailed):
     code = "vif_plugging_failed"
+
+
+class RpcTimeout(OperationFailed):
+    """A service of ours did not answer. What it was asked may have been done, or not, or may still be going on."""
+
+    code = "rpc_timeout"
+
+    def __init__(self, method: str, where: str, seconds: float) -> None:
+        super().__init__(
+            f"{method} was not answered within {seconds:g} seconds.",
+            details=f"{where} did not answer {method} within {seconds:g} seconds: is the service up?",
+        )
 
 
 class ServiceFailed(OperationFailed):

@@ -1,0 +1,19 @@
+"""How services talk: typed calls and casts over oslo.messaging, on RabbitMQ or in memory; only the URL differs.
+
+- `transport` makes transports by URL, keeps them and cleans them up (`Transports`, `Transport`).
+- `server` listens: `RpcServer(transport, topic, host, [endpoint])`. An endpoint is any object; each of its public methods
+  `def name(self, context, *, argument: Type, ...) -> Type` can be called. `endpoint` reads the types once, converts what
+  comes in and goes out, and refuses what does not fit.
+- `client` calls: `RpcClient(transport, topic).call(context, "name", result=Type, server=host, argument=...)`.
+- `memory` is the in-memory driver, `counters` counts what was sent.
+
+Bodies are JSON. Dataclasses, datetimes, enums, lists, dicts and bytes cross as their types say; an ``Any`` crosses as plain
+JSON. A `CausewayError` raised by a method is raised again at the caller as the same class.
+"""
+
+from causeway.rpc.client import RpcClient
+from causeway.rpc.endpoint import expose
+from causeway.rpc.server import RpcServer
+from causeway.rpc.transport import Outgoing, Transport, Transports, Verdict
+
+__all__ = ["Outgoing", "RpcClient", "RpcServer", "Transport", "Transports", "Verdict", "expose"]

@@ -1,0 +1,159 @@
+"""RPC clients: typed calls and casts to a topic."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+import oslo_messaging
+from oslo_config import cfg
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.rpc import counters
+from causeway.rpc.endpoint import from_wire, to_wire
+from causeway.rpc.transport import ContextSerializer, Outgoing, Transport, Verdict
+
+T = TypeVar("T")
+
+LONG_RPC_TIMEOUT = 1800
+
+
+class RpcClient:
+    """Sends to the servers of a topic.
+
+    ``version`` is the version of the interface that callers are written for; ``version_cap`` (an upgrade level) the newest
+    that all servers understand, None for no limit. Ask `can_send` before using what is newer than the oldest supported.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topic: str,
+        version: str = "1.0",
+        version_cap: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
+        self.topic = topic
+        self._transport = transport
+        self._client = oslo_messaging.get_rpc_client(
+            transport.messaging,
+            oslo_messaging.Target(topic=topic, version=version, namespace=namespace),
+            version_cap=version_cap,
+            serializer=ContextSerializer(),
+        )
+
+    def can_send(self, version: str) -> bool:
+        """Whether the version cap allows what came with this version."""
+        allowed: bool = self._client.can_send_version(version)
+        return allowed
+
+    def call(
+        self,
+        context: RequestContext,
+        method: str,
+        *,
+        result: type[T],
+        server: str | None = None,
+        timeout: float | None = None,
+        monitor: bool = False,
+        version: str | None = None,
+        **arguments: Any,
+    ) -> T:
+        """Calls a method and waits for its result, which has the type ``result`` (``type(None)`` for none).
+
+        ``timeout`` in seconds; without it the option ``rpc_response_timeout``. ``monitor`` is for what takes long: the
+        caller waits up to ``timeout`` (without it ``long_rpc_timeout``) as long as the server shows that it is alive.
+
+        Raises what the method raised; `RpcTimeout` if nobody answered, when it may have been carried out or not;
+        `ServiceFailed` if the message queue took no message.
+        """
+        monitor_timeout = None
+        if monitor:
+            monitor_timeout = self._option("rpc_response_timeout", 60)
+            timeout = timeout if timeout is not None else self._option("long_rpc_timeout", LONG_RPC_TIMEOUT)
+        elif timeout is None:
+            timeout = self._option("rpc_response_timeout", 60)
+        wire = to_wire(arguments)
+        verdict = self._consult("call", server, method, arguments)
+        counters.count("call", self.topic, method)
+        if verdict is Verdict.LOSE_REQUEST:
+            raise self._timeout(method, server, timeout)
+        sending = self._prepare(
+            server=server, timeout=timeout, call_monitor_timeout=monitor_timeout, **_given(version=version)
+        )
+        try:
+            reply = sending.call(context, method, **wire)
+        except oslo_messaging.MessagingTimeout:
+            raise self._timeout(method, server, timeout) from None
+        except oslo_messaging.RemoteError as error:
+            raise errors.CausewayError(
+                f"{method} failed unexpectedly: {error.exc_type}.", details=f"{self._where(server)}: {error.value}"
+            ) from error
+        except (oslo_messaging.MessagingException, oslo_messaging.ClientSendError) as error:
+            raise self._not_sent(method, server, error) from error
+        if verdict is Verdict.LOSE_REPLY:
+            raise self._timeout(method, server, timeout)
+        if "error" in reply:
+            raise errors.from_wire(reply["error"])
+        try:
+            return from_wire(reply["result"], result)
+        except msgspec.ValidationError as error:
+            raise errors.CausewayError(
+                f"{method} answered with something unexpected: {error}", details=self._where(server)
+            ) from error
+
+    def cast(
+        self,
+        context: RequestContext,
+        method: str,
+        *,
+        server: str | None = None,
+        fanout: bool = False,
+        version: str | None = None,
+        **arguments: Any,
+    ) -> None:
+        """Sends a message that nobody answers: to a server, to any of the topic, or (``fanout``) to all of them.
+
+        Raises `ServiceFailed` if the message queue did not take it.
+        """
+        kind = "fanout" if fanout else "cast"
+        wire = to_wire(arguments)
+        verdict = self._consult(kind, server, method, arguments)
+        counters.count(kind, self.topic, method)
+        if verdict is Verdict.LOSE_REQUEST:
+            return
+        try:
+            self._prepare(server=server, fanout=fanout, **_given(version=version)).cast(context, method, **wire)
+        except oslo_messaging.MessagingException as error:
+            raise self._not_sent(method, server, error) from error
+
+    def _prepare(self, **target: Any) -> Any:
+        return self._client.prepare(**target)
+
+    def _consult(self, kind: str, server: str | None, method: str, arguments: dict[str, Any]) -> Verdict:
+        hook = self._transport.on_send
+        if hook is None:
+            return Verdict.DELIVER
+        return hook(Outgoing(kind, self.topic, server, method, arguments))
+
+    def _option(self, name: str, default: float) -> float:
+        try:
+            return float(getattr(self._transport.conf, name))
+        except cfg.NoSuchOptError:
+            return default
+
+    def _where(self, server: str | None) -> str:
+        return f"{self.topic} on {server}" if server else self.topic
+
+    def _timeout(self, method: str, server: str | None, timeout: float) -> errors.RpcTimeout:
+        return errors.RpcTimeout(method, self._where(server), timeout)
+
+    def _not_sent(self, method: str, server: str | None, error: Exception) -> errors.ServiceFailed:
+        return errors.ServiceFailed(
+            f"The message queue did not take the request {method}.", details=f"{self._where(server)}: {error}"
+        )
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,104 @@
+"""Typed endpoints: turns an object's methods into RPC methods by their type hints.
+
+On the wire a request's arguments are plain JSON values, and a reply is ``{"result": ...}`` or ``{"error": ...}`` (see
+`CausewayError.to_wire`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from causeway.context import RequestContext
+from causeway.errors import CausewayError
+
+LOG = logging.getLogger(__name__)
+
+# Names that `RpcClient.call` and `cast` use themselves.
+RESERVED = frozenset({"context", "method", "server", "result", "timeout", "monitor", "version", "fanout"})
+
+T = TypeVar("T")
+Reply = dict[str, Any]
+
+
+def to_wire(value: object) -> Any:
+    """Plain JSON values for anything that a type of ours can describe. Raises `TypeError` for what none can."""
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def from_wire(value: Any, wanted: type[T]) -> T:
+    """The value of type ``wanted`` that `to_wire` described. Raises `msgspec.ValidationError`."""
+    return msgspec.convert(value, wanted, str_keys=True)
+
+
+class Method:
+    """One method of an endpoint, with its arguments as a type."""
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.name = name
+        self._function = function
+        hints = get_type_hints(function)
+        _context, *parameters = inspect.signature(function).parameters.values()
+        fields: list[Any] = []
+        for parameter in parameters:
+            if parameter.kind is not parameter.KEYWORD_ONLY or parameter.name not in hints:
+                raise TypeError(
+                    f"{function.__qualname__}: {parameter.name} must be a keyword-only argument with a type"
+                )
+            if parameter.name in RESERVED:
+                raise TypeError(f"{function.__qualname__}: {parameter.name} is an argument of RpcClient.call itself")
+            hint = hints[parameter.name]
+            if parameter.default is parameter.empty:
+                fields.append((parameter.name, hint))
+            else:
+                # An argument that was not sent keeps the default of the method itself.
+                fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
+        self._arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+        self._names = [parameter.name for parameter in parameters]
+
+    def __call__(self, context: RequestContext, arguments: dict[str, Any]) -> Reply:
+        """Runs the method. Whatever goes wrong becomes a reply, so that no caller waits in vain."""
+        try:
+            given = msgspec.convert(arguments, self._arguments, str_keys=True)
+        except msgspec.ValidationError as error:
+            return failure(CausewayError(f"RPC method {self.name} can't be called like this: {error}"))
+        values = {name: getattr(given, name) for name in self._names}
+        try:
+            result = self._function(
+                context, **{name: value for name, value in values.items() if value is not msgspec.UNSET}
+            )
+            return {"result": to_wire(result)}
+        except CausewayError as error:
+            return failure(error)
+
+
+def failure(error: CausewayError) -> Reply:
+    return {"error": error.to_wire()}
+
+
+@dataclass
+class Endpoint:
+    """An object's methods under a version and namespace; ``version`` is the newest that is understood."""
+
+    version: str
+    namespace: str | None = None
+    methods: dict[str, Method] = field(default_factory=dict)
+
+
+def expose(target: object, version: str = "1.0", namespace: str | None = None) -> Endpoint:
+    """All public methods of an object as an endpoint.
+
+    Raises `TypeError` for a method whose arguments are not keyword-only with types: a mistake in the program.
+    """
+    endpoint = Endpoint(version, namespace)
+    for name in dir(type(target)):
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(inspect.getattr_static(type(target), name)):
+            endpoint.methods[name] = Method(name, getattr(target, name))
+    return endpoint

@@ -1,0 +1,161 @@
+"""RPC servers: a service listening on its topic."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import oslo_messaging
+from oslo_messaging import _utils as messaging_utils
+from oslo_messaging.rpc import server as messaging_server
+
+from causeway.context import RequestContext
+from causeway.errors import CausewayError
+from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
+from causeway.rpc.heartbeat import Heartbeats
+from causeway.rpc.transport import ContextSerializer, Transport
+
+LOG = logging.getLogger(__name__)
+
+# How long `RpcServer.stop` waits for work in flight, in seconds.
+STOP_TIMEOUT = 30.0
+
+
+class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
+    """Finds the method and runs it; always has a reply."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], name: str, heartbeats: Heartbeats) -> None:
+        super().__init__([], ContextSerializer())
+        self._endpoints = endpoints
+        self._name = name
+        self._heartbeats = heartbeats
+
+    def dispatch(self, incoming: Any) -> Reply:
+        context = self.serializer.deserialize_context(incoming.ctxt)
+        with self._heartbeats.during(incoming):
+            reply = self._dispatch(context, incoming.message)
+        if "error" in reply:
+            LOG.info("%s on %s failed: %s", incoming.message.get("method"), self._name, reply["error"]["message"])
+        return reply
+
+    def _dispatch(self, context: RequestContext, message: dict[str, Any]) -> Reply:
+        name, version = message["method"], message.get("version", "1.0")
+        arguments = message.get("args", {})
+        context.resource_uuid = _instance_uuid(arguments) or context.resource_uuid
+        try:
+            for endpoint in self._endpoints:
+                if endpoint.namespace == message.get("namespace") and name in endpoint.methods:
+                    if not messaging_utils.version_is_compatible(endpoint.version, version):
+                        return failure(
+                            CausewayError(
+                                f"RPC method {name} was called in version {version},"
+                                f" this service understands {endpoint.version}: upgrade it, or set an upgrade level.",
+                                details=self._name,
+                            )
+                        )
+                    return endpoint.methods[name](context, arguments)
+            return failure(CausewayError(f"There is no RPC method {name}.", details=self._name))
+        except Exception as error:
+            # The boundary of the service: whatever it is, the caller must hear of it.
+            LOG.exception("RPC method %s failed unexpectedly", name)
+            return failure(
+                CausewayError(
+                    f"{name} failed unexpectedly: {type(error).__name__}.", details=f"{self._name}: {error!r}"
+                )
+            )
+
+
+def _instance_uuid(arguments: dict[str, Any]) -> str | None:
+    """The server that a request is about, for log lines."""
+    instance = arguments.get("instance")
+    found = instance.get("uuid") if isinstance(instance, dict) else arguments.get("instance_uuid")
+    return found if isinstance(found, str) else None
+
+
+class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
+    """oslo.messaging's server with a named thread pool, which knows how much it has in hand."""
+
+    def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, name: str) -> None:
+        super().__init__(transport, target, dispatcher)
+        self._executor_cls = partial(ThreadPoolExecutor, thread_name_prefix=name)
+        self._idle = threading.Condition()
+        self._in_hand = 0
+
+    def _on_incoming(self, incoming: Any) -> None:
+        with self._idle:
+            self._in_hand += 1
+        super()._on_incoming(incoming)
+
+    def _process_incoming(self, incoming: Any) -> None:
+        try:
+            super()._process_incoming(incoming)
+        finally:
+            with self._idle:
+                self._in_hand -= 1
+                if not self._in_hand:
+                    self._idle.notify_all()
+
+    def finish(self, timeout: float) -> int:
+        """Waits for work in hand after `stop`; returns how much was left when time was up."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._in_hand, timeout)
+            left = self._in_hand
+        if left:
+            self._work_executor.shutdown(wait=False, cancel_futures=True)
+            self.listener.cleanup()
+        else:
+            self.wait()
+        return left
+
+
+class RpcServer:
+    """Listens on a topic as ``server_name`` and runs what comes in on up to ``threads`` threads.
+
+    ``endpoints`` are plain objects (all their public methods can be called, version 1.0) or what `expose` made of them.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        topic: str,
+        server_name: str,
+        endpoints: Sequence[object],
+        *,
+        threads: int = 64,
+    ) -> None:
+        self.topic = topic
+        self.server_name = server_name
+        self._threads = threads
+        name = f"rpc-{topic}-{server_name}"
+        self._heartbeats = Heartbeats(name)
+        exposed = [endpoint if isinstance(endpoint, Endpoint) else expose(endpoint) for endpoint in endpoints]
+        self._server = MessagingServer(
+            transport.messaging,
+            oslo_messaging.Target(topic=topic, server=server_name),
+            Dispatcher(exposed, f"{topic} on {server_name}", self._heartbeats),
+            name,
+        )
+
+    def start(self) -> None:
+        """Listens from now on; what waited in the queue is delivered."""
+        self._server.start(override_pool_size=self._threads)
+
+    def stop(self, timeout: float = STOP_TIMEOUT) -> None:
+        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on."""
+        started = time.monotonic()
+        self._server.stop()
+        left = self._server.finish(timeout)
+        if left:
+            LOG.warning(
+                "%s on %s stopped with %d requests unfinished after %.1f s",
+                self.topic,
+                self.server_name,
+                left,
+                time.monotonic() - started,
+            )
+        self._heartbeats.stop()

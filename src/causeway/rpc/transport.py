@@ -1,0 +1,103 @@
+"""Transports: connections to message queues, one for each URL, made when first needed and cleaned up in one place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import oslo_messaging
+
+from causeway.context import RequestContext
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A message about to be sent. ``server`` is None if any server of the topic may take it."""
+
+    kind: str  # call | cast | fanout
+    topic: str
+    server: str | None
+    method: str
+    arguments: dict[str, Any]
+
+
+class Verdict(Enum):
+    """What becomes of an outgoing message."""
+
+    DELIVER = "deliver"
+    # It never arrives: a cast is gone, a call ends as if nobody had answered in time, at once.
+    LOSE_REQUEST = "lose the request"
+    # It is carried out, but its caller sees what it would see if nobody had answered.
+    LOSE_REPLY = "lose the reply"
+
+
+# May also raise, or take its time.
+SendHook = Callable[[Outgoing], Verdict]
+
+
+class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
+    """Contexts cross as dicts; bodies are plain JSON values already (see `causeway.rpc.endpoint`)."""
+
+    def serialize_entity(self, ctxt: Any, entity: Any) -> Any:  # noqa: ARG002
+        return entity
+
+    def deserialize_entity(self, ctxt: Any, entity: Any) -> Any:  # noqa: ARG002
+        return entity
+
+    def serialize_context(self, ctxt: RequestContext) -> dict[str, Any]:
+        return ctxt.to_dict()
+
+    def deserialize_context(self, ctxt: dict[str, Any]) -> RequestContext:
+        context: RequestContext = RequestContext.from_dict(ctxt)
+        return context
+
+
+class Transport:
+    """A message queue that clients send to and servers listen on. ``on_send`` is consulted before each message."""
+
+    def __init__(self, messaging: Any, owner: Transports) -> None:
+        self.messaging = messaging
+        self._owner = owner
+
+    @property
+    def conf(self) -> Any:
+        return self.messaging.conf
+
+    @property
+    def on_send(self) -> SendHook | None:
+        return self._owner.on_send
+
+
+class Transports:
+    """All transports of a process. ``conf`` is an oslo.config ConfigOpts.
+
+    ``on_send`` is for tests and fault injection: a callable that sees each message before it is sent.
+    """
+
+    def __init__(self, conf: Any) -> None:
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._by_url: dict[str, Transport] = {}
+        self.on_send: SendHook | None = None
+
+    def get(self, url: str) -> Transport:
+        """The transport of a URL such as ``rabbit://user:password@host:5672/cell1`` or ``causeway-memory://cell1``.
+
+        Raises oslo.messaging's `InvalidTransportURL` or `DriverLoadFailure`.
+        """
+        with self._lock:
+            transport = self._by_url.get(url)
+            if transport is None:
+                transport = Transport(oslo_messaging.get_rpc_transport(self._conf, url=url), self)
+                self._by_url[url] = transport
+            return transport
+
+    def cleanup(self) -> None:
+        """Closes all of them. Servers must have been stopped; calls that still wait end with `RpcTimeout`."""
+        with self._lock:
+            transports, self._by_url = list(self._by_url.values()), {}
+        for transport in transports:
+            transport.messaging.cleanup()
