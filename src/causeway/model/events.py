@@ -1,0 +1,15 @@
+"""Events that the services around us send to servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class ExternalEvent:
+    """One entry of ``POST /os-server-external-events``, e.g. name ``network-vif-plugged``, tag = port id."""
+
+    name: str
+    server_uuid: str
+    status: str = "completed"
+    tag: str | None = None

@@ -1,0 +1,93 @@
+"""The journal of moves: what a move is, its states, and which may follow which.
+
+A *move* is one run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ...) for a migration. Its steps are written
+down before they act and completed after. States of a move::
+
+    requested ──▶ running ──▶ done
+                  │    │ ▲
+                  ▼    ▼ │
+              undoing  stuck        stuck: goes on by itself when its cause is gone
+                  │ ▲
+                  ▼ │
+                stuck, failed       failed: everything was undone, the server was given back
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class MoveState(StrEnum):
+    REQUESTED = "requested"
+    RUNNING = "running"
+    UNDOING = "undoing"
+    STUCK = "stuck"
+    DONE = "done"
+    FAILED = "failed"
+
+
+MOVE_TRANSITIONS: dict[MoveState, frozenset[MoveState]] = {
+    MoveState.REQUESTED: frozenset({MoveState.RUNNING, MoveState.FAILED}),
+    MoveState.RUNNING: frozenset({MoveState.UNDOING, MoveState.STUCK, MoveState.DONE}),
+    MoveState.UNDOING: frozenset({MoveState.STUCK, MoveState.FAILED}),
+    MoveState.STUCK: frozenset({MoveState.RUNNING, MoveState.UNDOING}),
+    MoveState.DONE: frozenset(),
+    MoveState.FAILED: frozenset(),
+}
+
+MOVE_ENDED = frozenset({MoveState.DONE, MoveState.FAILED})
+
+
+class StepPhase(StrEnum):
+    DO = "do"
+    UNDO = "undo"
+
+
+class StepState(StrEnum):
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass
+class MoveStep:
+    """One attempt at a step's do or undo."""
+
+    step: str
+    phase: StepPhase
+    sequence: int
+    state: StepState = StepState.STARTED
+    attempt: int = 1
+    epoch: int = 1
+    host: str | None = None
+    bytes_done: int | None = None
+    bytes_total: int | None = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass
+class Move:
+    """A run of a recipe. ``data`` is the recipe's memory (see `causeway.moves.memory.MoveMemory`)."""
+
+    id: str
+    migration_uuid: str
+    instance_uuid: str
+    recipe: str
+    state: MoveState = MoveState.REQUESTED
+    epoch: int = 1
+    owner: str | None = None
+    lease_until: datetime | None = None
+    pivoted: bool = False
+    data: dict[str, Any] = field(default_factory=dict)
+    request_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    reason: str | None = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None

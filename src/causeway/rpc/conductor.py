@@ -1,0 +1,85 @@
+"""What others ask of the conductor: the facade of the super conductor, which drives all work on servers.
+
+Casts return when the message is in the queue. What comes of them is seen in the server's states, its actions and faults.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.events import ExternalEvent
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.rpc.client import RpcClient
+
+TOPIC = "conductor"
+VERSION = "1.0"
+
+
+class ConductorClient:
+    """The super conductor, as the API sees it. The request's states, action and records are written before a call."""
+
+    def __init__(self, transport: Any) -> None:
+        self._rpc = RpcClient(transport, TOPIC, version=VERSION)
+
+    def build_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """Schedules and builds the server of a build request."""
+        self._rpc.cast(context, "build_instance", instance_uuid=instance_uuid)
+
+    def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """Deletes a server whose task state is ``deleting``, wherever it is and whatever moves it."""
+        self._rpc.cast(context, "delete_instance", instance_uuid=instance_uuid)
+
+    def start_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._rpc.cast(context, "start_instance", instance_uuid=instance_uuid)
+
+    def stop_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._rpc.cast(context, "stop_instance", instance_uuid=instance_uuid)
+
+    def reboot_instance(self, context: RequestContext, *, instance_uuid: str, hard: bool) -> None:
+        self._rpc.cast(context, "reboot_instance", instance_uuid=instance_uuid, hard=hard)
+
+    def run_move(self, context: RequestContext, *, move_id: str) -> None:
+        """Starts a move that was written to the journal (`causeway.moves.requests`)."""
+        self._rpc.cast(context, "run_move", move_id=move_id)
+
+    def attach_volume(
+        self,
+        context: RequestContext,
+        *,
+        instance_uuid: str,
+        volume_id: str,
+        device: str | None,
+        tag: str | None,
+        delete_on_termination: bool,
+    ) -> BlockDevice:
+        """Reserves the volume and gives it to the guest; returns the new mapping when its device name is known."""
+        return self._rpc.call(
+            context,
+            "attach_volume",
+            result=BlockDevice,
+            instance_uuid=instance_uuid,
+            volume_id=volume_id,
+            device=device,
+            tag=tag,
+            delete_on_termination=delete_on_termination,
+        )
+
+    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
+        self._rpc.cast(context, "detach_volume", instance_uuid=instance_uuid, volume_id=volume_id)
+
+    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+        """Makes or takes a port, binds it to the server's host and plugs it."""
+        return self._rpc.call(context, "attach_interface", result=Vif, instance_uuid=instance_uuid, requested=requested)
+
+    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
+        self._rpc.cast(context, "detach_interface", instance_uuid=instance_uuid, port_id=port_id)
+
+    def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
+        """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""
+        return self._rpc.call(context, "get_console_output", result=str, instance_uuid=instance_uuid, length=length)
+
+    def external_events(self, context: RequestContext, *, events: list[ExternalEvent]) -> None:
+        """Routes events to every host that may wait for them, each through its own cell."""
+        self._rpc.cast(context, "external_events", events=events)

@@ -1,0 +1,1 @@
+"""Functions over the API database, one file per kind of record."""

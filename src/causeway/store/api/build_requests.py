@@ -1,0 +1,76 @@
+"""Servers that have no cell yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import RequestedNetwork
+from causeway.store.api_tables import BuildRequests
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database
+
+TABLE: sa.Table = BuildRequests.__table__  # type: ignore[assignment]
+
+
+@dataclass
+class BuildRequest:
+    """Everything that was asked for at create, until the server is in a cell."""
+
+    instance_uuid: str
+    project_id: str
+    created_at: datetime
+    instance: Instance
+    block_devices: list[BlockDevice] = field(default_factory=list)
+    # None: no network at all was asked for ("none")
+    requested_networks: list[RequestedNetwork] = field(default_factory=list)
+
+
+MAPPER = RowMapper(BuildRequest, TABLE)
+
+
+def _from_row(row: sa.Row[Any]) -> BuildRequest:
+    return msgspec.convert(dict(row._mapping), BuildRequest)
+
+
+def insert_in(connection: sa.Connection, request: BuildRequest) -> None:
+    connection.execute(TABLE.insert(), MAPPER.to_row(request))
+
+
+def find(database: Database, uuid: str) -> BuildRequest | None:
+    with database.read() as connection:
+        row = connection.execute(sa.select(TABLE).where(TABLE.c.instance_uuid == uuid)).one_or_none()
+    return None if row is None else _from_row(row)
+
+
+def list_for(database: Database, project_id: str | None) -> list[BuildRequest]:
+    """Build requests of a project (None: of all), newest first."""
+    query = sa.select(TABLE).order_by(TABLE.c.created_at.desc())
+    if project_id is not None:
+        query = query.where(TABLE.c.project_id == project_id)
+    with database.read() as connection:
+        return [_from_row(row) for row in connection.execute(query)]
+
+
+def save_instance(database: Database, instance: Instance) -> bool:
+    """Changes the server of a build request; False if it is there no more."""
+    with database.write() as connection:
+        values = {"instance": MAPPER.to_value("instance", instance)}
+        changed = connection.execute(TABLE.update().where(TABLE.c.instance_uuid == instance.uuid).values(values))
+        return bool(changed.rowcount)
+
+
+def delete_in(connection: sa.Connection, uuid: str) -> bool:
+    """Removes a build request; False if somebody else did (the user deleted the server meanwhile)."""
+    return bool(connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid)).rowcount)
+
+
+def delete(database: Database, uuid: str) -> bool:
+    with database.write() as connection:
+        return delete_in(connection, uuid)

@@ -1,0 +1,77 @@
+"""Cell and host mappings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.host import CellMapping
+from causeway.store.api_tables import CellMappings, HostMappings
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database
+
+CELLS: sa.Table = CellMappings.__table__  # type: ignore[assignment]
+HOSTS: sa.Table = HostMappings.__table__  # type: ignore[assignment]
+MAPPER = RowMapper(CellMapping, CELLS)
+
+
+def list_cells(database: Database) -> list[CellMapping]:
+    """All cells, cell0 among them, in the order in which they were made."""
+    with database.read() as connection:
+        return [MAPPER.from_row(row) for row in connection.execute(sa.select(*MAPPER.columns).order_by(CELLS.c.id))]
+
+
+def save_cell(database: Database, cell: CellMapping) -> None:
+    """Makes a cell, or changes the one with the same uuid."""
+    row = MAPPER.to_row(cell)
+    with database.write() as connection:
+        if not connection.execute(CELLS.update().where(CELLS.c.uuid == cell.uuid).values(row)).rowcount:
+            connection.execute(CELLS.insert(), row)
+
+
+def delete_cell(database: Database, cell_uuid: str) -> None:
+    with database.write() as connection:
+        connection.execute(CELLS.delete().where(CELLS.c.uuid == cell_uuid))
+
+
+def map_host(database: Database, host: str, cell_uuid: str) -> None:
+    """Notes in which cell a host is. Raises Conflict if another cell has a host of this name."""
+    with database.write() as connection:
+        found = connection.execute(sa.select(HOSTS.c.cell_uuid).where(HOSTS.c.host == host)).scalar_one_or_none()
+        if found is None:
+            connection.execute(HOSTS.insert(), {"host": host, "cell_uuid": cell_uuid})
+        elif found != cell_uuid:
+            raise errors.Conflict(f"Host {host} is in another cell already; host names are unique over all cells.")
+
+
+def unmap_host(database: Database, host: str) -> None:
+    with database.write() as connection:
+        connection.execute(HOSTS.delete().where(HOSTS.c.host == host))
+
+
+def cell_of_host(database: Database, host: str) -> str:
+    """The uuid of the host's cell; raises HostNotFound."""
+    with database.read() as connection:
+        found = connection.execute(sa.select(HOSTS.c.cell_uuid).where(HOSTS.c.host == host)).scalar_one_or_none()
+    if found is None:
+        raise errors.HostNotFound(f"Compute host {host} could not be found.")
+    return str(found)
+
+
+def hosts(database: Database) -> dict[str, str]:
+    """host -> uuid of its cell."""
+    with database.read() as connection:
+        return {row.host: row.cell_uuid for row in connection.execute(sa.select(HOSTS))}
+
+
+__all__: list[Any] = [
+    "cell_of_host",
+    "delete_cell",
+    "hosts",
+    "list_cells",
+    "map_host",
+    "save_cell",
+    "unmap_host",
+]

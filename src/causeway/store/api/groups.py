@@ -1,0 +1,74 @@
+"""Server groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.host import ServerGroup
+from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+TABLE: sa.Table = InstanceGroups.__table__  # type: ignore[assignment]
+MEMBERS: sa.Table = InstanceGroupMembers.__table__  # type: ignore[assignment]
+MAPPER = RowMapper(ServerGroup, TABLE)
+
+
+def _load(database: Database, query: sa.Select[Any]) -> list[ServerGroup]:
+    with database.read() as connection:
+        rows = connection.execute(query).all()
+        members: dict[int, list[str]] = {}
+        if rows:
+            wanted = sa.select(MEMBERS).where(MEMBERS.c.group_id.in_([row.id for row in rows]))
+            for row in connection.execute(wanted):
+                members.setdefault(row.group_id, []).append(row.instance_uuid)
+    return [MAPPER.from_row(row, members=members.get(row.id, [])) for row in rows]
+
+
+def create(database: Database, group: ServerGroup) -> ServerGroup:
+    group.created_at = utcnow()
+    with database.write() as connection:
+        connection.execute(TABLE.insert(), MAPPER.to_row(group))
+    return get(database, group.uuid)
+
+
+def get(database: Database, uuid: str) -> ServerGroup:
+    """Raises ServerGroupNotFound."""
+    found = _load(database, sa.select(*MAPPER.columns).where(TABLE.c.uuid == uuid))
+    if not found:
+        raise errors.ServerGroupNotFound(f"Instance group {uuid} could not be found.")
+    return found[0]
+
+
+def list_for(database: Database, project_id: str | None) -> list[ServerGroup]:
+    """Groups of a project (None: of all), in the order in which they were made."""
+    query = sa.select(*MAPPER.columns).order_by(TABLE.c.id)
+    if project_id is not None:
+        query = query.where(TABLE.c.project_id == project_id)
+    return _load(database, query)
+
+
+def of_server(database: Database, instance_uuid: str) -> ServerGroup | None:
+    """The group that a server is a member of, if any."""
+    ids = sa.select(MEMBERS.c.group_id).where(MEMBERS.c.instance_uuid == instance_uuid)
+    found = _load(database, sa.select(*MAPPER.columns).where(TABLE.c.id.in_(ids)))
+    return found[0] if found else None
+
+
+def add_member_in(connection: sa.Connection, group_id: int, instance_uuid: str) -> None:
+    connection.execute(MEMBERS.insert(), {"group_id": group_id, "instance_uuid": instance_uuid})
+
+
+def remove_member(database: Database, instance_uuid: str) -> None:
+    with database.write() as connection:
+        connection.execute(MEMBERS.delete().where(MEMBERS.c.instance_uuid == instance_uuid))
+
+
+def delete(database: Database, uuid: str) -> None:
+    """Raises ServerGroupNotFound. Its servers stay."""
+    with database.write() as connection:
+        if not connection.execute(TABLE.delete().where(TABLE.c.uuid == uuid)).rowcount:
+            raise errors.ServerGroupNotFound(f"Instance group {uuid} could not be found.")

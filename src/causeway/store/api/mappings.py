@@ -1,0 +1,110 @@
+"""Instance mappings: the authority on where a server lives; request specs beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.store.api_tables import InstanceMappings, RequestSpecs
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database
+
+TABLE: sa.Table = InstanceMappings.__table__  # type: ignore[assignment]
+SPECS: sa.Table = RequestSpecs.__table__  # type: ignore[assignment]
+
+
+@dataclass
+class InstanceMapping:
+    """Where a server lives. ``cell_uuid`` None: it has not been scheduled yet."""
+
+    instance_uuid: str
+    project_id: str
+    user_id: str
+    created_at: datetime
+    cell_uuid: str | None = None
+    queued_for_delete: bool = False
+
+
+MAPPER = RowMapper(InstanceMapping, TABLE)
+
+
+def insert_in(connection: sa.Connection, mapping: InstanceMapping) -> None:
+    connection.execute(TABLE.insert(), MAPPER.to_row(mapping))
+
+
+def get(database: Database, uuid: str) -> InstanceMapping:
+    """Raises ServerNotFound."""
+    with database.read() as connection:
+        row = connection.execute(sa.select(*MAPPER.columns).where(TABLE.c.instance_uuid == uuid)).one_or_none()
+    if row is None:
+        raise errors.ServerNotFound(uuid)
+    return MAPPER.from_row(row)
+
+
+def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
+    """server -> uuid of the cell it lives in, for those that are mapped."""
+    if not uuids:
+        return {}
+    with database.read() as connection:
+        rows = connection.execute(
+            sa.select(TABLE.c.instance_uuid, TABLE.c.cell_uuid).where(TABLE.c.instance_uuid.in_(uuids))
+        )
+        return {row.instance_uuid: row.cell_uuid for row in rows}
+
+
+def of_project(database: Database, project_id: str | None, *, cell_uuid: str | None = None) -> list[InstanceMapping]:
+    """Mappings that are not queued for delete, of a project (None: of all), in a cell (None: in any)."""
+    query = sa.select(*MAPPER.columns).where(TABLE.c.queued_for_delete.is_(False))
+    if project_id is not None:
+        query = query.where(TABLE.c.project_id == project_id)
+    if cell_uuid is not None:
+        query = query.where(TABLE.c.cell_uuid == cell_uuid)
+    with database.read() as connection:
+        return [MAPPER.from_row(row) for row in connection.execute(query)]
+
+
+def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expected: str | None) -> None:
+    """Moves a server's mapping; a compare-and-swap that also succeeds if it has been moved there already."""
+    changed = connection.execute(
+        TABLE.update()
+        .where(TABLE.c.instance_uuid == uuid)
+        .where(
+            sa.or_(TABLE.c.cell_uuid == cell_uuid, TABLE.c.cell_uuid.is_(None))
+            if expected is None
+            else TABLE.c.cell_uuid.in_([cell_uuid, expected])
+        )
+        .values(cell_uuid=cell_uuid)
+    ).rowcount
+    if not changed:
+        raise errors.StateChanged(
+            f"Server {uuid} is not in the cell where it was expected; its mapping was not changed."
+        )
+
+
+def queue_for_delete(database: Database, uuid: str, *, queued: bool = True) -> None:
+    with database.write() as connection:
+        connection.execute(TABLE.update().where(TABLE.c.instance_uuid == uuid).values(queued_for_delete=queued))
+
+
+def save_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
+    if not connection.execute(SPECS.update().where(SPECS.c.instance_uuid == uuid).values(spec=spec)).rowcount:
+        connection.execute(SPECS.insert(), {"instance_uuid": uuid, "spec": spec})
+
+
+def save_spec(database: Database, uuid: str, spec: dict[str, Any]) -> None:
+    """Keeps the last scheduling request of a server (`RequestSpec.to_persist`)."""
+    with database.write() as connection:
+        save_spec_in(connection, uuid, spec)
+
+
+def get_spec(database: Database, uuid: str) -> dict[str, Any]:
+    """Raises ServerNotFound if there is none."""
+    with database.read() as connection:
+        spec = connection.execute(sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == uuid)).scalar_one_or_none()
+    if spec is None:
+        raise errors.ServerNotFound(uuid)
+    return dict(spec)

@@ -1,0 +1,44 @@
+"""Limits; usage is counted, never stored."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from causeway.store.api_tables import Quotas
+from causeway.store.database import Database
+
+TABLE: sa.Table = Quotas.__table__  # type: ignore[assignment]
+DEFAULT_CLASS = "class:default"
+
+
+def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, int]:
+    """The limits that were set for a project, or for a user in it. ``class:NAME`` gives a quota class's."""
+    query = sa.select(TABLE.c.resource, TABLE.c.hard_limit).where(
+        TABLE.c.project_id == project_id, TABLE.c.user_id == user_id
+    )
+    with database.read() as connection:
+        return {row.resource: row.hard_limit for row in connection.execute(query)}
+
+
+def effective(database: Database, project_id: str) -> dict[str, int]:
+    """What was set for the default class, overlaid by what was set for the project; in one query."""
+    query = sa.select(TABLE).where(TABLE.c.project_id.in_([project_id, DEFAULT_CLASS]), TABLE.c.user_id == "")
+    with database.read() as connection:
+        rows = connection.execute(query).all()
+    found = {row.resource: row.hard_limit for row in rows if row.project_id == DEFAULT_CLASS}
+    return found | {row.resource: row.hard_limit for row in rows if row.project_id == project_id}
+
+
+def set_limits(database: Database, project_id: str, new: dict[str, int], user_id: str = "") -> None:
+    with database.write() as connection:
+        for resource, limit in new.items():
+            key = (TABLE.c.project_id == project_id) & (TABLE.c.user_id == user_id) & (TABLE.c.resource == resource)
+            if not connection.execute(TABLE.update().where(key).values(hard_limit=limit)).rowcount:
+                row = {"project_id": project_id, "user_id": user_id, "resource": resource, "hard_limit": limit}
+                connection.execute(TABLE.insert(), row)
+
+
+def delete_limits(database: Database, project_id: str, user_id: str = "") -> None:
+    """Back to the defaults."""
+    with database.write() as connection:
+        connection.execute(TABLE.delete().where(TABLE.c.project_id == project_id, TABLE.c.user_id == user_id))

@@ -1,0 +1,233 @@
+"""Schema of the API database: what belongs to the whole cloud."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from causeway.store.columns import LongText, Name, Time, Uuid
+
+
+class ApiBase(DeclarativeBase):
+    """Base of the tables of the API database."""
+
+    type_annotation_map = {dict[str, Any]: sa.JSON, list[Any]: sa.JSON, datetime: Time}
+
+
+class CellMappings(ApiBase):
+    __tablename__ = "cell_mappings"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    uuid: Mapped[str] = mapped_column(Uuid, unique=True)
+    name: Mapped[str] = mapped_column(Name, unique=True)
+    transport_url: Mapped[str] = mapped_column(sa.Text)
+    database_connection: Mapped[str] = mapped_column(sa.Text)
+    disabled: Mapped[bool] = mapped_column(default=False)
+
+
+class HostMappings(ApiBase):
+    __tablename__ = "host_mappings"
+
+    host: Mapped[str] = mapped_column(Name, primary_key=True)
+    cell_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+
+
+class InstanceMappings(ApiBase):
+    """The authority: where a server lives. ``cell_uuid`` is null until it was scheduled."""
+
+    __tablename__ = "instance_mappings"
+
+    instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    cell_uuid: Mapped[str | None] = mapped_column(Uuid, index=True)
+    project_id: Mapped[str] = mapped_column(Name, index=True)
+    user_id: Mapped[str] = mapped_column(Name)
+    queued_for_delete: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime]
+
+
+class RequestSpecs(ApiBase):
+    __tablename__ = "request_specs"
+
+    instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    spec: Mapped[dict[str, Any]]
+
+
+class BuildRequests(ApiBase):
+    """A server that has no cell yet, with all that is needed to build it."""
+
+    __tablename__ = "build_requests"
+
+    instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    project_id: Mapped[str] = mapped_column(Name, index=True)
+    created_at: Mapped[datetime]
+    instance: Mapped[dict[str, Any]]
+    block_devices: Mapped[list[Any]]
+    requested_networks: Mapped[list[Any]]
+
+
+class Flavors(ApiBase):
+    __tablename__ = "flavors"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    flavorid: Mapped[str] = mapped_column(Name, unique=True)
+    name: Mapped[str] = mapped_column(Name, unique=True)
+    vcpus: Mapped[int]
+    memory_mb: Mapped[int]
+    root_gb: Mapped[int]
+    ephemeral_gb: Mapped[int]
+    swap: Mapped[int]
+    rxtx_factor: Mapped[float]
+    is_public: Mapped[bool]
+    disabled: Mapped[bool]
+    description: Mapped[str | None] = mapped_column(LongText)
+    extra_specs: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime | None]
+    updated_at: Mapped[datetime | None]
+
+
+class FlavorProjects(ApiBase):
+    """Projects that may use a private flavor."""
+
+    __tablename__ = "flavor_projects"
+
+    flavor_id: Mapped[int] = mapped_column(sa.ForeignKey("flavors.id", ondelete="CASCADE"), primary_key=True)
+    project_id: Mapped[str] = mapped_column(Name, primary_key=True)
+
+
+class KeyPairs(ApiBase):
+    __tablename__ = "key_pairs"
+    __table_args__ = (sa.UniqueConstraint("user_id", "name"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[str] = mapped_column(Name)
+    name: Mapped[str] = mapped_column(Name)
+    type: Mapped[str] = mapped_column(sa.String(16))
+    public_key: Mapped[str] = mapped_column(LongText)
+    fingerprint: Mapped[str] = mapped_column(Name)
+    created_at: Mapped[datetime]
+
+
+class Aggregates(ApiBase):
+    __tablename__ = "aggregates"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    uuid: Mapped[str] = mapped_column(Uuid, unique=True)
+    name: Mapped[str] = mapped_column(Name, unique=True)
+    # the attribute "metadata" is taken by the declarative base
+    metadata_: Mapped[dict[str, Any]] = mapped_column("metadata")
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime | None]
+
+
+class AggregateHosts(ApiBase):
+    __tablename__ = "aggregate_hosts"
+
+    aggregate_id: Mapped[int] = mapped_column(sa.ForeignKey("aggregates.id", ondelete="CASCADE"), primary_key=True)
+    host: Mapped[str] = mapped_column(Name, primary_key=True)
+
+
+class InstanceGroups(ApiBase):
+    __tablename__ = "instance_groups"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    uuid: Mapped[str] = mapped_column(Uuid, unique=True)
+    name: Mapped[str] = mapped_column(Name)
+    project_id: Mapped[str] = mapped_column(Name, index=True)
+    user_id: Mapped[str] = mapped_column(Name)
+    policy: Mapped[str] = mapped_column(sa.String(64))
+    rules: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+
+
+class InstanceGroupMembers(ApiBase):
+    __tablename__ = "instance_group_member"
+
+    group_id: Mapped[int] = mapped_column(sa.ForeignKey("instance_groups.id", ondelete="CASCADE"), primary_key=True)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True, index=True)
+
+
+class Quotas(ApiBase):
+    """Limits of a project, of a user in a project (``user_id`` not empty), or of a class (``class:`` + name)."""
+
+    __tablename__ = "quotas"
+
+    project_id: Mapped[str] = mapped_column(Name, primary_key=True)
+    user_id: Mapped[str] = mapped_column(Name, primary_key=True, default="")
+    resource: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    hard_limit: Mapped[int]
+
+
+class Migrations(ApiBase):
+    """One row per move for its whole life, whichever cells hold the server."""
+
+    __tablename__ = "migrations"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    uuid: Mapped[str] = mapped_column(Uuid, unique=True)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    migration_type: Mapped[str] = mapped_column(sa.String(32))
+    status: Mapped[str] = mapped_column(sa.String(32))
+    source_compute: Mapped[str | None] = mapped_column(Name)
+    source_node: Mapped[str | None] = mapped_column(Name)
+    source_cell: Mapped[str | None] = mapped_column(Uuid)
+    dest_compute: Mapped[str | None] = mapped_column(Name)
+    dest_node: Mapped[str | None] = mapped_column(Name)
+    dest_host: Mapped[str | None] = mapped_column(Name)
+    dest_cell: Mapped[str | None] = mapped_column(Uuid)
+    old_flavor_id: Mapped[int]
+    new_flavor_id: Mapped[int]
+    cross_cell_move: Mapped[bool]
+    hidden: Mapped[bool]
+    user_id: Mapped[str | None] = mapped_column(Name)
+    project_id: Mapped[str | None] = mapped_column(Name, index=True)
+    disk_total_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    disk_processed_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime | None]
+
+
+class Moves(ApiBase):
+    """The journal: one run of a recipe (a resize, a confirm or a revert) for a migration."""
+
+    __tablename__ = "moves"
+
+    id: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    migration_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    recipe: Mapped[str] = mapped_column(sa.String(64))
+    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    epoch: Mapped[int]
+    owner: Mapped[str | None] = mapped_column(Name)
+    lease_until: Mapped[datetime | None]
+    pivoted: Mapped[bool]
+    data: Mapped[dict[str, Any]]
+    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    user_id: Mapped[str | None] = mapped_column(Name)
+    project_id: Mapped[str | None] = mapped_column(Name)
+    reason: Mapped[str | None] = mapped_column(Name)
+    error: Mapped[dict[str, Any] | None]
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+
+class MoveSteps(ApiBase):
+    """What a move did: one row for each attempt at a step's do or undo; written before it acts, completed after."""
+
+    __tablename__ = "move_steps"
+
+    move_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("moves.id", ondelete="CASCADE"), primary_key=True)
+    sequence: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    step: Mapped[str] = mapped_column(sa.String(64))
+    phase: Mapped[str] = mapped_column(sa.String(8))
+    state: Mapped[str] = mapped_column(sa.String(16))
+    attempt: Mapped[int]
+    epoch: Mapped[int]
+    host: Mapped[str | None] = mapped_column(Name)
+    bytes_done: Mapped[int | None] = mapped_column(sa.BigInteger)
+    bytes_total: Mapped[int | None] = mapped_column(sa.BigInteger)
+    error: Mapped[dict[str, Any] | None]
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]

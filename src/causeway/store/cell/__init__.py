@@ -1,0 +1,1 @@
+"""Functions over a cell database, one file per kind of record."""

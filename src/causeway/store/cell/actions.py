@@ -1,0 +1,175 @@
+"""Instance actions with their events, and faults: a server's history in one cell."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway.model.instance import ActionEvent, InstanceAction, InstanceFault
+from causeway.store.cell_tables import InstanceActionEvents, InstanceActions, InstanceFaults
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+ACTIONS: sa.Table = InstanceActions.__table__  # type: ignore[assignment]
+EVENTS: sa.Table = InstanceActionEvents.__table__  # type: ignore[assignment]
+FAULTS: sa.Table = InstanceFaults.__table__  # type: ignore[assignment]
+ACTION = RowMapper(InstanceAction, ACTIONS)
+EVENT = RowMapper(ActionEvent, EVENTS)
+FAULT = RowMapper(InstanceFault, FAULTS)
+
+
+def start_in(connection: sa.Connection, action: InstanceAction) -> int:
+    """Records that an action was asked for; returns its row id."""
+    now = utcnow()
+    action.start_time = action.start_time or now
+    row = ACTION.to_row(action) | {"updated_at": action.updated_at or now}
+    result = connection.execute(ACTIONS.insert(), row)
+    return int(result.inserted_primary_key[0])  # type: ignore[index]
+
+
+def start(database: Database, action: InstanceAction) -> None:
+    with database.write() as connection:
+        start_in(connection, action)
+
+
+def _action_id(connection: sa.Connection, uuid: str, request_id: str) -> int | None:
+    return connection.execute(
+        sa.select(ACTIONS.c.id)
+        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
+        .order_by(ACTIONS.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+
+
+def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event: ActionEvent) -> None:
+    """Adds an event to the newest action of a request, or completes its unfinished event of the same name and host.
+
+    Without such an action nothing is recorded: the work was not asked for by a request (a periodic task's).
+    """
+    action_id = _action_id(connection, uuid, request_id)
+    if action_id is None:
+        return
+    now = utcnow()
+    event.start_time = event.start_time or now
+    open_event = None
+    if event.finish_time is not None:
+        open_event = connection.execute(
+            sa.select(EVENTS.c.id)
+            .where(EVENTS.c.action_id == action_id, EVENTS.c.event == event.event, EVENTS.c.finish_time.is_(None))
+            .order_by(EVENTS.c.id.desc())
+            .limit(1)
+        ).scalar_one_or_none()
+    if open_event is None:
+        connection.execute(EVENTS.insert(), EVENT.to_row(event) | {"action_id": action_id})
+    else:
+        values = EVENT.to_row(event)
+        del values["start_time"]
+        connection.execute(EVENTS.update().where(EVENTS.c.id == open_event).values(values))
+    changes: dict[str, Any] = {"updated_at": now}
+    if event.result == "Error":
+        changes["message"] = "Error"
+    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(changes))
+
+
+def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:
+    with database.write() as connection:
+        record_event_in(connection, uuid, request_id, event)
+
+
+def of_instance(
+    database: Database,
+    uuid: str,
+    *,
+    limit: int | None = None,
+    marker: str | None = None,
+    changes_since: datetime | None = None,
+    changes_before: datetime | None = None,
+) -> list[InstanceAction]:
+    """The server's actions without events, newest first. ``marker`` is a request id; unknown: an empty list."""
+    query = (
+        sa.select(*ACTION.columns)
+        .where(ACTIONS.c.instance_uuid == uuid)
+        .order_by(ACTIONS.c.start_time.desc(), ACTIONS.c.id.desc())
+    )
+    if changes_since is not None:
+        query = query.where(ACTIONS.c.updated_at >= changes_since)
+    if changes_before is not None:
+        query = query.where(ACTIONS.c.updated_at <= changes_before)
+    with database.read() as connection:
+        found = [ACTION.from_row(row) for row in connection.execute(query)]
+    if marker is not None:
+        places = [place for place, action in enumerate(found) if action.request_id == marker]
+        found = found[places[-1] + 1 :] if places else []
+    return found if limit is None else found[:limit]
+
+
+def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None:
+    """The newest action of a request with its events, newest event first."""
+    with database.read() as connection:
+        row = connection.execute(
+            sa.select(ACTIONS.c.id, *ACTION.columns)
+            .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
+            .order_by(ACTIONS.c.id.desc())
+            .limit(1)
+        ).one_or_none()
+        if row is None:
+            return None
+        events = connection.execute(
+            sa.select(*EVENT.columns).where(EVENTS.c.action_id == row.id).order_by(EVENTS.c.id.desc())
+        ).all()
+    return ACTION.from_row(row, events=[EVENT.from_row(event) for event in events])
+
+
+def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
+    """All actions with all events, oldest first: what a copy to another cell takes along."""
+    rows = connection.execute(
+        sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == uuid).order_by(ACTIONS.c.id)
+    ).all()
+    events: dict[int, list[ActionEvent]] = {row.id: [] for row in rows}
+    if events:
+        for event in connection.execute(
+            sa.select(EVENTS.c.action_id, *EVENT.columns).where(EVENTS.c.action_id.in_(events)).order_by(EVENTS.c.id)
+        ):
+            events[event.action_id].append(EVENT.from_row(event))
+    return [ACTION.from_row(row, events=events[row.id]) for row in rows]
+
+
+def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:
+    """Writes copied actions with their events."""
+    for action in actions:
+        action_id = start_in(connection, action)
+        if action.events:
+            connection.execute(
+                EVENTS.insert(), [EVENT.to_row(event) | {"action_id": action_id} for event in action.events]
+            )
+
+
+def add_fault_in(connection: sa.Connection, uuid: str, fault: InstanceFault) -> None:
+    fault.created_at = fault.created_at or utcnow()
+    connection.execute(FAULTS.insert(), FAULT.to_row(fault) | {"instance_uuid": uuid})
+
+
+def add_fault(database: Database, uuid: str, fault: InstanceFault) -> None:
+    with database.write() as connection:
+        add_fault_in(connection, uuid, fault)
+
+
+def faults_in(connection: sa.Connection, uuid: str) -> list[InstanceFault]:
+    """All faults of a server, oldest first."""
+    rows = connection.execute(sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == uuid).order_by(FAULTS.c.id))
+    return [FAULT.from_row(row) for row in rows]
+
+
+def latest_faults(database: Database, uuids: list[str]) -> dict[str, InstanceFault]:
+    """The newest fault of each of the servers that has one."""
+    if not uuids:
+        return {}
+    with database.read() as connection:
+        rows = connection.execute(
+            sa.select(FAULTS.c.instance_uuid, *FAULT.columns)
+            .where(FAULTS.c.instance_uuid.in_(uuids))
+            .order_by(FAULTS.c.id)
+        ).all()
+    return {row.instance_uuid: FAULT.from_row(row) for row in rows}

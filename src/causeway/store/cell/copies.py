@@ -1,0 +1,84 @@
+"""A server with all that belongs to it, as one thing that can be copied from cell to cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance, InstanceAction, InstanceFault
+from causeway.store.cell import actions, block_devices, instances
+from causeway.store.database import Database
+
+
+@dataclass
+class Bundle:
+    """Everything that a cell database holds of one server. Its migrations are in the API database."""
+
+    instance: Instance
+    block_devices: list[BlockDevice]
+    actions: list[InstanceAction]
+    faults: list[InstanceFault]
+
+
+def read(database: Database, uuid: str) -> Bundle:
+    """The whole of a server; raises ServerNotFound."""
+    instance = instances.get(database, uuid)
+    devices = block_devices.of_instance(database, uuid)
+    with database.read() as connection:
+        return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+
+
+def write(database: Database, bundle: Bundle) -> None:
+    """Writes the whole of a server in one transaction. A copy that is there already is replaced."""
+    with database.write() as connection:
+        _delete(connection, bundle.instance.uuid)
+        instances.insert(connection, bundle.instance)
+        block_devices.insert(connection, bundle.block_devices)
+        actions.insert_history(connection, bundle.actions)
+        for fault in bundle.faults:
+            actions.add_fault_in(connection, bundle.instance.uuid, fault)
+
+
+def write_history(database: Database, uuid: str, history: list[InstanceAction], faults: list[InstanceFault]) -> None:
+    """Replaces a server's actions, events and faults by those that another cell's copy gathered meanwhile."""
+    with database.write() as connection:
+        _delete_history(connection, uuid)
+        actions.insert_history(connection, history)
+        for fault in faults:
+            actions.add_fault_in(connection, uuid, fault)
+
+
+def hard_delete(database: Database, uuid: str) -> None:
+    """Removes every row of a server, soft-deleted ones too. Not there: nothing happens.
+
+    A copy that a move leaves behind must go for good: a later move back would meet its unique keys, and archiving a
+    soft-deleted copy would take the living server's mapping along.
+    """
+    with database.write() as connection:
+        _delete(connection, uuid)
+
+
+def _delete(connection: sa.Connection, uuid: str) -> None:
+    _delete_history(connection, uuid)
+    connection.execute(instances.TAGS.delete().where(instances.TAGS.c.resource_id == uuid))
+    connection.execute(block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == uuid))
+    connection.execute(instances.TABLE.delete().where(instances.TABLE.c.uuid == uuid))
+
+
+def _delete_history(connection: sa.Connection, uuid: str) -> None:
+    of_server = sa.select(actions.ACTIONS.c.id).where(actions.ACTIONS.c.instance_uuid == uuid)
+    connection.execute(actions.EVENTS.delete().where(actions.EVENTS.c.action_id.in_(of_server)))
+    connection.execute(actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == uuid))
+    connection.execute(actions.FAULTS.delete().where(actions.FAULTS.c.instance_uuid == uuid))
+
+
+def exists(database: Database, uuid: str) -> bool:
+    """Whether this cell holds any record of the server, deleted ones included."""
+    try:
+        instances.get(database, uuid, deleted=True)
+    except errors.ServerNotFound:
+        return False
+    return True

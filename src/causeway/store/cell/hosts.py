@@ -1,0 +1,99 @@
+"""Services and compute nodes of one cell."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway.model.host import ComputeNode, Service
+from causeway.store.cell_tables import ComputeNodes, Services
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+SERVICES: sa.Table = Services.__table__  # type: ignore[assignment]
+NODES: sa.Table = ComputeNodes.__table__  # type: ignore[assignment]
+SERVICE = RowMapper(Service, SERVICES)
+NODE = RowMapper(ComputeNode, NODES)
+
+
+def report_service(
+    database: Database, host: str, binary: str, topic: str, version: int, *, disabled_if_new: bool = False
+) -> Service:
+    """Notes that a service is alive; the first report makes its record."""
+    now = utcnow()
+    with database.write() as connection:
+        changed = connection.execute(
+            SERVICES.update()
+            .where(SERVICES.c.host == host, SERVICES.c.binary == binary)
+            .values(last_seen_up=now, version=version)
+        ).rowcount
+        if not changed:
+            service = Service(
+                uuid=str(uuids.uuid4()),
+                host=host,
+                binary=binary,
+                topic=topic,
+                version=version,
+                disabled=disabled_if_new,
+                last_seen_up=now,
+                created_at=now,
+            )
+            connection.execute(SERVICES.insert(), SERVICE.to_row(service))
+        row = connection.execute(
+            sa.select(*SERVICE.columns).where(SERVICES.c.host == host, SERVICES.c.binary == binary)
+        ).one()
+    return SERVICE.from_row(row)
+
+
+def list_services(database: Database, *, host: str | None = None, binary: str | None = None) -> list[Service]:
+    query = sa.select(*SERVICE.columns).order_by(SERVICES.c.id)
+    if host is not None:
+        query = query.where(SERVICES.c.host == host)
+    if binary is not None:
+        query = query.where(SERVICES.c.binary == binary)
+    with database.read() as connection:
+        return [SERVICE.from_row(row) for row in connection.execute(query)]
+
+
+def update_service(database: Database, service_uuid: str, **changes: Any) -> None:
+    changes.setdefault("updated_at", utcnow())
+    with database.write() as connection:
+        connection.execute(SERVICES.update().where(SERVICES.c.uuid == service_uuid).values(SERVICE.changes(changes)))
+
+
+def delete_service(database: Database, service_uuid: str) -> None:
+    """Removes a service with its host's compute nodes."""
+    with database.write() as connection:
+        host = connection.execute(
+            sa.select(SERVICES.c.host).where(SERVICES.c.uuid == service_uuid)
+        ).scalar_one_or_none()
+        connection.execute(SERVICES.delete().where(SERVICES.c.uuid == service_uuid))
+        if host is not None:
+            connection.execute(NODES.delete().where(NODES.c.host == host))
+
+
+def save_node(database: Database, node: ComputeNode) -> None:
+    """Writes what a host reported of itself; a node is known by its uuid."""
+    now = utcnow()
+    with database.write() as connection:
+        values = NODE.to_row(node, without=frozenset({"id", "uuid", "created_at"})) | {"updated_at": now}
+        if not connection.execute(NODES.update().where(NODES.c.uuid == node.uuid).values(values)).rowcount:
+            connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
+
+
+def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNode]:
+    query = sa.select(*NODE.columns).order_by(NODES.c.id)
+    if host is not None:
+        query = query.where(NODES.c.host == host)
+    with database.read() as connection:
+        return [NODE.from_row(row) for row in connection.execute(query)]
+
+
+def is_up(service: Service, now: datetime, service_down_time: float) -> bool:
+    """Whether a service counts as alive: it reported in the last ``service_down_time`` seconds, and nobody forced it down."""
+    if service.forced_down or service.last_seen_up is None:
+        return False
+    return (now - service.last_seen_up).total_seconds() <= service_down_time

@@ -1,0 +1,193 @@
+"""Servers of one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.instance import Instance
+from causeway.model.states import TaskState, VmState
+from causeway.store.cell_tables import BlockDeviceMapping, Instances, Tags
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+TABLE: sa.Table = Instances.__table__  # type: ignore[assignment]
+TAGS: sa.Table = Tags.__table__  # type: ignore[assignment]
+MAPPER = RowMapper(Instance, TABLE)
+SELECT = sa.select(*MAPPER.columns)
+
+
+def row_of(instance: Instance) -> dict[str, Any]:
+    """The row of an instance, with the columns that repeat parts of its flavor."""
+    row = MAPPER.to_row(instance)
+    row.update(_flavor_columns(instance))
+    return row
+
+
+def _flavor_columns(instance: Instance) -> dict[str, Any]:
+    flavor = instance.flavor
+    return {"flavorid": flavor.flavorid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb}
+
+
+def insert(connection: sa.Connection, instance: Instance) -> None:
+    """Adds a server with its tags, within the caller's transaction."""
+    instance.created_at = instance.created_at or utcnow()
+    connection.execute(TABLE.insert(), row_of(instance))
+    if instance.tags:
+        connection.execute(TAGS.insert(), [{"resource_id": instance.uuid, "tag": tag} for tag in instance.tags])
+
+
+def find(database: Database, uuid: str, *, deleted: bool = False) -> Instance | None:
+    """The server, or None; hidden ones are found too. ``deleted``: also if it was deleted."""
+    query = SELECT.where(TABLE.c.uuid == uuid)
+    if not deleted:
+        query = query.where(TABLE.c.deleted.is_(False))
+    with database.read() as connection:
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            return None
+        tags = list(connection.execute(sa.select(TAGS.c.tag).where(TAGS.c.resource_id == uuid)).scalars())
+    return _from_row(row, sorted(tags))
+
+
+def get(database: Database, uuid: str, *, deleted: bool = False) -> Instance:
+    """The server; raises ServerNotFound."""
+    instance = find(database, uuid, deleted=deleted)
+    if instance is None:
+        raise errors.ServerNotFound(uuid)
+    return instance
+
+
+def _from_row(row: sa.Row[Any], tags: list[str]) -> Instance:
+    # NULL in old rows means: not hidden.
+    return MAPPER.from_row(row, tags=tags, hidden=bool(row._mapping[TABLE.c.hidden]))
+
+
+def select(database: Database, query: sa.Select[Any], *, with_tags: bool = True) -> list[Instance]:
+    """The servers of a query that was built on `SELECT`."""
+    with database.read() as connection:
+        rows = connection.execute(query).all()
+        tags: dict[str, list[str]] = {}
+        if rows and with_tags:
+            uuids = [row._mapping[TABLE.c.uuid] for row in rows]
+            for resource, tag in connection.execute(
+                sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(uuids)).order_by(TAGS.c.tag)
+            ):
+                tags.setdefault(resource, []).append(tag)
+    return [_from_row(row, tags.get(row._mapping[TABLE.c.uuid], [])) for row in rows]
+
+
+def of_host(database: Database, host: str) -> list[Instance]:
+    """Servers whose record names this host, the hidden copies of moves included."""
+    return select(database, SELECT.where(TABLE.c.host == host, TABLE.c.deleted.is_(False)))
+
+
+def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
+    """Sets fields of a server within the caller's transaction; raises ServerNotFound."""
+    if _update(connection, uuid, changes, None, None) == 0:
+        raise errors.ServerNotFound(uuid)
+
+
+def update(
+    database: Database,
+    uuid: str,
+    *,
+    expected_task: Collection[TaskState | None] | None = None,
+    expected_vm: Collection[VmState] | None = None,
+    **changes: Any,
+) -> None:
+    """Sets fields of a server; with expectations it is a compare-and-swap on its states.
+
+    Raises StateChanged if the states are not as expected, and ServerNotFound if the server is gone.
+    """
+    with database.write() as connection:
+        if _update(connection, uuid, changes, expected_task, expected_vm):
+            return
+        found = connection.execute(
+            sa.select(TABLE.c.vm_state, TABLE.c.task_state).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+        ).one_or_none()
+    if found is None:
+        raise errors.ServerNotFound(uuid)
+    raise errors.StateChanged(
+        f"Server {uuid} is being changed by another request: its state is {found.vm_state}, "
+        f"its task is {found.task_state or 'none'}. Try again when that has ended."
+    )
+
+
+def _update(
+    connection: sa.Connection,
+    uuid: str,
+    changes: dict[str, Any],
+    expected_task: Collection[TaskState | None] | None,
+    expected_vm: Collection[VmState] | None,
+) -> int:
+    tags = changes.pop("tags", None)
+    values = MAPPER.changes(changes)
+    if "flavor" in changes:
+        flavor = changes["flavor"]
+        values |= {"flavorid": flavor.flavorid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb}
+    values.setdefault("updated_at", utcnow())
+    statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+    if expected_task is not None:
+        statement = statement.where(_one_of(TABLE.c.task_state, expected_task))
+    if expected_vm is not None:
+        statement = statement.where(TABLE.c.vm_state.in_([state.value for state in expected_vm]))
+    changed = connection.execute(statement.values(values)).rowcount
+    if changed and tags is not None:
+        replace_tags(connection, uuid, tags)
+    return changed
+
+
+def _one_of(column: sa.ColumnElement[Any], wanted: Collection[TaskState | None]) -> sa.ColumnElement[bool]:
+    values = [state.value for state in wanted if state is not None]
+    condition: sa.ColumnElement[bool] = column.in_(values) if values else sa.false()
+    return sa.or_(condition, column.is_(None)) if None in wanted else condition
+
+
+def replace_tags(connection: sa.Connection, uuid: str, tags: Iterable[str]) -> None:
+    connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
+    rows = [{"resource_id": uuid, "tag": tag} for tag in tags]
+    if rows:
+        connection.execute(TAGS.insert(), rows)
+
+
+def soft_delete(database: Database, uuid: str) -> None:
+    """Marks a server and its block devices deleted; its actions and events stay readable."""
+    now = utcnow()
+    with database.write() as connection:
+        connection.execute(
+            TABLE.update()
+            .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+            .values(
+                deleted=True,
+                deleted_at=now,
+                terminated_at=now,
+                updated_at=now,
+                vm_state=VmState.DELETED.value,
+                task_state=None,
+            )
+        )
+        connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
+        devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
+        connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
+
+
+def usage(database: Database, project_id: str, user_id: str | None = None) -> tuple[int, int, int]:
+    """(servers, vCPUs, MiB of memory) of a project, hidden copies not counted."""
+    query = sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(TABLE.c.vcpus), 0),
+        sa.func.coalesce(sa.func.sum(TABLE.c.memory_mb), 0),
+    ).where(
+        TABLE.c.project_id == project_id,
+        TABLE.c.deleted.is_(False),
+        sa.or_(TABLE.c.hidden.is_(False), TABLE.c.hidden.is_(None)),
+    )
+    if user_id is not None:
+        query = query.where(TABLE.c.user_id == user_id)
+    with database.read() as connection:
+        count, vcpus, memory = connection.execute(query).one()
+    return int(count), int(vcpus), int(memory)

@@ -1,0 +1,64 @@
+"""Column types that both schemas use, and conversion between rows and dataclasses."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+T = TypeVar("T")
+
+# MariaDB keeps whole seconds unless told otherwise; paging and history need more.
+Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+Uuid = sa.String(36)
+Name = sa.String(255)
+LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+
+class RowMapper(Generic[T]):
+    """Maps a dataclass to the columns of the same names; what is no scalar is kept as JSON."""
+
+    def __init__(self, model: type[T], table: sa.Table) -> None:
+        self.model = model
+        self.table = table
+        hints = typing.get_type_hints(model)
+        self.fields = [f.name for f in dataclasses.fields(model) if f.name in table.c]  # type: ignore[arg-type]
+        self.columns = [table.c[name] for name in self.fields]
+        self._json = {name for name in self.fields if isinstance(table.c[name].type, sa.JSON)}
+        self._hints = hints
+
+    def to_value(self, name: str, value: Any) -> Any:
+        """A field's value as its column takes it."""
+        if name in self._json:
+            return None if value is None else msgspec.to_builtins(value)
+        if isinstance(value, Enum):
+            return value.value
+        return value
+
+    def to_row(self, thing: T, *, without: frozenset[str] = frozenset({"id"})) -> dict[str, Any]:
+        """The values of a new row. ``id`` is left to the database."""
+        return {name: self.to_value(name, getattr(thing, name)) for name in self.fields if name not in without}
+
+    def changes(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of an update; an unknown field is a programming error."""
+        unknown = set(changes) - set(self.fields)
+        if unknown:
+            raise KeyError(f"{self.model.__name__} has no stored field {', '.join(sorted(unknown))}")
+        return {name: self.to_value(name, value) for name, value in changes.items()}
+
+    def from_row(self, row: sa.Row[Any] | sa.RowMapping, **more: Any) -> T:
+        """The dataclass of a row; ``more`` gives the fields that are kept elsewhere."""
+        mapping = row if isinstance(row, sa.RowMapping) else row._mapping
+        values = {name: mapping[column] for name, column in zip(self.fields, self.columns, strict=True)}
+        values.update(more)
+        return msgspec.convert(values, self.model)
+
+
+__all__ = ["LongText", "Name", "RowMapper", "Time", "Uuid", "datetime"]

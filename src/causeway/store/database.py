@@ -1,0 +1,124 @@
+"""An engine and its transactions."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from causeway import errors
+
+# Seconds a writer waits for another one (SQLite) or for a connection of the pool.
+LOCK_TIMEOUT = 30
+_BEGIN = "BEGIN IMMEDIATE"
+
+
+def utcnow() -> datetime:
+    """Now, in UTC without a zone, as every time in the databases is."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+class StatementCounter:
+    """How many SQL statements were sent, by database name. Benchmarks and regression tests read it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self.log: list[tuple[str, str]] | None = None
+
+    def add(self, name: str, statement: str) -> None:
+        with self._lock:
+            self._counts[name] += 1
+            if self.log is not None:
+                self.log.append((name, statement))
+
+    def snapshot(self) -> Counter[str]:
+        with self._lock:
+            return Counter(self._counts)
+
+
+statements = StatementCounter()
+
+
+class Database:
+    """One database. ``name`` is for logs, metrics and error messages only."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.name = name
+        self.url = sa.make_url(url)
+        options: dict[str, Any] = {
+            "json_serializer": lambda value: msgspec.json.encode(value).decode(),
+            "json_deserializer": msgspec.json.decode,
+            "pool_timeout": LOCK_TIMEOUT,
+        }
+        if self.url.get_backend_name() == "sqlite":
+            options["connect_args"] = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
+            options["pool_size"], options["max_overflow"] = 10, 90
+        else:
+            options["pool_pre_ping"] = True
+            options["pool_size"], options["max_overflow"] = 10, 50
+        self.engine = sa.create_engine(self.url, **options)
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_immediately)
+        event.listen(self.engine, "before_cursor_execute", self._count)
+        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    def _count(self, _conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement != _BEGIN:
+            statements.add(self.name, statement)
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        """A connection for statements that only read; each sees the latest committed state."""
+        try:
+            with self._reader.connect() as connection:
+                yield connection
+        except sa.exc.DBAPIError as failure:
+            raise self._translate(failure) from failure
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """One transaction: committed when the block is left, rolled back when it raises."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except sa.exc.DBAPIError as failure:
+            raise self._translate(failure) from failure
+
+    def _translate(self, failure: sa.exc.DBAPIError) -> Exception:
+        if isinstance(failure, sa.exc.IntegrityError):
+            return failure
+        return errors.DatabaseFailed(
+            f"The database of {self.name} did not do what it was asked to; try again later.",
+            details=f"{type(failure.orig).__name__}: {failure.orig}",
+        )
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    # Transactions are begun by `_begin_immediately`, not by the driver's guess at what a statement does.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={LOCK_TIMEOUT * 1000}"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_immediately(connection: sa.Connection) -> None:
+    # A deferred transaction that turns into a writing one fails at once if another writer was quicker.
+    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql(_BEGIN)
