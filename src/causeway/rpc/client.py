@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, TypeVar
 
 import msgspec
@@ -78,14 +79,15 @@ class RpcClient:
         verdict = self._consult("call", server, method, arguments)
         counters.count("call", self.topic, method)
         if verdict is Verdict.LOSE_REQUEST:
-            raise self._timeout(method, server, timeout)
+            raise self._timeout(method, server, 0)
+        started = time.monotonic()
         sending = self._prepare(
             server=server, timeout=timeout, call_monitor_timeout=monitor_timeout, **_given(version=version)
         )
         try:
             reply = sending.call(context, method, **wire)
         except oslo_messaging.MessagingTimeout:
-            raise self._timeout(method, server, timeout) from None
+            raise self._timeout(method, server, time.monotonic() - started) from None
         except oslo_messaging.RemoteError as error:
             raise errors.CausewayError(
                 f"{method} failed unexpectedly: {error.exc_type}.", details=f"{self._where(server)}: {error.value}"
@@ -93,7 +95,7 @@ class RpcClient:
         except (oslo_messaging.MessagingException, oslo_messaging.ClientSendError) as error:
             raise self._not_sent(method, server, error) from error
         if verdict is Verdict.LOSE_REPLY:
-            raise self._timeout(method, server, timeout)
+            raise self._timeout(method, server, time.monotonic() - started)
         if "error" in reply:
             raise errors.from_wire(reply["error"])
         try:
@@ -146,8 +148,8 @@ class RpcClient:
     def _where(self, server: str | None) -> str:
         return f"{self.topic} on {server}" if server else self.topic
 
-    def _timeout(self, method: str, server: str | None, timeout: float) -> errors.RpcTimeout:
-        return errors.RpcTimeout(method, self._where(server), timeout)
+    def _timeout(self, method: str, server: str | None, seconds: float) -> errors.RpcTimeout:
+        return errors.RpcTimeout(method, self._where(server), round(seconds, 1))
 
     def _not_sent(self, method: str, server: str | None, error: Exception) -> errors.ServiceFailed:
         return errors.ServiceFailed(

@@ -271,7 +271,7 @@ class MemoryDriver(base.BaseDriver):  # type: ignore[misc]
             with self._lock:
                 self._waiting.discard(replies)
         if answer is _CLOSED:
-            raise oslo_messaging.MessageDeliveryFailure(f"Transport {self._name} was closed while a call waited")
+            raise oslo_messaging.MessagingTimeout(f"Transport {self._name} was closed while a call waited")
         assert isinstance(answer, bytes)
         reply = msgspec.json.decode(answer)
         if reply["failure"] is not None:

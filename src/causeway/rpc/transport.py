@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 import oslo_messaging
+from oslo_utils import importutils
 
 from causeway.context import RequestContext
 
@@ -33,6 +34,12 @@ class Verdict(Enum):
     # It is carried out, but its caller sees what it would see if nobody had answered.
     LOSE_REPLY = "lose the reply"
 
+
+# oslo.messaging registers these only with oslo.config's global object, and reads them from the one it is given.
+LIBRARY_OPTIONS = {
+    "oslo_messaging_metrics": "oslo_messaging._metrics.client",
+    "oslo_messaging_tracing": "oslo_messaging._tracing.client",
+}
 
 # May also raise, or take its time.
 SendHook = Callable[[Outgoing], Verdict]
@@ -82,6 +89,10 @@ class Transports:
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
         self.on_send: SendHook | None = None
+        for group, name in LIBRARY_OPTIONS.items():
+            module = importutils.try_import(name)
+            if module is not None:
+                conf.register_opts(getattr(module, group), group=group)
 
     def get(self, url: str) -> Transport:
         """The transport of a URL such as ``rabbit://user:password@host:5672/cell1`` or ``causeway-memory://cell1``.
