@@ -1,0 +1,1 @@
+"""The services around us, one client each: Placement, image, network, volume, identity."""

@@ -1,0 +1,369 @@
+"""The Placement client: candidates, claims, the allocations of moves, providers.
+
+Number of calls. Each costs the real Placement 10 to 20 ms, so:
+
+- a boot makes two: GET /allocation_candidates and PUT /allocations/{server};
+- a resize makes two: GET /allocation_candidates and one POST /allocations, which gives what the server holds to the
+  migration *and* the target's resources to the server, atomically;
+- confirm makes one (`drop_migration`), revert one (`give_back`).
+
+The writes name consumer generations. To know them without a GET before each write, the client remembers what it wrote
+(an AllocationRecord per consumer, the last ``MEMORY_SIZE`` ones), or is told by the caller. If another process wrote
+meanwhile, Placement answers 409 "consumer generation conflict" and nothing has happened: the records are read (one GET
+per consumer) and the write is tried again with the truth. So a wrong guess costs two or three calls, never correctness.
+One thing a generation can't tell: a consumer that was deleted and made again counts from 1 again. A record from memory is
+therefore only used for a move if it is on the provider that the caller says the server is on.
+
+All changes are idempotent: repeated after a crash or a lost answer they find what is already there and succeed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from keystoneauth1 import loading
+from keystoneauth1.adapter import Adapter
+from oslo_config.cfg import ConfigOpts
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from causeway import errors
+from causeway.clients.placement.http import PlacementHttp, Refusal, translated
+from causeway.clients.placement.providers import ProviderCalls
+from causeway.clients.placement.types import (
+    AllocationRecord,
+    AllocationRequest,
+    Allocations,
+    Candidates,
+    CandidatesRequest,
+    Capacity,
+    ProviderSummary,
+    Resources,
+)
+
+ATTEMPTS = 4
+MEMORY_SIZE = 10_000
+DEFAULT_TIMEOUT_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class PlacementClient(ProviderCalls):
+    """Placement over a keystoneauth1 adapter. Safe to use from many threads; share one to share what it remembers."""
+
+    def __init__(self, adapter: Adapter, *, timeout: float = DEFAULT_TIMEOUT_SECONDS) -> None:
+        """``timeout``: seconds, for each single call."""
+        super().__init__(PlacementHttp(adapter, timeout))
+        self._records = _Records(MEMORY_SIZE)
+
+    @property
+    def calls(self) -> Counter[str]:
+        """How many calls were made since the last reset, by "METHOD /route/{template}"."""
+        return self._http.calls
+
+    def reset_calls(self) -> None:
+        self._http.reset_calls()
+
+    # What could serve a request
+
+    def allocation_candidates(self, request: CandidatesRequest) -> Candidates:
+        """The ways to satisfy a request; empty if there is none.
+
+        Raises ServiceRefused if Placement does not know a trait or resource class that is asked for.
+        """
+        with translated("to look for hosts"):
+            answer = self._http.call("GET", "/allocation_candidates", query=request.to_query())
+        return Candidates(
+            requests=[
+                AllocationRequest(
+                    allocations={uuid: held["resources"] for uuid, held in one["allocations"].items()},
+                    mappings=one.get("mappings", {}),
+                )
+                for one in answer["allocation_requests"]
+            ],
+            providers={
+                uuid: ProviderSummary(
+                    uuid=uuid,
+                    root_uuid=summary["root_provider_uuid"],
+                    parent_uuid=summary["parent_provider_uuid"],
+                    resources={
+                        name: Capacity(amounts["capacity"], amounts["used"])
+                        for name, amounts in summary["resources"].items()
+                    },
+                    traits=frozenset(summary["traits"]),
+                )
+                for uuid, summary in answer["provider_summaries"].items()
+            },
+        )
+
+    # What consumers hold
+
+    def get_allocations(self, consumer: str) -> AllocationRecord:
+        """What a server or migration holds; an empty record if nothing."""
+        with translated("to tell what a server holds"):
+            answer = self._http.call("GET", "/allocations/{consumer}", consumer=consumer)
+        record = AllocationRecord(
+            consumer_uuid=consumer,
+            allocations={uuid: held["resources"] for uuid, held in answer["allocations"].items()},
+            generation=answer.get("consumer_generation"),
+            project_id=answer.get("project_id", ""),
+            user_id=answer.get("user_id", ""),
+        )
+        self._records.put(record)
+        return record
+
+    def claim(self, consumer: str, allocations: Allocations, project_id: str, user_id: str) -> AllocationRecord:
+        """Claims for a consumer that holds nothing yet: one PUT.
+
+        If the consumer holds exactly that already, the claim was made before: success. If it holds something else, that
+        is replaced (the claim of an alternate host after the first one refused).
+        Raises ClaimRefused if there is no room.
+        """
+        return self.set_allocations(consumer, allocations, project_id, user_id)
+
+    def set_allocations(
+        self,
+        consumer: str,
+        allocations: Allocations,
+        project_id: str,
+        user_id: str,
+        *,
+        known: AllocationRecord | None = None,
+    ) -> AllocationRecord:
+        """Replaces what a consumer holds. ``known``: what the caller believes it holds now.
+
+        Raises ClaimRefused if there is no room.
+        """
+        record = known or self._records.get(consumer) or AllocationRecord(consumer)
+
+        def write(current: AllocationRecord) -> AllocationRecord:
+            change = _Write(current, allocations, project_id, user_id)
+            self._write(change)
+            return change.after
+
+        def again() -> AllocationRecord:
+            current = self.get_allocations(consumer)
+            return current if current.allocations == allocations else write(current)
+
+        with translated(
+            f"to give server {consumer} its resources", no_room=f"There is no room left for server {consumer}."
+        ):
+            return self._with_truth(lambda: write(record), again, consumer)
+
+    def delete_allocations(self, consumer: str) -> None:
+        """Whatever the consumer holds is free again; holding nothing is success."""
+        self._records.forget(consumer)
+        try:
+            with translated(f"to free what {consumer} holds"):
+                self._retry(lambda: self._http.call("DELETE", "/allocations/{consumer}", consumer=consumer))
+        except errors.ServiceRefused as refused:
+            if isinstance(refused.__cause__, Refusal) and refused.__cause__.status == 404:
+                return
+            raise
+
+    # Moves: the migration's uuid holds the source's resources until confirm or revert
+
+    def claim_for_move(
+        self,
+        server: str,
+        migration: str,
+        target: Allocations,
+        project_id: str,
+        user_id: str,
+        *,
+        source_provider: str,
+        source: AllocationRecord | None = None,
+    ) -> AllocationRecord:
+        """What the server holds goes to the migration and the server gets ``target``: one POST, all or nothing.
+
+        ``source_provider``: uuid of the compute node that the server is on. ``source``: what the server holds, if the
+        caller knows; else what this client remembers; else it is read (one more call).
+        If the migration holds the source's already (a repetition, or the claim of an alternate host), only the server's
+        part is written. A server that holds nothing leaves the migration nothing. Returns the server's new record.
+        Raises ClaimRefused if the target has no room; then nothing has changed.
+        """
+
+        def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
+            change = _Write(held, target, project_id, user_id)
+            if given.is_empty and not held.is_empty:
+                self._write(_Write(given, held.allocations, project_id, user_id), change)
+            else:
+                self._write(change)
+            return change.after
+
+        # The server's record is always looked at before the migration's: if another process gives back in between, the
+        # server's generation is the one that no longer fits.
+        def from_memory() -> AllocationRecord:
+            held = source or self._records.get(server)
+            given = AllocationRecord(migration)
+            if self._records.get(migration) is not None:
+                held = held or self.get_allocations(server)
+                given = self.get_allocations(migration)
+            if held is None or (given.is_empty and not held.holds_on(source_provider)):
+                held = self.get_allocations(server)
+            return write(held, given)
+
+        def from_truth() -> AllocationRecord:
+            held = self.get_allocations(server)
+            given = self.get_allocations(migration)
+            if not given.is_empty and held.allocations == target:
+                return held
+            return write(held, given)
+
+        with translated(
+            f"to move the resources of server {server}",
+            no_room=f"There is no room left for server {server} on the target host.",
+        ):
+            return self._with_truth(from_memory, from_truth, server, migration)
+
+    def give_back(self, server: str, migration: str) -> AllocationRecord:
+        """What the migration holds goes back to the server, and what the server held at the target is free: one POST.
+
+        If the migration holds nothing, it was given back before (or there was nothing to give): the server keeps what it
+        has. Returns the server's record.
+        """
+
+        def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
+            if given.is_empty:
+                return held
+            change = _Write(held, given.allocations, given.project_id, given.user_id)
+            self._write(_Write(given, {}, given.project_id, given.user_id), change)
+            return change.after
+
+        def from_memory() -> AllocationRecord:
+            given, held = self._records.get(migration), self._records.get(server)
+            # That nothing is there to be given back is never believed from memory.
+            if given is None or given.is_empty:
+                given = self.get_allocations(migration)
+            return write(held or self.get_allocations(server), given)
+
+        def from_truth() -> AllocationRecord:
+            return write(self.get_allocations(server), self.get_allocations(migration))
+
+        with translated(
+            f"to give server {server} its resources back",
+            no_room=f"The resources of server {server} at its old host could not be given back: there is no room.",
+        ):
+            return self._with_truth(from_memory, from_truth, server, migration)
+
+    def drop_migration(self, migration: str) -> None:
+        """After confirm: what the migration held at the source is free. Idempotent."""
+        self.delete_allocations(migration)
+
+    def move_allocations(self, giver: str, taker: str) -> AllocationRecord:
+        """All that one consumer holds goes to another, whose own is replaced; one POST. Returns the taker's record.
+
+        If the giver holds nothing and the taker something, it was moved before: success.
+        """
+        return self.give_back(taker, giver)
+
+    # Inside
+
+    def _write(self, *changes: _Write) -> None:
+        """Writes all or nothing: one consumer with PUT, several with one POST. Remembers what was written."""
+        bodies = {change.before.consumer_uuid: change.body() for change in changes}
+        first = changes[0].before.consumer_uuid
+
+        def call() -> Any:
+            if len(changes) > 1:
+                return self._http.call("POST", "/allocations", body=bodies)
+            return self._http.call("PUT", "/allocations/{consumer}", consumer=first, body=bodies[first])
+
+        try:
+            self._retry(call)
+        except (Refusal, errors.ServiceFailed):
+            # An answer that did not come leaves open what was written.
+            for consumer in bodies:
+                self._records.forget(consumer)
+            raise
+        for change in changes:
+            if change.after.is_empty:
+                self._records.forget(change.after.consumer_uuid)
+            else:
+                self._records.put(change.after)
+
+    def _retry(self, call: Callable[[], T]) -> T:
+        """Repeats what lost a race for a provider's generation; other refusals go through."""
+        retrying = Retrying(
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(multiplier=0.02, max=1.0),
+            retry=retry_if_exception(lambda error: isinstance(error, Refusal) and error.is_provider_conflict),
+            reraise=True,
+        )
+        return retrying(call)
+
+    def _with_truth(self, guess: Callable[[], T], truth: Callable[[], T], *consumers: str) -> T:
+        """``guess`` with what is remembered; if a generation was wrong, ``truth``, which reads first."""
+        try:
+            return guess()
+        except Refusal as refusal:
+            if not refusal.is_consumer_conflict:
+                raise
+        for consumer in consumers:
+            self._records.forget(consumer)
+        retrying = Retrying(
+            stop=stop_after_attempt(ATTEMPTS - 1),
+            wait=wait_random_exponential(multiplier=0.02, max=1.0),
+            retry=retry_if_exception(lambda error: isinstance(error, Refusal) and error.is_consumer_conflict),
+            reraise=True,
+        )
+        return retrying(truth)
+
+
+class _Write:
+    """A change of what one consumer holds: over the record as it is believed to be."""
+
+    def __init__(self, before: AllocationRecord, allocations: Allocations, project_id: str, user_id: str) -> None:
+        self.before = before
+        self.after = AllocationRecord(
+            consumer_uuid=before.consumer_uuid,
+            allocations=allocations,
+            generation=(before.generation or 0) + 1,
+            project_id=project_id,
+            user_id=user_id,
+        )
+
+    def body(self) -> dict[str, Any]:
+        return {
+            "allocations": {uuid: {"resources": held} for uuid, held in self.after.allocations.items()},
+            "project_id": self.after.project_id,
+            "user_id": self.after.user_id,
+            "consumer_generation": self.before.generation,
+        }
+
+
+class _Records:
+    """The last records written or read, oldest thrown away first."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._records: OrderedDict[str, AllocationRecord] = OrderedDict()
+
+    def get(self, consumer: str) -> AllocationRecord | None:
+        with self._lock:
+            return self._records.get(consumer)
+
+    def put(self, record: AllocationRecord) -> None:
+        with self._lock:
+            self._records[record.consumer_uuid] = record
+            self._records.move_to_end(record.consumer_uuid)
+            while len(self._records) > self._size:
+                self._records.popitem(last=False)
+
+    def forget(self, consumer: str) -> None:
+        with self._lock:
+            self._records.pop(consumer, None)
+
+
+def remote_placement(conf: ConfigOpts) -> PlacementClient:
+    """A client for the Placement service that the group [placement] describes (keystoneauth's option names)."""
+    auth = loading.load_auth_from_conf_options(conf, "placement")
+    session = loading.load_session_from_conf_options(conf, "placement", auth=auth)
+    adapter = loading.load_adapter_from_conf_options(conf, "placement", session=session)
+    return PlacementClient(adapter, timeout=conf.placement.timeout or DEFAULT_TIMEOUT_SECONDS)
+
+
+__all__ = ["PlacementClient", "Resources", "remote_placement"]

@@ -1,0 +1,152 @@
+"""One HTTP call to Placement: counted, bounded in time, its refusals told apart."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from keystoneauth1 import exceptions as keystone_errors
+from keystoneauth1.adapter import Adapter
+
+from causeway import errors
+
+# The oldest version that has all that we use (same_subtree, consumer generations), and the oldest a deployment may be.
+MICROVERSION = "1.36"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+
+
+class Refusal(Exception):
+    """Placement answered with an error. Never leaves this package: see `translated`."""
+
+    def __init__(self, call: str, status: int, code: str, detail: str) -> None:
+        super().__init__(f"{call}: {status} {code}: {detail}")
+        self.call, self.status, self.code, self.detail = call, status, code, detail
+
+    @property
+    def is_consumer_conflict(self) -> bool:
+        """The consumer generation that we sent is not the consumer's (any more); nothing was written."""
+        return self.code == CONCURRENT_UPDATE and "consumer generation conflict" in self.detail
+
+    @property
+    def is_provider_conflict(self) -> bool:
+        """Somebody else wrote to the provider at the same time; nothing was written, trying again helps."""
+        return self.code == CONCURRENT_UPDATE and not self.is_consumer_conflict
+
+    @property
+    def is_no_room(self) -> bool:
+        """The provider can't give what was asked for: full, without such inventory, or gone."""
+        return (self.status == 409 and self.code != CONCURRENT_UPDATE) or (
+            self.status == 400 and ("does not exist" in self.detail or "Unable to allocate inventory" in self.detail)
+        )
+
+
+class PlacementHttp:
+    """Calls over a keystoneauth1 adapter. The endpoint is looked up once, not for each call.
+
+    ``calls`` counts by "METHOD /route/{template}"; what is counted is what went out, retries included.
+    """
+
+    def __init__(self, adapter: Adapter, timeout: float) -> None:
+        self._adapter = adapter
+        self._timeout = timeout
+        self._endpoint: str | None = getattr(adapter, "endpoint_override", None)
+        self._calls: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    @property
+    def calls(self) -> Counter[str]:
+        with self._counting:
+            return Counter(self._calls)
+
+    def reset_calls(self) -> None:
+        with self._counting:
+            self._calls.clear()
+
+    def call(
+        self,
+        method: str,
+        route: str,
+        *,
+        body: Any = None,
+        query: list[tuple[str, str]] | None = None,
+        **parts: str,
+    ) -> Any:
+        """The decoded answer, or None if there is no body.
+
+        Raises Refusal for an answer of 400 or more but 5xx, ServiceFailed for those and when none came in time.
+        """
+        name = f"{method} {route}"
+        url = route.format(**{key: quote(part, safe="") for key, part in parts.items()})
+        if query:
+            url += "?" + urlencode(query)
+        headers = {"OpenStack-API-Version": f"placement {MICROVERSION}", "Accept": "application/json"}
+        data = None
+        if body is not None:
+            data = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        with self._counting:
+            self._calls[name] += 1
+        try:
+            response = self._adapter.request(
+                url,
+                method,
+                data=data,
+                headers=headers,
+                endpoint_override=self._resolve(),
+                timeout=self._timeout,
+                raise_exc=False,
+            )
+        except keystone_errors.ClientException as error:
+            raise errors.ServiceFailed(
+                "The Placement service did not answer. Try again later.", details=f"{name}: {error}"
+            ) from error
+        if response.status_code >= 500:
+            raise errors.ServiceFailed(
+                "The Placement service failed. Try again later.",
+                details=f"{name}: {response.status_code}: {response.text[:500]}",
+            )
+        if response.status_code >= 400:
+            raise _refusal(name, response)
+        return response.json() if response.content else None
+
+    def _resolve(self) -> str:
+        if self._endpoint is None:
+            self._endpoint = self._adapter.get_endpoint()
+            if self._endpoint is None:
+                raise errors.ServiceFailed(
+                    "The Placement service is not in the service catalog.",
+                    details="no endpoint for service type placement; see [placement] valid_interfaces, region_name",
+                )
+        return self._endpoint
+
+
+def _refusal(name: str, response: Any) -> Refusal:
+    try:
+        first = response.json()["errors"][0]
+    except (ValueError, LookupError, TypeError):
+        return Refusal(name, response.status_code, "", response.text[:500])
+    return Refusal(name, response.status_code, first.get("code", ""), first.get("detail", ""))
+
+
+@contextmanager
+def translated(what: str, *, no_room: str | None = None) -> Iterator[None]:
+    """Turns what Placement refused into our errors. ``what``: "to ... " completes "Placement refused".
+
+    ``no_room``: the message of the ClaimRefused that a full or missing provider becomes; None if that can't be.
+    """
+    try:
+        yield
+    except Refusal as refusal:
+        if no_room is not None and refusal.is_no_room:
+            raise errors.ClaimRefused(no_room, details=str(refusal)) from refusal
+        if refusal.code == CONCURRENT_UPDATE:
+            raise errors.ServiceFailed(
+                f"Placement could not be brought {what}: others kept writing at the same time. Try again.",
+                details=str(refusal),
+            ) from refusal
+        raise errors.ServiceRefused(f"Placement refused {what}.", details=str(refusal)) from refusal

@@ -1,0 +1,149 @@
+"""The real Placement in this process: its own code, its own database, no socket.
+
+One at a time in a process: Placement keeps its database connection and its policy in module globals. Two applications
+are made of it, on two configuration objects:
+
+- ``internal_app``: takes the token ``admin`` for an administrator. Never serve it.
+- ``public_app``: behind keystonemiddleware, for the outside world (the ``openstack`` client's placement plug-in).
+
+SQLite: a file in WAL mode with ``synchronous=NORMAL`` (a crash of the machine may lose the last commits, never damage
+the file). Connections are pooled; oslo.db would open one for every transaction, which costs a third of a call's time.
+SQLite has one writer at a time, and a transaction that reads before it writes is refused, not queued, if another writer
+came between: requests that may write therefore take turns here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import placement.conf
+import requests
+from keystoneauth1 import loading, token_endpoint
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_config.cfg import ConfigOpts
+from oslo_db.sqlalchemy import enginefacade
+from placement import db_api, deploy, policy
+from placement.db.sqlalchemy import migration
+from placement.objects import resource_class, trait
+from sqlalchemy import Engine, event
+from sqlalchemy.pool import QueuePool
+
+from causeway.clients.placement.client import PlacementClient
+from causeway.clients.placement.transport import WsgiApplication, WsgiTransport
+
+INTERNAL_URL = "http://placement.internal"
+SQLITE_BUSY_TIMEOUT_SECONDS = 30
+_READ_ONLY_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_running: LocalPlacement | None = None
+_starting = threading.Lock()
+
+
+class LocalPlacement:
+    """A running Placement. Made by `local_placement`; `close` it before another one is started."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._is_sqlite = url.startswith("sqlite:")
+        self._write_turn = threading.Lock()
+        self._manager = enginefacade.transaction_context()
+        self._manager.configure(connection=url)
+        if self._is_sqlite:
+            self._manager.append_on_engine_create(_tune_sqlite)
+        self._restore_database = db_api.placement_context_manager.patch_factory(self._manager)
+        # Placement remembers per process that these are in the database; this may be another database.
+        trait._TRAITS_SYNCED = False
+        resource_class._RESOURCE_CLASSES_SYNCED = False
+        migration.upgrade("head")
+        config = self._config("noauth2")
+        policy.init(config)
+        self.internal_app: WsgiApplication = self._in_turn(deploy.deploy(config))
+        deploy.update_database(config)
+
+    def public_app(self, keystone_authtoken: Mapping[str, Any]) -> WsgiApplication:
+        """The application for the outside world.
+
+        ``keystone_authtoken``: the options of keystonemiddleware by name, those of the ``password`` plug-in included
+        (auth_url, username, password, project_name, ...).
+        """
+        config = self._config("keystone")
+        for _group, options in keystonemiddleware_opts.list_auth_token_opts():
+            config.register_opts(options, group="keystone_authtoken")
+        config.register_opts(loading.get_auth_common_conf_options(), group="keystone_authtoken")
+        plugin = keystone_authtoken.get("auth_type", "password")
+        config.register_opts(loading.get_auth_plugin_conf_options(plugin), group="keystone_authtoken")
+        for name, value in keystone_authtoken.items():
+            config.set_override(name, value, group="keystone_authtoken")
+        return self._in_turn(deploy.deploy(config))
+
+    def client(self) -> PlacementClient:
+        """A client that calls ``internal_app`` in this process. Give one to all: it remembers what it wrote."""
+        session = requests.Session()
+        session.mount(INTERNAL_URL, WsgiTransport(self.internal_app))
+        session.trust_env = False
+        auth = token_endpoint.Token(INTERNAL_URL, "admin")
+        return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override=INTERNAL_URL))
+
+    def close(self) -> None:
+        """Ends the database connections and makes room for another one. Calls that are under way must have ended."""
+        global _running
+        with _starting:
+            if _running is self:
+                self._manager.dispose_pool()
+                self._restore_database()
+                policy.reset()
+                _running = None
+
+    def _config(self, auth_strategy: str) -> ConfigOpts:
+        config = ConfigOpts()
+        placement.conf.register_opts(config)
+        config.set_default("connection", self._url, group="placement_database")
+        # Nothing of this machine's own /etc/placement, neither options nor policy.
+        config([], project="placement", default_config_files=[], default_config_dirs=[])
+        config.set_override("auth_strategy", auth_strategy, group="api")
+        config.set_override("policy_file", os.devnull, group="oslo_policy")
+        return config
+
+    def _in_turn(self, application: WsgiApplication) -> WsgiApplication:
+        if not self._is_sqlite:
+            return application
+
+        def serialised(environ: dict[str, Any], start_response: Any) -> Any:
+            if environ["REQUEST_METHOD"] in _READ_ONLY_METHODS:
+                return application(environ, start_response)
+            with self._write_turn:
+                return application(environ, start_response)
+
+        return serialised
+
+
+def local_placement(database: Path | str) -> LocalPlacement:
+    """Starts Placement on a database: a file's path (SQLite) or a URL. Makes or upgrades the schema.
+
+    Raises RuntimeError if one runs in this process already.
+    """
+    global _running
+    url = database if isinstance(database, str) and "://" in database else f"sqlite:///{Path(database).absolute()}"
+    with _starting:
+        if _running is not None:
+            raise RuntimeError("a Placement runs in this process already; close it before another one is started")
+        _running = LocalPlacement(url)
+        return _running
+
+
+def _tune_sqlite(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def _set_pragmas(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"PRAGMA busy_timeout={SQLITE_BUSY_TIMEOUT_SECONDS * 1000}")
+
+    old = engine.pool
+    engine.pool = QueuePool(old._creator, pool_size=5, max_overflow=50, dialect=engine.dialect, _dispatch=old.dispatch)
