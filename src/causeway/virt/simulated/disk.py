@@ -1,0 +1,138 @@
+"""Root disks of simulated guests.
+
+A disk is a text file: a header, then one JSON string per line for each line that the guest wrote. A disk made from an image
+is an overlay on it: it names the image, and sees the lines that are in the image (if that was a simulated disk once). An
+overlay can be read only together with its image, as a real one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway.errors import GuestFailed
+from causeway.virt.driver import RootDisk
+from causeway.virt.simulated import files
+
+MAGIC = "causeway-simulated-disk"
+
+
+@dataclass
+class Header:
+    """``inherited``: the lines of the image, as seen when the disk was made; never part of an export."""
+
+    magic: str = MAGIC
+    base_image_id: str | None = None
+    size_gb: int = 0
+    inherited: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Disk:
+    header: Header
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def all_lines(self) -> list[str]:
+        return self.header.inherited + self.lines
+
+    def encode(self) -> bytes:
+        return b"\n".join([msgspec.json.encode(self.header), *map(msgspec.json.encode, self.lines), b""])
+
+
+def decode(content: bytes) -> Disk | None:
+    """The disk that these bytes are, or None if they are something else (a real image)."""
+    first, _, rest = content.partition(b"\n")
+    if MAGIC.encode() not in first:
+        return None
+    try:
+        header = msgspec.json.decode(first, type=Header)
+        return Disk(header, [msgspec.json.decode(line, type=str) for line in rest.splitlines()])
+    except msgspec.MsgspecError:
+        return None
+
+
+def load(path: Path) -> Disk:
+    """Raises `GuestFailed` if there is none, or it is damaged."""
+    try:
+        disk = decode(path.read_bytes())
+    except FileNotFoundError:
+        raise GuestFailed("The root disk is missing.", details=str(path)) from None
+    if disk is None:
+        raise GuestFailed("The root disk is damaged.", details=str(path))
+    return disk
+
+
+def append(path: Path, line: str) -> None:
+    """What a guest's write does."""
+    with path.open("ab") as file:
+        file.write(msgspec.json.encode(line) + b"\n")
+
+
+def create(path: Path, source: RootDisk) -> None:
+    """Makes a root disk as `RootDisk` says; takes the snapshot's file. Raises `GuestFailed` if they don't fit together."""
+    inherited = _lines_of_image(source)
+    if source.snapshot is None:
+        if source.base is None:
+            raise GuestFailed("There is neither an image nor a snapshot to make the root disk from.")
+        disk = Disk(Header(base_image_id=source.base_image_id, size_gb=source.size_gb, inherited=inherited))
+    else:
+        disk = _received(source.snapshot)
+        if disk.header.base_image_id is not None and source.base is None:
+            raise GuestFailed(
+                f"The snapshot needs its base image {disk.header.base_image_id}, which was not given.",
+                details=str(source.snapshot),
+            )
+        if disk.header.base_image_id is not None and disk.header.base_image_id != source.base_image_id:
+            raise GuestFailed(
+                f"The snapshot is of a server on image {disk.header.base_image_id}, not on {source.base_image_id}.",
+                details=str(source.snapshot),
+            )
+        disk.header.inherited = inherited if disk.header.base_image_id is not None else []
+        disk.header.size_gb = max(disk.header.size_gb, source.size_gb)
+    files.replace(path, disk.encode())
+    if source.snapshot is not None:
+        source.snapshot.unlink()
+
+
+def export(path: Path, target: Path, *, flatten: bool) -> Disk:
+    """Writes a copy that can be sent: an overlay without what is the image's, or (``flatten``) everything."""
+    disk = load(path)
+    header = Header(size_gb=disk.header.size_gb)
+    if flatten or disk.header.base_image_id is None:
+        copy = Disk(header, disk.all_lines)
+    else:
+        header.base_image_id = disk.header.base_image_id
+        copy = Disk(header, disk.lines)
+    files.replace(target, copy.encode())
+    return copy
+
+
+def _lines_of_image(source: RootDisk) -> list[str]:
+    if source.base is None:
+        return []
+    try:
+        image = decode(source.base.read_bytes()) if _is_ours(source.base) else None
+    except FileNotFoundError:
+        raise GuestFailed(
+            f"The base image {source.base_image_id} is missing in the image cache.", details=str(source.base)
+        ) from None
+    return image.all_lines if image is not None else []
+
+
+def _is_ours(path: Path) -> bool:
+    """Images can be large: only the beginning is looked at."""
+    with path.open("rb") as file:
+        return MAGIC.encode() in file.read(len(MAGIC) + 20)
+
+
+def _received(snapshot: Path) -> Disk:
+    try:
+        disk = decode(snapshot.read_bytes())
+    except FileNotFoundError:
+        raise GuestFailed("The snapshot to start from is missing.", details=str(snapshot)) from None
+    if disk is None:
+        raise GuestFailed("The snapshot to start from is damaged.", details=str(snapshot))
+    return disk

@@ -1,0 +1,425 @@
+"""`SimulatedDriver`: the driver interface on small files.
+
+::
+
+    STATE_DIR/guests/UUID.json            a guest known to the hypervisor, and its power state
+    STATE_DIR/instances/UUID/disk         its root disk (none if that is a volume)
+    STATE_DIR/instances/UUID/console.log  what it wrote to its console
+    STATE_DIR/instances/UUID/disk.config  its config drive
+    STATE_DIR/instances/UUID_resize/      the same, stashed by a move
+    STATE_DIR/exports/                    copies on their way to somebody else
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import uuid as uuids
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import os_traits
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+from causeway.virt import driver as virt
+from causeway.virt.simulated import disk, files, volume
+from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
+
+LOG = logging.getLogger(__name__)
+
+STASHED = "_resize"
+CONSOLE_LIMIT = 64 * 1024
+
+
+class SimulatedDriver(virt.Driver):
+    """A host named ``hostname`` that keeps everything in ``state_dir``.
+
+    With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
+    guest whether another host runs it already. As a real hypervisor it starts it all the same, but remembers it in
+    ``double_starts``: tests assert that this stays empty.
+    """
+
+    def __init__(
+        self,
+        hostname: str,
+        state_dir: Path,
+        *,
+        vcpus: int = 64,
+        memory_mb: int = 262144,
+        local_gb: int = 4096,
+        peers_dir: Path | None = None,
+    ) -> None:
+        self.hostname = hostname
+        self.double_starts: list[str] = []
+        self._vcpus, self._memory_mb, self._local_gb = vcpus, memory_mb, local_gb
+        self._peers_dir = peers_dir
+        self._state_dir = state_dir
+        self._guests_dir = state_dir / "guests"
+        self._disks_dir = state_dir / "instances"
+        self._exports_dir = state_dir / "exports"
+        self._guests: dict[str, Guest] = {}
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
+
+    def start(self) -> None:
+        shutil.rmtree(self._exports_dir, ignore_errors=True)
+        for directory in (self._guests_dir, self._disks_dir, self._exports_dir):
+            directory.mkdir(parents=True, exist_ok=True)
+        for path in self._guests_dir.glob("*.json"):
+            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
+            self._guests[guest.uuid] = guest
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def host_facts(self) -> virt.HostFacts:
+        return virt.HostFacts(
+            hypervisor_hostname=self.hostname,
+            hypervisor_type="simulated",
+            hypervisor_version=1000000,
+            vcpus=self._vcpus,
+            memory_mb=self._memory_mb,
+            local_gb=self._local_gb,
+            cpu_info={
+                "arch": "x86_64",
+                "model": "simulated",
+                "vendor": "Causeway",
+                "topology": {"cells": 1, "sockets": 1, "cores": self._vcpus, "threads": 1},
+                "features": [],
+            },
+            supported_instances=[["x86_64", "simulated", "hvm"]],
+            traits=[
+                os_traits.HW_ARCH_X86_64,
+                os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
+                os_traits.COMPUTE_IMAGE_TYPE_RAW,
+                os_traits.COMPUTE_NET_ATTACH_INTERFACE,
+                os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
+                os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
+            ],
+        )
+
+    def list_guests(self) -> dict[str, PowerState]:
+        with self._lock:
+            return {uuid: guest.power_state for uuid, guest in self._guests.items()}
+
+    def inspect(self, uuid: str) -> virt.GuestFacts:
+        guest = self._guests.get(uuid)
+        return virt.GuestFacts(
+            uuid=uuid,
+            power_state=guest.power_state if guest else None,
+            vcpus=guest.vcpus if guest else 0,
+            memory_mb=guest.memory_mb if guest else 0,
+            has_disks=self._disks(uuid).is_dir(),
+            has_stashed_disks=self._stash(uuid).is_dir(),
+        )
+
+    def list_disks(self) -> dict[str, bool]:
+        names = {path.name for path in self._disks_dir.iterdir()}
+        return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
+
+    # guests
+
+    def spawn(
+        self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> PowerState:
+        uuid = spec.instance.uuid
+        with self._locked(uuid):
+            before = self._guests.get(uuid)
+            if before is not None and before.power_state is PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} is running already.", details=self.hostname)
+            with self._undone_on_failure(uuid, before):
+                if spec.root_disk is not None:
+                    disk.create(self._disks(uuid) / "disk", spec.root_disk)
+                return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
+
+    def power_on(self, spec: virt.GuestSpec) -> PowerState:
+        uuid = spec.instance.uuid
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is not None and guest.power_state is PowerState.RUNNING:
+                return PowerState.RUNNING
+            with self._undone_on_failure(uuid, guest):
+                return self._define_and_boot(spec, virt.nothing_to_wait_for)
+
+    def power_off(self, uuid: str, timeout: float) -> None:  # noqa: ARG002 (these guests obey at once)
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
+                guest.power_state = PowerState.SHUTDOWN
+                self._save(guest)
+
+    def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
+        uuid = spec.instance.uuid
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if hard:
+                return self._define_and_boot(spec, virt.nothing_to_wait_for)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} does not run: only a hard reboot can start it.", details=self.hostname)
+            self._boot(guest)
+            return guest.power_state
+
+    def destroy(
+        self,
+        uuid: str,
+        vifs: list[Vif],  # noqa: ARG002 (ports and volumes go with the definition)
+        volumes: list[BlockDevice],  # noqa: ARG002
+        *,
+        destroy_disks: bool,
+    ) -> None:
+        with self._locked(uuid):
+            self._forget(uuid)
+            if destroy_disks:
+                _delete(self._disks(uuid))
+
+    def console_output(self, uuid: str) -> bytes:
+        try:
+            return (self._disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
+        except FileNotFoundError:
+            return b""
+
+    # devices
+
+    def volume_connector(self) -> dict[str, Any]:
+        return {
+            "host": self.hostname,
+            "ip": "127.0.0.1",
+            "initiator": f"iqn.2026-01.causeway:{self.hostname}",
+            "multipath": False,
+            "platform": "x86_64",
+            "os_type": "linux",
+        }
+
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
+        try:
+            volume.device_path(connection_info)
+        except GuestFailed as error:
+            raise ClaimRefused(error.message, details=f"{self.hostname}: {error.details}") from error
+
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        new = attached(volume)
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is None or new in guest.volumes:
+                return
+            for other in guest.volumes:
+                if other.volume_id == new.volume_id:
+                    raise GuestFailed(f"Volume {new.volume_id} is attached to guest {uuid} as {other.device} already.")
+            if new.device in guest.devices():
+                raise GuestFailed(f"Guest {uuid} has a disk {new.device} already.", details=self.hostname)
+            guest.volumes.append(new)
+            self._save(guest)
+            if guest.power_state is PowerState.RUNNING:
+                guest.write(new.device, f"attached,id={uuids.uuid4().hex[:8]}")
+                self._print(uuid, guest.marker(new.device) + "\n")
+
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is not None:
+                guest.volumes = [other for other in guest.volumes if other.volume_id != volume.volume_id]
+                self._save(guest)
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is None:
+                raise GuestFailed(f"There is no guest {uuid} to attach a port to.", details=self.hostname)
+            new = port(vif)
+            if new in guest.ports:
+                return
+            if any(other.id == new.id or other.mac == new.mac for other in guest.ports):
+                raise GuestFailed(f"Guest {uuid} has a port {new.id} or one with its address {new.mac} already.")
+            guest.ports.append(new)
+            self._save(guest)
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is not None:
+                guest.ports = [other for other in guest.ports if other.id != vif.id]
+                self._save(guest)
+
+    # disks of a move
+
+    @contextmanager
+    def export_root_disk(self, instance: Instance, *, flatten: bool) -> Iterator[virt.DiskExport]:
+        uuid = instance.uuid
+        target = self._exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
+                raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
+            copy = disk.export(self._disks(uuid) / "disk", target, flatten=flatten)
+        base_image_id = copy.header.base_image_id
+        try:
+            yield virt.DiskExport(
+                path=target,
+                disk_format="raw" if base_image_id is None else "qcow2",
+                size=target.stat().st_size,
+                base_image_id=base_image_id,
+            )
+        finally:
+            target.unlink(missing_ok=True)
+
+    def stash_disks(self, uuid: str) -> None:
+        with self._locked(uuid):
+            self._refuse_if_defined(uuid, "stashed")
+            if not self._stash(uuid).is_dir() and self._disks(uuid).is_dir():
+                self._disks(uuid).rename(self._stash(uuid))
+
+    def restore_stashed_disks(self, uuid: str) -> None:
+        with self._locked(uuid):
+            if not self._stash(uuid).is_dir():
+                return
+            self._refuse_if_defined(uuid, "restored")
+            if self._disks(uuid).is_dir():
+                raise GuestFailed(
+                    f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
+                    details=self.hostname,
+                )
+            self._stash(uuid).rename(self._disks(uuid))
+
+    def delete_stashed_disks(self, uuid: str) -> None:
+        with self._locked(uuid):
+            _delete(self._stash(uuid))
+
+    def delete_disks(self, uuid: str) -> None:
+        with self._locked(uuid):
+            self._refuse_if_defined(uuid, "deleted")
+            _delete(self._disks(uuid))
+
+    # for tests: what a user of the guest does, and what an observer of all hosts sees
+
+    def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
+        """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
+            guest.write(short_name(device or guest.root_device), text)
+
+    def guest_read(self, uuid: str, device: str | None = None) -> list[str]:
+        """The lines on the root disk (or another device), the guest's own marks at each boot (``boot=...``) included."""
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is None:
+                raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
+            return guest.read(short_name(device or guest.root_device))
+
+    def running_anywhere(self, uuid: str) -> list[str]:
+        """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
+        hosts = []
+        for path in (self._peers_dir or self._state_dir.parent).glob(f"*/guests/{uuid}.json"):
+            try:
+                guest = msgspec.json.decode(path.read_bytes(), type=Guest)
+            except FileNotFoundError:
+                continue
+            if guest.power_state is PowerState.RUNNING:
+                hosts.append(guest.host)
+        return sorted(hosts)
+
+    # inside
+
+    def _define_and_boot(
+        self, spec: virt.GuestSpec, vifs_plugged: Callable[[], AbstractContextManager[None]]
+    ) -> PowerState:
+        uuid = spec.instance.uuid
+        root_disk = self._disks(uuid) / "disk"
+        guest = define(spec, self.hostname, root_disk, PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN)
+        if guest.root_disk is not None:
+            disk.load(root_disk)
+        self._disks(uuid).mkdir(exist_ok=True)
+        if spec.config_drive:
+            files.replace(self._disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
+        if not spec.power_on:
+            self._save(guest)
+            return guest.power_state
+        with vifs_plugged():
+            self._save(guest)
+        self._boot(guest)
+        return guest.power_state
+
+    def _boot(self, guest: Guest) -> None:
+        if self._peers_dir is not None and set(self.running_anywhere(guest.uuid)) - {self.hostname}:
+            LOG.error("Guest %s is started on %s while another host runs it", guest.uuid, self.hostname)
+            self.double_starts.append(guest.uuid)
+        guest.power_state = PowerState.RUNNING
+        self._save(guest)
+        self._print(guest.uuid, guest.boot())
+
+    @contextmanager
+    def _undone_on_failure(self, uuid: str, guest: Guest | None) -> Iterator[None]:
+        """Puts back the guest and the disks that were there if an attempt to make the guest fails."""
+        disks = self._disks(uuid)
+        kept = {path: path.read_bytes() for path in disks.iterdir()} if disks.is_dir() else None
+        disks.mkdir(exist_ok=True)
+        try:
+            yield
+        except BaseException:
+            if kept is None:
+                _delete(disks)
+            else:
+                _put_back(disks, kept)
+            if guest is None:
+                self._forget(uuid)
+            else:
+                self._save(guest)
+            raise
+
+    def _refuse_if_defined(self, uuid: str, what: str) -> None:
+        if uuid in self._guests:
+            raise GuestFailed(
+                f"The disks of {uuid} can't be {what} while the hypervisor knows the guest.", details=self.hostname
+            )
+
+    def _save(self, guest: Guest) -> None:
+        files.replace(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
+        with self._lock:
+            self._guests[guest.uuid] = guest
+
+    def _forget(self, uuid: str) -> None:
+        (self._guests_dir / f"{uuid}.json").unlink(missing_ok=True)
+        with self._lock:
+            self._guests.pop(uuid, None)
+
+    def _print(self, uuid: str, text: str) -> None:
+        with (self._disks(uuid) / "console.log").open("a") as console:
+            console.write(text)
+
+    def _locked(self, uuid: str) -> threading.RLock:
+        with self._lock:
+            return self._locks[uuid]
+
+    def _disks(self, uuid: str) -> Path:
+        return self._disks_dir / uuid
+
+    def _stash(self, uuid: str) -> Path:
+        return self._disks_dir / f"{uuid}{STASHED}"
+
+
+def _put_back(directory: Path, kept: dict[Path, bytes]) -> None:
+    """Makes the files of a directory what they were; those that did not change are not touched."""
+    for path in directory.iterdir():
+        if path not in kept:
+            path.unlink()
+    for path, content in kept.items():
+        if not path.exists() or path.read_bytes() != content:
+            files.replace(path, content)
+
+
+def _delete(directory: Path) -> None:
+    """Deletes a directory and what is in it; none there is a success."""
+    try:
+        shutil.rmtree(directory)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,116 @@
+"""A simulated guest: what the hypervisor knows of it, and what it does when it boots."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+from causeway.virt.driver import GuestSpec
+from causeway.virt.simulated import disk, volume
+
+
+@dataclass
+class AttachedVolume:
+    volume_id: str | None
+    device: str  # vdb
+    path: str
+
+
+@dataclass
+class Port:
+    id: str
+    mac: str
+    ip: str | None
+
+
+@dataclass
+class Guest:
+    """A guest's definition with its power state: one file. ``root_disk`` is None if the root disk is a volume."""
+
+    uuid: str
+    host: str
+    hostname: str
+    vcpus: int
+    memory_mb: int
+    root_device: str
+    root_disk: str | None
+    power_state: PowerState
+    volumes: list[AttachedVolume] = field(default_factory=list)
+    ports: list[Port] = field(default_factory=list)
+
+    def devices(self) -> dict[str, Path]:
+        """device -> file, of root disk and volumes in the order of their names."""
+        found = {attached.device: Path(attached.path) for attached in self.volumes}
+        if self.root_disk is not None:
+            found[self.root_device] = Path(self.root_disk)
+        return dict(sorted(found.items()))
+
+    def read(self, device: str) -> list[str]:
+        """The lines on a disk, as the guest sees them."""
+        path = self.devices()[device]
+        return disk.load(path).all_lines if self._is_root_file(device) else volume.read_lines(path)
+
+    def write(self, device: str, line: str) -> None:
+        path = self.devices()[device]
+        if self._is_root_file(device):
+            disk.append(path, line)
+        else:
+            volume.append_line(path, line)
+
+    def boot(self) -> str:
+        """Marks each disk with a line, and returns what the guest writes to its console meanwhile."""
+        boot = sum(line.startswith("boot=") for line in self.read(self.root_device)) + 1
+        port = self.ports[0] if self.ports else None
+        console = [
+            f"CAUSEWAY-GUEST boot={boot} vcpus={self.vcpus} memory_mb={self.memory_mb}"
+            f" mac={port.mac if port else '-'} ip={(port.ip if port else None) or '-'} hostname={self.hostname}"
+        ]
+        for device in self.devices():
+            self.write(device, f"boot={boot},id={secrets.token_hex(4)}")
+            console.append(self.marker(device))
+        return "\n".join([*console, "CAUSEWAY-READY", ""])
+
+    def marker(self, device: str) -> str:
+        lines = self.read(device)
+        return f"CAUSEWAY-MARKER disk={device} lines={len(lines)} first={lines[0] if lines else '-'}"
+
+    def _is_root_file(self, device: str) -> bool:
+        return self.root_disk is not None and device == self.root_device
+
+
+def define(spec: GuestSpec, host: str, root_disk: Path | None, power_state: PowerState) -> Guest:
+    """The guest that a specification describes. Raises `GuestFailed` if a volume can't be opened."""
+    instance = spec.instance
+    root_volume = next((bdm for bdm in spec.volumes if bdm.is_root), None)
+    root_device = root_volume.device_name if root_volume is not None else None
+    return Guest(
+        uuid=instance.uuid,
+        host=host,
+        hostname=instance.hostname or instance.display_name,
+        vcpus=instance.flavor.vcpus,
+        memory_mb=instance.flavor.memory_mb,
+        root_device=short_name(root_device or instance.root_device_name or "/dev/vda"),
+        root_disk=None if root_volume is not None or root_disk is None else str(root_disk),
+        power_state=power_state,
+        volumes=[attached(bdm) for bdm in spec.volumes],
+        ports=[port(vif) for vif in spec.vifs],
+    )
+
+
+def attached(bdm: BlockDevice) -> AttachedVolume:
+    return AttachedVolume(
+        bdm.volume_id, short_name(bdm.device_name or ""), str(volume.device_path(bdm.connection_info))
+    )
+
+
+def port(vif: Vif) -> Port:
+    return Port(vif.id, vif.address, vif.fixed_ips[0].address if vif.fixed_ips else None)
+
+
+def short_name(device_name: str) -> str:
+    """/dev/vdb -> vdb"""
+    return device_name.removeprefix("/dev/")

@@ -1,0 +1,47 @@
+"""What simulated guests write to volumes.
+
+A volume is a file of any size, perhaps with an image in it. Lines are kept in its last 64 KiB, or in all of it if it is
+smaller, up to the first NUL byte: writing them neither grows a volume nor damages the beginning of an image in it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from causeway.errors import GuestFailed
+
+REGION = 64 * 1024
+
+
+def device_path(connection_info: dict[str, Any] | None) -> Path:
+    """Where a connected volume can be opened. Raises `GuestFailed` if this host can't."""
+    path = ((connection_info or {}).get("data") or {}).get("device_path")
+    if not path:
+        raise GuestFailed("The volume's connection names no device path: a simulated host can't open it.")
+    if not Path(path).is_file():
+        raise GuestFailed("The volume is not there to be opened.", details=str(path))
+    return Path(path)
+
+
+def read_lines(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        _, content = _region(file)
+    return content.decode(errors="replace").splitlines()
+
+
+def append_line(path: Path, line: str) -> None:
+    with path.open("r+b") as file:
+        start, content = _region(file)
+        file.seek(start + len(content))
+        begin = b"\n" if content and not content.endswith(b"\n") else b""
+        file.write(begin + line.encode() + b"\n")
+
+
+def _region(file: Any) -> tuple[int, bytes]:
+    """Where the lines begin, and the lines."""
+    size = file.seek(0, 2)
+    start = max(size - REGION, 0)
+    file.seek(start)
+    content: bytes = file.read(REGION)
+    return start, content.partition(b"\0")[0]
