@@ -1,0 +1,162 @@
+"""The accounts and the catalog that devcloud starts with."""
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from causeway.devcloud.identity.passwords import hash_password
+from causeway.devcloud.store import (
+    Assignment,
+    Domain,
+    Endpoint,
+    ImpliedRole,
+    Project,
+    Region,
+    Role,
+    Service,
+    Store,
+    User,
+    VolumeType,
+)
+
+if TYPE_CHECKING:
+    from causeway.devcloud.app import DevcloudConfig
+
+ROLES = ("admin", "manager", "member", "reader", "service")
+IMPLIED = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
+PROJECTS = ("admin", "demo", "other", "service")
+# user, the project it logs in to, (project, role)...
+USERS = (
+    ("admin", "admin", (("admin", "admin"), ("demo", "admin"))),
+    ("demo", "demo", (("demo", "member"), ("demo", "reader"))),
+    ("other", "other", (("other", "member"),)),
+    ("causeway", "service", (("service", "service"), ("service", "admin"))),
+    ("neutron", "service", (("service", "service"), ("service", "admin"))),
+    ("placement", "service", (("service", "service"), ("service", "admin"))),
+)
+SERVICES = (
+    ("identity", "keystone", "/identity/v3"),
+    ("compute", "causeway", "/compute/v2.1"),
+    ("placement", "placement", "/placement"),
+    ("image", "glance", "/image"),
+    ("network", "neutron", "/network"),
+    ("volumev3", "cinderv3", "/volume/v3/%(project_id)s"),
+    ("block-storage", "cinder", "/volume/v3/%(project_id)s"),
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    username: str
+    password: str
+    project_name: str
+    domain_id: str = "default"
+
+    def __repr__(self) -> str:
+        return f"Account({self.username!r} in {self.project_name!r})"
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Who can log in, by user name; `auth_url` is Identity's."""
+
+    auth_url: str
+    region: str
+    users: dict[str, Account]
+
+    def __getitem__(self, username: str) -> Account:
+        return self.users[username]
+
+
+def run(store: Store, config: "DevcloudConfig") -> Accounts:
+    users = _read_or_make(config.state_dir / "devcloud-accounts.json")
+    with store.transaction() as session:
+        if session.get(Domain, "default") is None:
+            session.add(Domain(id="default", name="Default", description="The default domain"))
+            session.flush()
+        roles = _make_roles(session)
+        projects = _make_projects(session)
+        _make_users(session, users, projects, roles)
+        _make_catalog(session, config)
+        if session.scalars(select(VolumeType)).first() is None:
+            session.add(VolumeType(name="__DEFAULT__", description="Default Volume Type"))
+            session.add(VolumeType(name="multiattach", extra_specs={"multiattach": "<is> True"}))
+    return Accounts(f"{config.base_url}/identity/v3", config.region, users)
+
+
+def _read_or_make(path: Path) -> dict[str, Account]:
+    if path.exists():
+        return {name: Account(**fields) for name, fields in json.loads(path.read_text()).items()}
+    users = {name: Account(name, secrets.token_urlsafe(18), project) for name, project, _ in USERS}
+    partial = path.with_suffix(".new")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump({name: asdict(account) for name, account in users.items()}, file, indent=1)
+    partial.replace(path)
+    return users
+
+
+def _make_roles(session: Session) -> dict[str, Role]:
+    roles = {row.name: row for row in session.scalars(select(Role))}
+    for name in ROLES:
+        if name not in roles:
+            roles[name] = Role(name=name)
+            session.add(roles[name])
+    session.flush()
+    for prior, implied in IMPLIED:
+        key = (roles[prior].id, roles[implied].id)
+        if session.get(ImpliedRole, key) is None:
+            session.add(ImpliedRole(prior_id=key[0], implied_id=key[1]))
+    return roles
+
+
+def _make_projects(session: Session) -> dict[str, Project]:
+    projects = {row.name: row for row in session.scalars(select(Project).where(Project.domain_id == "default"))}
+    for name in PROJECTS:
+        if name not in projects:
+            projects[name] = Project(name=name, domain_id="default", parent_id="default")
+            session.add(projects[name])
+    session.flush()
+    return projects
+
+
+def _make_users(
+    session: Session, accounts: dict[str, Account], projects: dict[str, Project], roles: dict[str, Role]
+) -> None:
+    present = {row.name for row in session.scalars(select(User).where(User.domain_id == "default"))}
+    for name, _, grants in USERS:
+        if name in present:
+            continue
+        user = User(name=name, domain_id="default", password_hash=hash_password(accounts[name].password))
+        session.add(user)
+        session.flush()
+        for project, role in grants:
+            session.add(Assignment(user_id=user.id, project_id=projects[project].id, role_id=roles[role].id))
+
+
+def _make_catalog(session: Session, config: "DevcloudConfig") -> None:
+    if session.get(Region, config.region) is None:
+        session.add(Region(id=config.region))
+        session.flush()
+    services = {row.type: row for row in session.scalars(select(Service))}
+    for service_type, name, path in SERVICES:
+        service = services.get(service_type)
+        if service is None:
+            service = Service(type=service_type, name=name)
+            session.add(service)
+            session.flush()
+        query = select(Endpoint).where(Endpoint.service_id == service.id, Endpoint.region_id == config.region)
+        endpoints = {row.interface: row for row in session.scalars(query)}
+        for interface in ("public", "internal", "admin"):
+            url = config.base_url + path
+            if interface in endpoints:
+                endpoints[interface].url = url
+            else:
+                row = Endpoint(service_id=service.id, interface=interface, region_id=config.region, url=url)
+                session.add(row)

@@ -1,0 +1,241 @@
+"""Faults on request: make a service refuse, be slow, hang, or die in the middle of a body.
+
+Rules come from `Faults.add` and from a YAML file that is read again whenever it changes: a list of mappings with the
+fields of `Fault`, for example
+
+    - {service: image, method: PUT, path: "/file$", action: drop, after_bytes: 65536, times: 1}
+    - {service: network, path: "/bindings", action: status, status: 503}
+
+The first rule that matches a request is used, and used up after `times` requests.
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+LOG = logging.getLogger(__name__)
+
+FOREVER = 1 << 62
+DROPPED_LENGTH = 1 << 40
+READ_METHODS = ("GET", "HEAD")
+
+
+class ConnectionDroppedError(Exception):
+    """Thrown into the WSGI server so that it ends the connection without finishing the response."""
+
+
+@dataclass
+class Fault:
+    """What happens to which requests.
+
+    `path` is a regular expression, searched in the path below the service's mount point. Actions:
+
+    - status: answers with `status` and nothing else happens;
+    - delay: waits `seconds`, then goes on as usual;
+    - hang: waits `seconds`, then drops the connection, and the request is not carried out;
+    - drop: the connection ends after `after_bytes` of the body: of the response's for GET, else of the request's;
+      `after_bytes` 0 on a request means that it is not carried out at all;
+    - lose_reply: the request is carried out, and the connection ends before the answer;
+    - corrupt: from `after_bytes` on, the bytes of that body are wrong (inverted).
+    """
+
+    action: Literal["status", "delay", "hang", "drop", "lose_reply", "corrupt"]
+    path: str = ""
+    method: str | None = None
+    service: str | None = None
+    status: int = 503
+    seconds: float = 0.0
+    after_bytes: int = 0
+    times: int = FOREVER
+
+    def __post_init__(self) -> None:
+        if self.action not in ("status", "delay", "hang", "drop", "lose_reply", "corrupt"):
+            raise ValueError(f"unknown action {self.action!r} of a fault rule")
+        self._pattern = re.compile(self.path)
+
+    def matches(self, service: str, method: str, path: str) -> bool:
+        if self.times <= 0 or self.service not in (None, service):
+            return False
+        if self.method is not None and self.method.upper() != method:
+            return False
+        return self._pattern.search(path) is not None
+
+
+class Faults:
+    """The rules in force."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._rules: list[Fault] = []
+        self._file_rules: list[Fault] = []
+        self._file_version: tuple[int, int] | None = None
+        self._released = threading.Event()
+
+    def add(self, fault: Fault) -> Fault:
+        with self._lock:
+            self._rules.append(fault)
+        return fault
+
+    def clear(self) -> None:
+        """Forgets the rules that were added; requests that hang or are delayed go on at once."""
+        with self._lock:
+            self._rules.clear()
+            self._released.set()
+            self._released = threading.Event()
+
+    def close(self) -> None:
+        self.clear()
+
+    def wrap(self, service: str, app: "WSGIApplication") -> "WSGIApplication":
+        def faulty(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+            fault = self._take(service, environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
+            if fault is None:
+                return app(environ, start_response)
+            LOG.info("fault %s on %s %s", fault.action, environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
+            return self._apply(fault, app, environ, start_response)
+
+        return faulty
+
+    def _take(self, service: str, method: str, path: str) -> Fault | None:
+        self._read_file()
+        if not self._rules and not self._file_rules:
+            return None
+        with self._lock:
+            for fault in (*self._rules, *self._file_rules):
+                if fault.matches(service, method, path):
+                    fault.times -= 1
+                    return fault
+        return None
+
+    def _read_file(self) -> None:
+        try:
+            stat = self._path.stat()
+        except FileNotFoundError:
+            version = None
+        else:
+            version = (stat.st_mtime_ns, stat.st_size)
+        if version == self._file_version:
+            return
+        with self._lock:
+            self._file_version = version
+            self._file_rules = []
+            if version is None:
+                return
+            try:
+                self._file_rules = _parse(yaml.safe_load(self._path.read_text()))
+            except (OSError, yaml.YAMLError, TypeError, ValueError, re.error) as error:
+                LOG.error("%s is not a list of fault rules and is ignored: %s", self._path, error)
+
+    def _apply(
+        self, fault: Fault, app: "WSGIApplication", environ: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        released = self._released
+        if fault.action == "status":
+            start_response(f"{fault.status} Injected", [("Content-Type", "text/plain"), ("Content-Length", "15")])
+            return [b"injected fault\n"]
+        if fault.action == "delay":
+            released.wait(fault.seconds)
+            return app(environ, start_response)
+        if fault.action == "hang":
+            released.wait(fault.seconds)
+            return _dropped(start_response)
+        reads = environ["REQUEST_METHOD"] in READ_METHODS
+        if fault.action == "corrupt":
+            if reads:
+                return _corrupted(app(environ, start_response), fault.after_bytes)
+            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, _invert)
+            return app(environ, start_response)
+        if fault.action == "drop" and reads:
+            return _cut(app(environ, start_response), fault.after_bytes)
+        if fault.action == "drop" and fault.after_bytes == 0:
+            return _dropped(start_response)
+        if fault.action == "drop":
+            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, _break)
+        body = app(environ, _ignore_response)
+        close = getattr(body, "close", None)
+        if close is not None:
+            close()
+        return _dropped(start_response)
+
+
+def _parse(document: Any) -> list[Fault]:
+    if document is None:
+        return []
+    if not isinstance(document, list):
+        raise TypeError("a list is needed")
+    known = {each.name for each in fields(Fault)}
+    rules = []
+    for entry in document:
+        if not isinstance(entry, dict) or not set(entry) <= known:
+            raise ValueError(f"a rule has the keys {', '.join(sorted(known))}; this one is {entry!r}")
+        rules.append(Fault(**entry))
+    return rules
+
+
+def _ignore_response(_status: str, _headers: list[tuple[str, str]], _error: Any = None) -> Callable[[bytes], object]:
+    return lambda _data: None
+
+
+def _dropped(start_response: "StartResponse") -> Iterator[bytes]:
+    # WSGI has no way to hang up before the headers, so a body is announced that never comes.
+    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(DROPPED_LENGTH))])
+    yield b"{"
+    raise ConnectionDroppedError("injected fault: the connection is dropped")
+
+
+def _cut(body: Iterable[bytes], after_bytes: int) -> Iterator[bytes]:
+    sent = 0
+    for chunk in body:
+        part = chunk[: max(after_bytes - sent, 0)]
+        sent += len(part)
+        if part:
+            yield part
+        if sent >= after_bytes:
+            raise ConnectionDroppedError("injected fault: the connection is dropped in the middle of the body")
+
+
+def _corrupted(body: Iterable[bytes], after_bytes: int) -> Iterator[bytes]:
+    sent = 0
+    for chunk in body:
+        yield _invert(chunk, max(after_bytes - sent, 0))
+        sent += len(chunk)
+
+
+def _invert(chunk: bytes, start: int) -> bytes:
+    return chunk[:start] + bytes(255 - value for value in chunk[start : start + 4096]) + chunk[start + 4096 :]
+
+
+def _break(chunk: bytes, start: int) -> bytes:
+    if len(chunk) > start:
+        raise OSError("injected fault: the connection broke in the middle of the request's body")
+    return chunk
+
+
+class _Input:
+    """A request's body in which something goes wrong after a number of bytes."""
+
+    def __init__(self, stream: Any, after_bytes: int, spoil: Callable[[bytes, int], bytes]) -> None:
+        self._stream = stream
+        self._left = after_bytes
+        self._spoil = spoil
+
+    def read(self, size: int = -1) -> bytes:
+        return self._pass(self._stream.read(size) if size >= 0 else self._stream.read())
+
+    def readline(self, size: int = -1) -> bytes:
+        return self._pass(self._stream.readline(size))
+
+    def _pass(self, chunk: bytes) -> bytes:
+        spoiled = self._spoil(chunk, self._left)
+        self._left = max(self._left - len(chunk), 0)
+        return spoiled

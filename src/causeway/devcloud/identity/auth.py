@@ -1,0 +1,143 @@
+"""/v3/auth: tokens from passwords or other tokens, their validation and revocation."""
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from causeway.devcloud.errors import ApiError, bad_request, forbidden, not_found
+from causeway.devcloud.identity import catalog, grants, views
+from causeway.devcloud.identity.passwords import check_password
+from causeway.devcloud.identity.tokens import ValidToken
+from causeway.devcloud.store import Domain, Project, User
+from causeway.devcloud.web import Call, Json
+
+
+def issue(call: Call) -> Json:
+    auth = call.body("auth")
+    identity = _object(auth, "identity")
+    methods = identity.get("methods")
+    if not isinstance(methods, list) or len(methods) != 1 or methods[0] not in ("password", "token"):
+        raise bad_request("auth.identity.methods must be ['password'] or ['token'].")
+    expires_at = None
+    if methods[0] == "password":
+        user = _user_by_password(call.session, _object(_object(identity, "password"), "user"))
+        scope_project = None
+    else:
+        given = call.cloud.tokens.find(_object(identity, "token").get("id"))
+        if given is None:
+            raise _unauthorized()
+        user = call.session.get_one(User, given.caller.user_id)
+        expires_at = str(given.body["expires_at"])
+        scope_project = given.caller.project_id
+    unscoped = auth.get("scope") == "unscoped" or (isinstance(auth.get("scope"), dict) and "unscoped" in auth["scope"])
+    project = None if unscoped else _scope(call.session, auth.get("scope"), scope_project or user.default_project_id)
+    token, record = call.cloud.tokens.issue(call.session, user, project, methods, expires_at)
+    if record is None:
+        raise _unauthorized()
+    call.response.set_header("X-Subject-Token", token)
+    call.response.set_header("Vary", "X-Auth-Token")
+    return {"token": _body(call, record)}
+
+
+def validate(call: Call) -> Json:
+    subject = call.request.get_header("X-Subject-Token")
+    if not subject:
+        raise bad_request("The X-Subject-Token header is missing.")
+    record = call.cloud.tokens.find(subject)
+    if record is None:
+        raise not_found("Could not find token.")
+    if not call.caller.is_privileged and record.caller != call.caller:
+        raise forbidden()
+    call.response.set_header("X-Subject-Token", subject)
+    call.response.set_header("Vary", "X-Auth-Token")
+    return {"token": _body(call, record)}
+
+
+def revoke(call: Call) -> None:
+    record = call.cloud.tokens.find(call.request.get_header("X-Subject-Token"))
+    if record is None:
+        raise not_found("Could not find token.")
+    if not call.caller.is_admin and record.caller.user_id != call.caller.user_id:
+        raise forbidden()
+    call.cloud.tokens.revoke(call.session, record.digest)
+
+
+def list_projects(call: Call) -> Json:
+    rows = grants.projects_of(call.session, call.caller.user_id)
+    return views.collection(call, "projects", [views.project(call, row) for row in rows if row.enabled])
+
+
+def list_domains(call: Call) -> Json:
+    return views.collection(call, "domains", [views.domain(call, row) for row in call.session.scalars(select(Domain))])
+
+
+def list_system(_call: Call) -> Json:
+    return {"system": []}
+
+
+def show_catalog(call: Call) -> Json:
+    return views.collection(call, "catalog", catalog.render(call.session, call.project_id))
+
+
+def _body(call: Call, record: ValidToken) -> Json:
+    if record.caller.project_id is None or "nocatalog" in call.request.params:
+        return record.body
+    return {**record.body, "catalog": record.catalog}
+
+
+def _user_by_password(session: Session, given: Json) -> User:
+    password = given.get("password")
+    if not isinstance(password, str):
+        raise bad_request("auth.identity.password.user needs a password.")
+    user = None
+    if isinstance(given.get("id"), str):
+        user = session.get(User, given["id"])
+    elif isinstance(given.get("name"), str):
+        domain = _domain(session, given.get("domain"))
+        if domain is not None:
+            query = select(User).where(User.name == given["name"], User.domain_id == domain.id)
+            user = session.scalars(query).first()
+    else:
+        raise bad_request("auth.identity.password.user needs an id or a name.")
+    if user is None or not user.enabled or not check_password(password, user.password_hash):
+        raise _unauthorized()
+    return user
+
+
+def _scope(session: Session, scope: Any, default_project_id: str | None) -> Project | None:
+    if scope is None:
+        return session.get(Project, default_project_id) if default_project_id else None
+    wanted = scope.get("project") if isinstance(scope, dict) else None
+    if not isinstance(wanted, dict):
+        raise ApiError(401, "Only project scope is offered here.", "Unauthorized")
+    project = None
+    if isinstance(wanted.get("id"), str):
+        project = session.get(Project, wanted["id"])
+    elif isinstance(wanted.get("name"), str):
+        domain = _domain(session, wanted.get("domain"))
+        if domain is not None:
+            query = select(Project).where(Project.name == wanted["name"], Project.domain_id == domain.id)
+            project = session.scalars(query).first()
+    if project is None or not project.enabled:
+        raise _unauthorized()
+    return project
+
+
+def _domain(session: Session, given: Any) -> Domain | None:
+    if not isinstance(given, dict):
+        raise bad_request("A name needs its domain, by id or by name.")
+    if isinstance(given.get("id"), str):
+        return session.get(Domain, given["id"])
+    return session.scalars(select(Domain).where(Domain.name == str(given.get("name")))).first()
+
+
+def _object(parent: Json, key: str) -> Json:
+    value = parent.get(key)
+    if not isinstance(value, dict):
+        raise bad_request(f"'{key}' must be an object.")
+    return value
+
+
+def _unauthorized() -> ApiError:
+    return ApiError(401, "The request you have made requires authentication.", "Unauthorized")

@@ -1,0 +1,62 @@
+"""The Identity API on one screen."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from causeway.devcloud.identity import accounts, auth, roles, services, versions
+from causeway.devcloud.web import Route, Service, phrase
+
+if TYPE_CHECKING:
+    from causeway.devcloud.app import Devcloud
+
+GRANTS = "/v3/projects/{project_id}/users/{user_id}/roles"
+
+ROUTES = [
+    Route("GET", "/", versions.list_versions, public=True),
+    Route("GET", "/v3", versions.show_version, public=True),
+    Route("POST", "/v3/auth/tokens", auth.issue, 201, public=True),
+    Route("GET", "/v3/auth/tokens", auth.validate),
+    Route("HEAD", "/v3/auth/tokens", auth.validate),
+    Route("DELETE", "/v3/auth/tokens", auth.revoke, 204),
+    Route("GET", "/v3/auth/projects", auth.list_projects),
+    Route("GET", "/v3/auth/domains", auth.list_domains),
+    Route("GET", "/v3/auth/system", auth.list_system),
+    Route("GET", "/v3/auth/catalog", auth.show_catalog),
+    Route("GET", "/v3/projects", accounts.list_projects),
+    Route("POST", "/v3/projects", accounts.create_project, 201),
+    Route("GET", "/v3/projects/{project_id}", accounts.show_project),
+    Route("PATCH", "/v3/projects/{project_id}", accounts.update_project),
+    Route("DELETE", "/v3/projects/{project_id}", accounts.delete_project, 204),
+    Route("GET", "/v3/users", accounts.list_users),
+    Route("POST", "/v3/users", accounts.create_user, 201),
+    Route("GET", "/v3/users/{user_id}", accounts.show_user),
+    Route("PATCH", "/v3/users/{user_id}", accounts.update_user),
+    Route("DELETE", "/v3/users/{user_id}", accounts.delete_user, 204),
+    Route("POST", "/v3/users/{user_id}/password", accounts.change_password, 204),
+    Route("GET", "/v3/users/{user_id}/projects", accounts.list_projects_of_user),
+    Route("GET", "/v3/roles", roles.list_roles),
+    Route("POST", "/v3/roles", roles.create_role, 201),
+    Route("GET", "/v3/roles/{role_id}", roles.show_role),
+    Route("GET", "/v3/role_inferences", roles.list_implied),
+    Route("GET", "/v3/role_assignments", roles.list_assignments),
+    Route("GET", GRANTS, roles.list_granted),
+    Route("HEAD", GRANTS + "/{role_id}", roles.check_grant, 204),
+    Route("GET", GRANTS + "/{role_id}", roles.check_grant, 204),
+    Route("PUT", GRANTS + "/{role_id}", roles.grant, 204),
+    Route("DELETE", GRANTS + "/{role_id}", roles.revoke, 204),
+    *(Route("GET", f"/v3/{family}", services.lister(family)) for family in services.FAMILIES),
+    *(Route("GET", f"/v3/{family}/{{row_id}}", services.shower(family)) for family in services.FAMILIES),
+    *(Route("DELETE", f"/v3/{family}/{{row_id}}", services.deleter(family), 204) for family in ("services", "endpoints")),
+    Route("POST", "/v3/services", services.create_service, 201),
+    Route("POST", "/v3/endpoints", services.create_endpoint, 201),
+]
+
+
+def error_body(status: int, message: str, _kind: str) -> tuple[str, bytes]:
+    body = {"error": {"code": status, "message": message, "title": phrase(status)}}
+    return "application/json", msgspec.json.encode(body)
+
+
+def make_service(cloud: "Devcloud") -> Service:
+    return Service(cloud, "identity", ROUTES, error_body)

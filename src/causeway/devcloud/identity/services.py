@@ -1,0 +1,94 @@
+"""Domains, regions, services and endpoints: what there is, read by administrators."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import select
+
+from causeway.devcloud.errors import bad_request, not_found
+from causeway.devcloud.identity import views
+from causeway.devcloud.store import Base, Domain, Endpoint, Region, Service
+from causeway.devcloud.web import Call, Json
+
+Family = tuple[type[Base], str, Callable[[Call, Any], Json]]
+
+FAMILIES: dict[str, Family] = {
+    "domains": (Domain, "domain", views.domain),
+    "regions": (Region, "region", views.region),
+    "services": (Service, "service", views.service),
+    "endpoints": (Endpoint, "endpoint", views.endpoint),
+}
+
+
+def lister(family: str) -> Callable[[Call], Json]:
+    model, _, view = FAMILIES[family]
+
+    def list_rows(call: Call) -> Json:
+        if family != "regions":
+            call.require_privileged()
+        return views.collection(call, family, [view(call, row) for row in call.session.scalars(select(model))])
+
+    return list_rows
+
+
+def shower(family: str) -> Callable[..., Json]:
+    model, key, view = FAMILIES[family]
+
+    def show_row(call: Call, row_id: str) -> Json:
+        if family != "regions":
+            call.require_privileged()
+        row = call.session.get(model, row_id)
+        if row is None:
+            raise not_found(f"Could not find {key}: {row_id}.")
+        return {key: view(call, row)}
+
+    return show_row
+
+
+def deleter(family: str) -> Callable[..., None]:
+    model, key, _ = FAMILIES[family]
+
+    def delete_row(call: Call, row_id: str) -> None:
+        call.require_admin()
+        row = call.session.get(model, row_id)
+        if row is None:
+            raise not_found(f"Could not find {key}: {row_id}.")
+        if isinstance(row, Service):
+            for endpoint in call.session.scalars(select(Endpoint).where(Endpoint.service_id == row.id)):
+                call.session.delete(endpoint)
+            call.session.flush()
+        call.session.delete(row)
+        call.after_commit.append(call.cloud.tokens.forget)
+
+    return delete_row
+
+
+def create_service(call: Call) -> Json:
+    call.require_admin()
+    given = call.body("service")
+    if not isinstance(given.get("type"), str):
+        raise bad_request("A service needs a type.")
+    row = Service(type=given["type"], name=str(given.get("name") or ""), description=given.get("description") or "")
+    call.session.add(row)
+    call.session.flush()
+    call.after_commit.append(call.cloud.tokens.forget)
+    return {"service": views.service(call, row)}
+
+
+def create_endpoint(call: Call) -> Json:
+    call.require_admin()
+    given = call.body("endpoint")
+    if call.session.get(Service, str(given.get("service_id"))) is None:
+        raise bad_request("An endpoint needs the id of its service.")
+    if given.get("interface") not in ("public", "internal", "admin") or not isinstance(given.get("url"), str):
+        raise bad_request("An endpoint needs a url, and as interface public, internal or admin.")
+    region_id = given.get("region_id") or given.get("region") or call.cloud.config.region
+    if call.session.get(Region, region_id) is None:
+        raise bad_request(f"There is no region {region_id}.")
+    row = Endpoint(
+        service_id=given["service_id"], interface=given["interface"], region_id=region_id, url=given["url"]
+    )
+    call.session.add(row)
+    call.session.flush()
+    call.after_commit.append(call.cloud.tokens.forget)
+    return {"endpoint": views.endpoint(call, row)}

@@ -1,0 +1,113 @@
+"""Identity's rows as its API shows them."""
+
+from typing import Any
+
+from causeway.devcloud.store import Domain, Endpoint, Project, Region, Role, Service, User
+from causeway.devcloud.web import Call, Json, links_root
+
+
+def _links(call: Call, family: str, row_id: str) -> Json:
+    return {"self": f"{links_root(call.request)}/v3/{family}/{row_id}"}
+
+
+def collection(call: Call, key: str, rows: list[Any]) -> Json:
+    """A list, narrowed by the query parameters that name members of its rows (`name`, `type`, `enabled`, ...)."""
+    wanted = {name: value for name, value in call.request.params.items() if rows and name in rows[0]}
+    if wanted:
+        rows = [row for row in rows if all(_matches(row.get(name), value) for name, value in wanted.items())]
+    return {key: rows, "links": {"self": call.request.uri, "previous": None, "next": None}}
+
+
+def _matches(value: Any, wanted: Any) -> bool:
+    if isinstance(value, bool):
+        return value == (str(wanted).lower() not in ("false", "0", "no"))
+    return str(value) == str(wanted)
+
+
+def domain(call: Call, row: Domain) -> Json:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "enabled": row.enabled,
+        "tags": [],
+        "options": {},
+        "links": _links(call, "domains", row.id),
+    }
+
+
+def project(call: Call, row: Project) -> Json:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "domain_id": row.domain_id,
+        "parent_id": row.parent_id,
+        "description": row.description,
+        "enabled": row.enabled,
+        "is_domain": False,
+        "tags": row.tags,
+        "options": {},
+        "links": _links(call, "projects", row.id),
+    }
+
+
+def user(call: Call, row: User) -> Json:
+    body: Json = {
+        "id": row.id,
+        "name": row.name,
+        "domain_id": row.domain_id,
+        "description": row.description,
+        "enabled": row.enabled,
+        "password_expires_at": None,
+        "options": {},
+        "links": _links(call, "users", row.id),
+    }
+    if row.email:
+        body["email"] = row.email
+    if row.default_project_id:
+        body["default_project_id"] = row.default_project_id
+    return body
+
+
+def role(call: Call, row: Role) -> Json:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "domain_id": None,
+        "description": row.description,
+        "options": {},
+        "links": _links(call, "roles", row.id),
+    }
+
+
+def service(call: Call, row: Service) -> Json:
+    return {
+        "id": row.id,
+        "type": row.type,
+        "name": row.name,
+        "description": row.description,
+        "enabled": row.enabled,
+        "links": _links(call, "services", row.id),
+    }
+
+
+def endpoint(call: Call, row: Endpoint) -> Json:
+    return {
+        "id": row.id,
+        "service_id": row.service_id,
+        "interface": row.interface,
+        "region": row.region_id,
+        "region_id": row.region_id,
+        "url": row.url,
+        "enabled": row.enabled,
+        "links": _links(call, "endpoints", row.id),
+    }
+
+
+def region(call: Call, row: Region) -> Json:
+    return {
+        "id": row.id,
+        "description": row.description,
+        "parent_region_id": None,
+        "links": _links(call, "regions", row.id),
+    }

@@ -1,0 +1,1 @@
+"""Image v2: images with their real bytes."""

@@ -1,0 +1,69 @@
+"""What a binding is: where a port is, and how the host is to connect it.
+
+A port always has at most one ACTIVE binding. One that is on no host has the host "" and the VIF type `unbound`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from causeway.devcloud.store import Port, PortBinding
+from causeway.devcloud.web import Json
+
+if TYPE_CHECKING:
+    from causeway.devcloud.app import Devcloud
+
+BRIDGE, UNBOUND, FAILED = "bridge", "unbound", "binding_failed"
+
+
+def active(port: Port) -> PortBinding | None:
+    for row in port.bindings:
+        if row.status == "ACTIVE":
+            return row
+    return None
+
+
+def on_host(port: Port, host: str) -> PortBinding | None:
+    for row in port.bindings:
+        if row.host == host and host:
+            return row
+    return None
+
+
+def connect(cloud: "Devcloud", port: Port, row: PortBinding) -> None:
+    """Sets how the binding's host connects the port: a Linux bridge, or `binding_failed` on an unknown host."""
+    if not row.host:
+        row.vif_type, row.vif_details = UNBOUND, {}
+    elif row.host not in cloud.hosts:
+        row.vif_type, row.vif_details = FAILED, {}
+    else:
+        bridge = "brq" + port.network_id[:11]
+        row.vif_type = BRIDGE
+        row.vif_details = {"connectivity": "l2", "port_filter": False, "bridge_name": bridge}
+
+
+def move(cloud: "Devcloud", port: Port, host: str) -> PortBinding:
+    """Makes the port's active binding one on the given host ("" for none); the same host again changes nothing."""
+    present = active(port)
+    if present is not None and present.host == host and present.vif_type != FAILED:
+        return present
+    profile: dict[str, Any] = present.profile if present else {}
+    if present is not None and present.host == host:
+        connect(cloud, port, present)
+        return present
+    for stale in (present, on_host(port, host)):
+        if stale is not None and stale in port.bindings:
+            port.bindings.remove(stale)
+    row = PortBinding(host=host, status="ACTIVE", vnic_type=port.vnic_type, profile=profile, vif_details={})
+    connect(cloud, port, row)
+    port.bindings.append(row)
+    return row
+
+
+def view(row: PortBinding) -> Json:
+    return {
+        "host": row.host,
+        "status": row.status,
+        "vnic_type": row.vnic_type,
+        "vif_type": row.vif_type,
+        "vif_details": row.vif_details,
+        "profile": row.profile,
+    }
