@@ -1,0 +1,208 @@
+"""What the scheduler knows of hosts: where it comes from, how long it is believed, how one request looks at it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from causeway.clients.placement.types import Capacity, ProviderSummary
+from causeway.model.host import Aggregate, ComputeNode, Service
+
+# A suspicion (a service that seems to be down) makes the scheduler look again, but not more often than this.
+LEAST_SECONDS_BETWEEN_LOOKS = 1.0
+
+
+@dataclass
+class HostRecord:
+    """A compute node with its service, as their cell's database has them."""
+
+    cell_uuid: str
+    cell_name: str
+    node: ComputeNode
+    service: Service
+    cell_disabled: bool = False
+    # Servers that are being built, moved or snapshotted there, and builds that failed there lately.
+    num_io_ops: int = 0
+    failed_builds: int = 0
+
+
+class HostSource(Protocol):
+    """Where hosts, aggregates and servers are looked up."""
+
+    def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
+        """The compute nodes of all cells that answer, or only those with these uuids."""
+
+    def aggregates(self) -> list[Aggregate]:
+        """All host aggregates."""
+
+    def group_hosts(self, group_uuid: str) -> dict[str, int]:
+        """Host -> how many members of the server group are there; a move in progress counts on both hosts."""
+
+    def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
+        """Server uuid -> its host, for those that have one."""
+
+
+@dataclass
+class HostState:
+    """One host as one request sees it. Aggregates are those the host is in."""
+
+    record: HostRecord
+    aggregates: list[Aggregate] = field(default_factory=list)
+    # What Placement says of the provider; fresher than the node's own numbers.
+    capacity: dict[str, Capacity] = field(default_factory=dict)
+    is_up: bool = True
+    # Servers that this same request has put here already.
+    num_picked: int = 0
+
+    @property
+    def host(self) -> str:
+        return self.record.node.host
+
+    @property
+    def node_uuid(self) -> str:
+        return self.record.node.uuid
+
+    @property
+    def cell_uuid(self) -> str:
+        return self.record.cell_uuid
+
+    @property
+    def num_instances(self) -> int:
+        return self.record.node.running_vms + self.num_picked
+
+    @property
+    def num_io_ops(self) -> int:
+        return self.record.num_io_ops + self.num_picked
+
+    @property
+    def free_vcpus(self) -> float:
+        node = self.record.node
+        return self._free("VCPU", node.vcpus * node.cpu_allocation_ratio - node.vcpus_used)
+
+    @property
+    def free_memory_mb(self) -> float:
+        node = self.record.node
+        return self._free("MEMORY_MB", node.memory_mb * node.ram_allocation_ratio - node.memory_mb_used)
+
+    @property
+    def free_disk_gb(self) -> float:
+        node = self.record.node
+        return self._free("DISK_GB", node.local_gb * node.disk_allocation_ratio - node.local_gb_used)
+
+    def _free(self, resource_class: str, otherwise: float) -> float:
+        known = self.capacity.get(resource_class)
+        return otherwise if known is None else known.free
+
+    def take(self, resources: dict[str, int]) -> None:
+        """Counts a server that this request has just put here, so that the next one of the same request sees it."""
+        self.num_picked += 1
+        for name, amount in resources.items():
+            if name in self.capacity:
+                known = self.capacity[name]
+                self.capacity[name] = Capacity(known.capacity, known.used + amount)
+
+    def aggregate_values(self, key: str) -> set[str]:
+        """All values that the host's aggregates have for a metadata key."""
+        return {aggregate.metadata[key] for aggregate in self.aggregates if key in aggregate.metadata}
+
+    def availability_zone(self, default: str) -> str:
+        return next((a.availability_zone for a in self.aggregates if a.availability_zone), default)
+
+
+class HostCache:
+    """Hosts and aggregates, remembered for a while, so that a decision costs no query in the common case.
+
+    Whether a service is up is judged when a request looks, from when it was last seen. Because a remembered time is older
+    than the true one, a service that seems to be down is looked up again before a host is refused for it.
+    """
+
+    def __init__(
+        self,
+        source: HostSource,
+        *,
+        max_age: float,
+        service_down_time: float,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC).replace(tzinfo=None),
+    ) -> None:
+        """``max_age`` and ``service_down_time`` in seconds."""
+        self._source = source
+        self._max_age = max_age
+        self._service_down_time = service_down_time
+        self._now = now
+        self._lock = threading.Lock()
+        self._loaded_at: float | None = None
+        self._records: dict[str, HostRecord] = {}
+        self._aggregates: list[Aggregate] = []
+
+    def invalidate(self) -> None:
+        """Forgets everything: somebody says that hosts, services, cells or aggregates have changed."""
+        with self._lock:
+            self._loaded_at = None
+
+    def aggregates(self) -> list[Aggregate]:
+        with self._lock:
+            self._load_if_older_than(self._max_age)
+            return self._aggregates
+
+    def age(self) -> float:
+        """Seconds since the last look."""
+        with self._lock:
+            return float("inf") if self._loaded_at is None else time.monotonic() - self._loaded_at
+
+    def find(self, *, host: str, node: str | None = None) -> list[HostRecord]:
+        """The compute nodes of a host; more than one only for special hypervisors."""
+        with self._lock:
+            self._load_if_older_than(self._max_age)
+            found = self._find(host, node)
+            if not found:
+                self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
+                found = self._find(host, node)
+            return found
+
+    def states(self, providers: dict[str, ProviderSummary] | None = None) -> list[HostState]:
+        """The hosts with these providers, or all, each as a new object that the request may change."""
+        with self._lock:
+            self._load_if_older_than(self._max_age)
+            wanted = self._records.keys() if providers is None else providers.keys()
+            unknown = any(uuid not in self._records for uuid in wanted)
+            if unknown or any(not self.is_up(self._records[uuid].service) for uuid in wanted):
+                self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
+            records = [self._records[uuid] for uuid in wanted if uuid in self._records]
+            of_host: dict[str, list[Aggregate]] = {}
+            for aggregate in self._aggregates:
+                for host in aggregate.hosts:
+                    of_host.setdefault(host, []).append(aggregate)
+        return [
+            HostState(
+                record=record,
+                aggregates=of_host.get(record.node.host, []),
+                capacity=dict(providers[record.node.uuid].resources) if providers else {},
+                is_up=self.is_up(record.service),
+            )
+            for record in records
+        ]
+
+    def is_up(self, service: Service) -> bool:
+        """Whether the service reported within the last ``service_down_time`` seconds and is not forced down."""
+        if service.forced_down or service.last_seen_up is None:
+            return False
+        return (self._now() - service.last_seen_up).total_seconds() <= self._service_down_time
+
+    def _find(self, host: str, node: str | None) -> list[HostRecord]:
+        return [
+            record
+            for record in self._records.values()
+            if record.node.host == host and node in (None, record.node.hypervisor_hostname, record.node.uuid)
+        ]
+
+    def _load_if_older_than(self, seconds: float) -> None:
+        now = time.monotonic()
+        if self._loaded_at is not None and now - self._loaded_at <= seconds:
+            return
+        self._records = {record.node.uuid: record for record in self._source.host_states(None)}
+        self._aggregates = self._source.aggregates()
+        self._loaded_at = now

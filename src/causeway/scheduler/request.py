@@ -1,0 +1,141 @@
+"""What is asked of the scheduler, and what it answers. All of it can cross RPC as JSON.
+
+A `RequestSpec` lives as long as its server: every later move starts from it. What belongs to one request only must not
+be kept, or the next move inherits it (kept ``ignore_hosts`` once made evacuations refuse the only host left, a kept
+``requested_destination`` failed the next move). So its fields are in two groups, and `RequestSpec.to_persist` writes the
+first one only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from causeway.clients.placement.types import AllocationRecord, AllocationRequest, RequestGroup
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+from causeway.scheduler.explain import Explanation
+
+# Kept with the server. Everything else is of one request.
+PERSISTED = frozenset(
+    {
+        "instance_uuid",
+        "project_id",
+        "user_id",
+        "flavor",
+        "image",
+        "is_volume_backed",
+        "num_instances",
+        "availability_zone",
+        "server_group",
+        "scheduler_hints",
+    }
+)
+
+
+@dataclass
+class Destination:
+    """Where a request wants to go.
+
+    ``cell`` alone keeps the server in that cell. With ``allow_cross_cell_move`` every cell may serve, and ``cell`` (the
+    one that the server is in) is only preferred.
+    """
+
+    host: str | None = None
+    node: str | None = None
+    cell: str | None = None
+    allow_cross_cell_move: bool = False
+
+
+@dataclass
+class RequestedGroup:
+    """The server group that the server is a member of. Where the members are is looked up for each request."""
+
+    uuid: str
+    policy: str
+    rules: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def max_server_per_host(self) -> int:
+        return int(self.rules.get("max_server_per_host", 1))
+
+
+@dataclass
+class RequestSpec:
+    """A request for a host. ``project_id`` and ``user_id`` are the server's owner's, whoever asks."""
+
+    instance_uuid: str
+    project_id: str
+    user_id: str
+    flavor: Flavor
+    image: ImageMeta | None = None
+    is_volume_backed: bool = False
+    num_instances: int = 1
+    # The zone the user asked for; None if any will do.
+    availability_zone: str | None = None
+    server_group: RequestedGroup | None = None
+    scheduler_hints: dict[str, list[str]] = field(default_factory=dict)
+
+    # Of one request, never kept:
+    requested_destination: Destination | None = None
+    ignore_hosts: list[str] = field(default_factory=list)
+    # Like requested_destination, but past all filters (administrators only).
+    force_hosts: list[str] = field(default_factory=list)
+    # What the server's ports ask for, as request groups with a suffix.
+    requested_resources: list[RequestGroup] = field(default_factory=list)
+    same_subtree: list[set[str]] = field(default_factory=list)
+    limits: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def preferred_cell(self) -> str | None:
+        """The cell that the CrossCellWeigher favours: only if the request could leave it."""
+        destination = self.requested_destination
+        return destination.cell if destination is not None and destination.allow_cross_cell_move else None
+
+    def to_persist(self) -> dict[str, Any]:
+        """What is stored with the server."""
+        whole: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: value for name, value in whole.items() if name in PERSISTED}
+
+    @classmethod
+    def from_persisted(cls, stored: dict[str, Any]) -> RequestSpec:
+        """A spec for a new request. Names it does not know (a newer or older service's) are passed over."""
+        return msgspec.convert({name: value for name, value in stored.items() if name in PERSISTED}, cls)
+
+
+@dataclass
+class MoveClaim:
+    """Says that the claim is for a move: what the server holds goes to the migration in the same call.
+
+    ``source_node``: uuid of the compute node that the server is on. ``source``: what the server holds there, if known.
+    """
+
+    migration_uuid: str
+    source_node: str
+    source: AllocationRecord | None = None
+
+
+@dataclass
+class Selection:
+    """A host for a server. ``node_uuid`` is the compute node's and its provider's."""
+
+    host: str
+    node_uuid: str
+    hypervisor_hostname: str
+    cell_uuid: str
+    cell_name: str
+    allocation_request: AllocationRequest
+    availability_zone: str
+    limits: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class SchedulingResult:
+    """``selected`` is claimed in Placement; ``alternates`` (of the same cell, best first) are not."""
+
+    instance_uuid: str
+    selected: Selection
+    alternates: list[Selection]
+    explanation: Explanation

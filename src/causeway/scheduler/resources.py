@@ -1,0 +1,152 @@
+"""From a request to the query for allocation candidates: resources, traits, aggregates, trees.
+
+The amounts and extra specs are those of the Compute API's administration guide ("Flavors", "Extra Specs") and of
+Placement's allocation candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from causeway import errors
+from causeway.clients.placement.types import CandidatesRequest, RequestGroup, Resources
+from causeway.model.flavor import Flavor
+from causeway.model.host import Aggregate
+from causeway.scheduler.request import RequestSpec
+
+DISABLED = "COMPUTE_STATUS_DISABLED"
+TENANT_KEY = "filter_tenant_id"
+_MB_PER_GB = 1024
+_SPEC = re.compile(r"^(?P<kind>resources|trait)(?P<suffix>[A-Za-z0-9_-]{0,64}):(?P<name>\S+)$")
+# Hints for which hosts beyond the first candidates may be needed.
+_UNLIMITED_HINTS = frozenset({"group", "same_host", "different_host"})
+
+
+@dataclass(frozen=True)
+class Prefilters:
+    """The options of [scheduler] that shape the query."""
+
+    max_placement_results: int = 1000
+    limit_tenants: bool = False
+    aggregate_required_for_tenants: bool = False
+    image_type_support: bool = False
+    isolated_aggregates: bool = False
+    default_availability_zone: str = "nova"
+
+
+def flavor_resources(flavor: Flavor, *, is_volume_backed: bool) -> Resources:
+    """What a server of this flavor holds on its compute node (the group without a suffix)."""
+    return flavor_groups(flavor, is_volume_backed=is_volume_backed)[""].resources
+
+
+def flavor_groups(flavor: Flavor, *, is_volume_backed: bool) -> dict[str, RequestGroup]:
+    """The request groups of a flavor by suffix; "" is always there."""
+    disk = (0 if is_volume_backed else flavor.root_gb) + flavor.ephemeral_gb + -(-flavor.swap // _MB_PER_GB)
+    main = RequestGroup(resources={"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk})
+    groups = {"": main}
+    if flavor.extra_specs.get("hw:cpu_policy") == "dedicated":
+        main.resources["PCPU"] = main.resources.pop("VCPU")
+    for key, value in sorted(flavor.extra_specs.items()):
+        match = _SPEC.match(key)
+        if match is None:
+            continue
+        group = groups.setdefault(match["suffix"], RequestGroup(suffix=match["suffix"]))
+        if match["kind"] == "resources":
+            group.resources[match["name"]] = _amount(key, value)
+        elif value == "required":
+            group.required.add(match["name"])
+        elif value == "forbidden":
+            group.forbidden.add(match["name"])
+    for group in groups.values():
+        group.resources = {name: amount for name, amount in group.resources.items() if amount}
+    return {suffix: group for suffix, group in groups.items() if group.resources or not suffix}
+
+
+def candidates_request(
+    spec: RequestSpec, aggregates: list[Aggregate], prefilters: Prefilters, *, in_tree: str | None = None
+) -> CandidatesRequest:
+    """The query for a request. ``in_tree``: the provider of the one node that the request wants.
+
+    Raises NoValidHost if no host can serve for a reason that aggregates alone tell.
+    """
+    groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed)
+    main = groups[""]
+    main.required |= _image_traits(spec)
+    main.member_of = _required_aggregates(spec, aggregates, prefilters)
+    main.forbidden_aggregates = _forbidden_aggregates(spec, aggregates, prefilters, groups)
+    main.in_tree = in_tree
+    request = CandidatesRequest(
+        groups=[group for group in groups.values() if group.resources] + spec.requested_resources,
+        root_forbidden={DISABLED},
+        same_subtree=spec.same_subtree,
+    )
+    if prefilters.image_type_support and spec.image is not None and spec.image.disk_format:
+        request.root_required.add(f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}")
+    suffixed = [suffix for suffix in groups if suffix]
+    request.group_policy = spec.flavor.extra_specs.get("group_policy")
+    if request.group_policy is None and len(suffixed) + len(spec.requested_resources) > 1:
+        if len(suffixed) > 1:
+            raise errors.NoValidHost(
+                "No valid host was found. The flavor asks for several groups of resources without saying how they may be"
+                " placed: it needs the extra spec group_policy (none or isolate)."
+            )
+        request.group_policy = "none"
+    if in_tree is None and not _UNLIMITED_HINTS & spec.scheduler_hints.keys() and spec.server_group is None:
+        request.limit = prefilters.max_placement_results
+    return request
+
+
+def _amount(key: str, value: str) -> int:
+    if not value.isdigit():
+        raise errors.NoValidHost(f"No valid host was found. The flavor's extra spec {key}={value} is not an amount.")
+    return int(value)
+
+
+def _image_traits(spec: RequestSpec) -> set[str]:
+    if spec.image is None:
+        return set()
+    properties = spec.image.properties
+    named = {key.removeprefix("trait:") for key in properties if key.startswith("trait:")}
+    return named | set(properties.get("traits_required", []))
+
+
+def _required_aggregates(spec: RequestSpec, aggregates: list[Aggregate], prefilters: Prefilters) -> list[set[str]]:
+    wanted: list[set[str]] = []
+    zone = spec.availability_zone
+    if zone and zone != prefilters.default_availability_zone:
+        in_zone = {aggregate.uuid for aggregate in aggregates if aggregate.availability_zone == zone}
+        if not in_zone:
+            raise errors.NoValidHost(f"No valid host was found. No host is in availability zone {zone}.")
+        wanted.append(in_zone)
+    if prefilters.limit_tenants:
+        for_tenant = {a.uuid for a in aggregates if spec.project_id in tenants_of(a)}
+        if for_tenant:
+            wanted.append(for_tenant)
+        elif prefilters.aggregate_required_for_tenants:
+            raise errors.NoValidHost("No valid host was found. No host aggregate is meant for this project.")
+    return wanted
+
+
+def _forbidden_aggregates(
+    spec: RequestSpec, aggregates: list[Aggregate], prefilters: Prefilters, groups: dict[str, RequestGroup]
+) -> set[str]:
+    forbidden: set[str] = set()
+    if spec.availability_zone == prefilters.default_availability_zone:
+        # The default zone has no aggregate: it is where no other zone is.
+        forbidden |= {aggregate.uuid for aggregate in aggregates if aggregate.availability_zone}
+    if prefilters.isolated_aggregates:
+        required = set().union(*(group.required for group in groups.values()))
+        for aggregate in aggregates:
+            keys = [
+                key for key, value in aggregate.metadata.items() if key.startswith("trait:") and value == "required"
+            ]
+            if not {key.removeprefix("trait:") for key in keys} <= required:
+                forbidden.add(aggregate.uuid)
+    return forbidden
+
+
+def tenants_of(aggregate: Aggregate) -> set[str]:
+    """The projects that an aggregate is kept for: all values of keys that begin with filter_tenant_id."""
+    values = [value for key, value in aggregate.metadata.items() if key.startswith(TENANT_KEY)]
+    return {part.strip() for value in values for part in value.split(",") if part.strip()}

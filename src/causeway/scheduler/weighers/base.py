@@ -1,0 +1,52 @@
+"""What a weigher is, and how weights become comparable."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from oslo_config.cfg import ConfigOpts
+
+from causeway.scheduler.filters.base import Request
+from causeway.scheduler.host_state import HostState
+
+
+class HostWeigher(ABC):
+    """Gives a host a raw weight: more is better if the multiplier is positive."""
+
+    option: ClassVar[str]
+    """The multiplier's name in [filter_scheduler], and in the metadata of aggregates that override it."""
+
+    def __init__(self, conf: ConfigOpts) -> None:
+        self._default: float = getattr(conf.filter_scheduler, self.option)
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @abstractmethod
+    def weigh(self, host: HostState, request: Request) -> float:
+        """The raw weight."""
+
+    def multiplier(self, host: HostState) -> float:
+        """The smallest one that an aggregate of the host names, else the option. What is no number does not count."""
+        named = [number for text in host.aggregate_values(self.option) if (number := _number(text)) is not None]
+        return min(named, default=self._default)
+
+
+def normalise(raw: list[float]) -> list[float]:
+    """To 0..1 over all candidates; if all are equal, to 0."""
+    if not raw:
+        return []
+    least, span = min(raw), max(raw) - min(raw)
+    if span <= 0:
+        return [0.0] * len(raw)
+    # The bounds hold whatever is lost in rounding.
+    return [min(1.0, max(0.0, (value - least) / span)) for value in raw]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

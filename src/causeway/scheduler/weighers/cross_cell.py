@@ -1,0 +1,22 @@
+"""CrossCellWeigher."""
+
+from __future__ import annotations
+
+from causeway.scheduler.filters.base import Request
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.weighers.base import HostWeigher
+
+
+class CrossCellWeigher(HostWeigher):
+    """A move stays in the server's cell if it can; with a negative multiplier it leaves it if it can (draining).
+
+    No opinion unless the request is a move that may cross cells.
+    """
+
+    option = "cross_cell_move_weight_multiplier"
+
+    def weigh(self, host: HostState, request: Request) -> float:
+        preferred = request.spec.preferred_cell
+        if preferred is None:
+            return 0.0
+        return 1.0 if host.cell_uuid == preferred else -1.0

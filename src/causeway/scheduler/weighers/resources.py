@@ -1,0 +1,28 @@
+"""CPUWeigher, RAMWeigher, DiskWeigher: spread by what is free."""
+
+from __future__ import annotations
+
+from causeway.scheduler.filters.base import Request
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.weighers.base import HostWeigher
+
+
+class CPUWeigher(HostWeigher):
+    option = "cpu_weight_multiplier"
+
+    def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
+        return host.free_vcpus
+
+
+class RAMWeigher(HostWeigher):
+    option = "ram_weight_multiplier"
+
+    def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
+        return host.free_memory_mb
+
+
+class DiskWeigher(HostWeigher):
+    option = "disk_weight_multiplier"
+
+    def weigh(self, host: HostState, request: Request) -> float:  # noqa: ARG002
+        return host.free_disk_gb
