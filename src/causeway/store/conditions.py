@@ -1,0 +1,228 @@
+"""Conditions of a list of servers: each as SQL where there is a column for it, and as a predicate over an `Instance`.
+
+Both forms say the same. Servers that have no row yet (build requests), or whose row was read by its uuid because the server
+was moving, are judged by the predicate; rows of cells by the SQL, and by the predicate where there is no SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+
+from causeway.model.instance import Instance
+from causeway.model.states import STATUS_TABLE, ServerStatus, VmState
+from causeway.store.cell.instances import TABLE, TAGS
+
+
+class Condition(Protocol):
+    """``columns``: what `matches` needs of a row; ``needs_tags``: whether it needs the tags as well."""
+
+    @property
+    def columns(self) -> frozenset[str]: ...
+
+    @property
+    def needs_tags(self) -> bool: ...
+
+    def clause(self) -> sa.ColumnElement[bool] | None:
+        """The condition as SQL; None if a database can't tell."""
+        ...
+
+    def matches(self, instance: Instance) -> bool: ...
+
+
+def value_of(instance: Instance, column: str) -> Any:
+    """What the instance's row has in a column; for those that repeat parts of its flavor, too."""
+    return instance.flavor.flavorid if column == "flavorid" else getattr(instance, column)
+
+
+@dataclass(frozen=True)
+class _OneColumn:
+    column: str
+    needs_tags: bool = field(default=False, kw_only=True)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset({"flavor" if self.column == "flavorid" else self.column})
+
+
+@dataclass(frozen=True)
+class OneOf(_OneColumn):
+    """A column has one of some values (None: is not set)."""
+
+    values: tuple[Any, ...]
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        column = TABLE.c[self.column]
+        given = [value for value in self.values if value is not None]
+        condition: sa.ColumnElement[bool] = column.in_(given) if given else sa.false()
+        return sa.or_(condition, column.is_(None)) if None in self.values else condition
+
+    def matches(self, instance: Instance) -> bool:
+        return value_of(instance, self.column) in self.values
+
+
+@dataclass(frozen=True)
+class Matches(_OneColumn):
+    """A column matches a regular expression somewhere, as the field's ``name`` filter does."""
+
+    pattern: str
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        return TABLE.c[self.column].regexp_match(self.pattern)
+
+    def matches(self, instance: Instance) -> bool:
+        return re.search(self.pattern, str(value_of(instance, self.column) or "")) is not None
+
+
+@dataclass(frozen=True)
+class ChangedSince:
+    moment: datetime
+    columns: frozenset[str] = frozenset({"created_at", "updated_at"})
+    needs_tags: bool = False
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        new = sa.and_(TABLE.c.updated_at.is_(None), TABLE.c.created_at >= self.moment)
+        return sa.or_(TABLE.c.updated_at >= self.moment, new)
+
+    def matches(self, instance: Instance) -> bool:
+        changed = instance.updated_at or instance.created_at
+        return changed is not None and changed >= self.moment
+
+
+@dataclass(frozen=True)
+class ChangedBefore:
+    moment: datetime
+    columns: frozenset[str] = frozenset({"created_at", "updated_at"})
+    needs_tags: bool = False
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        new = sa.and_(TABLE.c.updated_at.is_(None), TABLE.c.created_at <= self.moment)
+        return sa.or_(TABLE.c.updated_at <= self.moment, new)
+
+    def matches(self, instance: Instance) -> bool:
+        changed = instance.updated_at or instance.created_at
+        return changed is not None and changed <= self.moment
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Only deleted servers, or only those that are not."""
+
+    wanted: bool
+    columns: frozenset[str] = frozenset({"deleted"})
+    needs_tags: bool = False
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        return TABLE.c.deleted.is_(self.wanted)
+
+    def matches(self, instance: Instance) -> bool:
+        return instance.deleted is self.wanted
+
+
+def _shows(vm_state: VmState, status: ServerStatus) -> sa.ColumnElement[bool] | None:
+    """The rows of a vm_state whose task_state lets them show a status."""
+    default, by_task = STATUS_TABLE[vm_state]
+    tasks = [task.value for task, shown in by_task.items() if shown == status]
+    is_state = TABLE.c.vm_state == vm_state.value
+    if default == status:
+        others = [task.value for task, shown in by_task.items() if shown != status]
+        if not others:
+            return is_state
+        return sa.and_(is_state, sa.or_(TABLE.c.task_state.is_(None), TABLE.c.task_state.not_in(others)))
+    return sa.and_(is_state, TABLE.c.task_state.in_(tasks)) if tasks else None
+
+
+@dataclass(frozen=True)
+class HasStatus:
+    """The status that users see is one of these."""
+
+    statuses: tuple[ServerStatus, ...]
+    columns: frozenset[str] = frozenset({"deleted", "vm_state", "task_state"})
+    needs_tags: bool = False
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        found = [_shows(vm_state, status) for vm_state in STATUS_TABLE for status in self.statuses]
+        shown = sa.and_(TABLE.c.deleted.is_(False), sa.or_(sa.false(), *[one for one in found if one is not None]))
+        return sa.or_(shown, TABLE.c.deleted.is_(True)) if ServerStatus.DELETED in self.statuses else shown
+
+    def matches(self, instance: Instance) -> bool:
+        return instance.status in self.statuses
+
+
+@dataclass(frozen=True)
+class HasTags:
+    """``all_of``: every tag is there, else at least one; ``negated`` turns that round."""
+
+    tags: tuple[str, ...]
+    all_of: bool
+    negated: bool = False
+    columns: frozenset[str] = frozenset()
+    needs_tags: bool = True
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        def any_of(tags: Collection[str]) -> sa.ColumnElement[bool]:
+            return sa.exists().where(TAGS.c.resource_id == TABLE.c.uuid, TAGS.c.tag.in_(tags)).correlate(TABLE)
+
+        found = sa.and_(*[any_of([tag]) for tag in self.tags]) if self.all_of else any_of(self.tags)
+        return sa.not_(found) if self.negated else found
+
+    def matches(self, instance: Instance) -> bool:
+        has = (tag in instance.tags for tag in self.tags)
+        return (all(has) if self.all_of else any(has)) is not self.negated
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """What no column tells: metadata, addresses."""
+
+    test: Callable[[Instance], bool]
+    columns: frozenset[str]
+    needs_tags: bool = False
+
+    def clause(self) -> None:
+        return None
+
+    def matches(self, instance: Instance) -> bool:
+        return self.test(instance)
+
+
+def has_metadata(wanted: dict[str, str]) -> Predicate:
+    return Predicate(
+        lambda instance: all(instance.metadata.get(key) == value for key, value in wanted.items()),
+        frozenset({"metadata"}),
+    )
+
+
+def has_address(pattern: str, version: int) -> Predicate:
+    """Some fixed address of this IP version matches a regular expression from its beginning on."""
+    compiled = re.compile(pattern)
+
+    def test(instance: Instance) -> bool:
+        return any(
+            ip.version == version and compiled.match(ip.address) is not None
+            for vif in instance.network_info
+            for ip in vif.fixed_ips
+        )
+
+    return Predicate(test, frozenset({"network_info"}))
+
+
+__all__ = [
+    "ChangedBefore",
+    "ChangedSince",
+    "Condition",
+    "Deleted",
+    "HasStatus",
+    "HasTags",
+    "Matches",
+    "OneOf",
+    "Predicate",
+    "has_address",
+    "has_metadata",
+    "value_of",
+]
