@@ -18,6 +18,8 @@ from causeway.rpc.transport import ContextSerializer, Outgoing, Transport, Verdi
 T = TypeVar("T")
 
 LONG_RPC_TIMEOUT = 1800
+# How often sending is tried again while the message queue can't be reached: about ten seconds, not for ever.
+SEND_RETRIES = 3
 
 
 class RpcClient:
@@ -42,6 +44,7 @@ class RpcClient:
             oslo_messaging.Target(topic=topic, version=version, namespace=namespace),
             version_cap=version_cap,
             serializer=ContextSerializer(),
+            retry=SEND_RETRIES,
         )
 
     def can_send(self, version: str) -> bool:
@@ -67,7 +70,7 @@ class RpcClient:
         caller waits up to ``timeout`` (without it ``long_rpc_timeout``) as long as the server shows that it is alive.
 
         Raises what the method raised; `RpcTimeout` if nobody answered, when it may have been carried out or not;
-        `ServiceFailed` if the message queue took no message.
+        `ServiceFailed` if the message queue took no message; `OperationFailed` if the version cap forbids it.
         """
         monitor_timeout = None
         if monitor:
@@ -92,7 +95,7 @@ class RpcClient:
             raise errors.CausewayError(
                 f"{method} failed unexpectedly: {error.exc_type}.", details=f"{self._where(server)}: {error.value}"
             ) from error
-        except (oslo_messaging.MessagingException, oslo_messaging.ClientSendError) as error:
+        except oslo_messaging.MessagingException as error:
             raise self._not_sent(method, server, error) from error
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
@@ -151,7 +154,11 @@ class RpcClient:
     def _timeout(self, method: str, server: str | None, seconds: float) -> errors.RpcTimeout:
         return errors.RpcTimeout(method, self._where(server), round(seconds, 1))
 
-    def _not_sent(self, method: str, server: str | None, error: Exception) -> errors.ServiceFailed:
+    def _not_sent(self, method: str, server: str | None, error: Exception) -> errors.OperationFailed:
+        if isinstance(error, oslo_messaging.RPCVersionCapError):
+            return errors.OperationFailed(
+                f"{method} is not possible before all services are upgraded.", details=f"{self._where(server)}: {error}"
+            )
         return errors.ServiceFailed(
             f"The message queue did not take the request {method}.", details=f"{self._where(server)}: {error}"
         )

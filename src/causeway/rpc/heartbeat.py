@@ -26,7 +26,6 @@ class Heartbeats:
         self._due: dict[Any, float] = {}
         self._next_wake = 0.0
         self._thread: threading.Thread | None = None
-        self._stopped = False
 
     @contextmanager
     def during(self, incoming: Any) -> Iterator[None]:
@@ -42,10 +41,10 @@ class Heartbeats:
                 self._due.pop(incoming, None)
 
     def stop(self) -> None:
+        """Ends the thread; a call that comes later starts another."""
         with self._wake:
-            self._stopped = True
+            thread, self._thread = self._thread, None
             self._wake.notify()
-            thread = self._thread
         if thread is not None:
             thread.join()
 
@@ -53,7 +52,7 @@ class Heartbeats:
         due = time.monotonic() + incoming.client_timeout / 2
         with self._wake:
             self._due[incoming] = due
-            if self._thread is None and not self._stopped:
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=f"{self._name}-heartbeats", daemon=True)
                 self._thread.start()
             if due < self._next_wake:
@@ -62,7 +61,7 @@ class Heartbeats:
     def _run(self) -> None:
         while True:
             with self._wake:
-                if self._stopped:
+                if self._thread is not threading.current_thread():
                     return
                 now = time.monotonic()
                 late = [incoming for incoming, due in self._due.items() if due <= now]

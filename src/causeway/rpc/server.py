@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 import oslo_messaging
-from oslo_messaging import _utils as messaging_utils
 from oslo_messaging.rpc import server as messaging_server
+from oslo_utils import versionutils
 
 from causeway.context import RequestContext
 from causeway.errors import CausewayError
@@ -50,7 +50,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
         try:
             for endpoint in self._endpoints:
                 if endpoint.namespace == message.get("namespace") and name in endpoint.methods:
-                    if not messaging_utils.version_is_compatible(endpoint.version, version):
+                    if not versionutils.is_compatible(version, endpoint.version):
                         return failure(
                             CausewayError(
                                 f"RPC method {name} was called in version {version},"
@@ -131,6 +131,7 @@ class RpcServer:
         self.topic = topic
         self.server_name = server_name
         self._threads = threads
+        self._listening = False
         name = f"rpc-{topic}-{server_name}"
         self._heartbeats = Heartbeats(name)
         exposed = [endpoint if isinstance(endpoint, Endpoint) else expose(endpoint) for endpoint in endpoints]
@@ -144,9 +145,13 @@ class RpcServer:
     def start(self) -> None:
         """Listens from now on; what waited in the queue is delivered."""
         self._server.start(override_pool_size=self._threads)
+        self._listening = True
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on."""
+        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again."""
+        if not self._listening:
+            return
+        self._listening = False
         started = time.monotonic()
         self._server.stop()
         left = self._server.finish(timeout)
