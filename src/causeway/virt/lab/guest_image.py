@@ -24,11 +24,11 @@ from causeway.errors import GuestFailed
 _MODULES = (
     "virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net "
     "button evdev scsi_common scsi_mod cdrom sr_mod libata ata_piix isofs"
-).split()
+)
 _APPLETS = (
     "sh mount umount insmod nproc grep cat echo sleep poweroff sync mkdir date ls uname dd ip udhcpc hostname sed head tail "
     "tr chmod cp rm acpid tar printf ping wget nc ps sha256sum cut sort expr test [ true false kill touch wc"
-).split()
+)
 _MBR = Path("/usr/lib/EXTLINUX/mbr.bin")
 _SECTOR = 512
 _PARTITION_START = 2048
@@ -80,7 +80,9 @@ def _unpack_kernel(cache_dir: Path, target: Path) -> Path:
         listed = _run(["apt-cache", "depends", "linux-image-cloud-amd64"])
         found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", listed)
         if not found:
-            raise GuestFailed("No kernel package linux-image-*-cloud-amd64 is known to apt; run 'apt-get update' first.")
+            raise GuestFailed(
+                "No kernel package linux-image-*-cloud-amd64 is known to apt; run 'apt-get update' first."
+            )
         _run(["apt-get", "download", "-o", "APT::Sandbox::User=root", found[1]], cwd=cache_dir, timeout=180)
         packages = sorted(cache_dir.glob("linux-image-*-cloud-amd64_*.deb"))
     _run(["dpkg", "-x", str(packages[-1]), str(target)])
@@ -91,10 +93,10 @@ def _build(work: Path, unpacked: Path, init: bytes, install: bytes) -> None:
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, work / "vmlinuz")
     contents: dict[str, bytes] = {"init": init, "bin/busybox": Path("/bin/busybox").read_bytes()}
-    for module in _MODULES:
+    for module in _MODULES.split():
         for path in (unpacked / "lib/modules").rglob(f"{module}.ko"):
             contents[f"lib/{module}.ko"] = path.read_bytes()
-    (work / "initrd").write_bytes(_compressed(_cpio(contents, {f"bin/{name}": "busybox" for name in _APPLETS})))
+    (work / "initrd").write_bytes(_compressed(_cpio(contents, {f"bin/{name}": "busybox" for name in _APPLETS.split()})))
     extra = {"install": install, **_extlinux_files()}
     (work / "initrd.install").write_bytes((work / "initrd").read_bytes() + _compressed(_cpio(extra, {})))
     raw = _empty_disk(work)
@@ -108,10 +110,13 @@ def _build(work: Path, unpacked: Path, init: bytes, install: bytes) -> None:
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
     said = _run(
-        ["qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none"]
-        + ["-serial", "stdio", "-no-reboot", "-kernel", str(work / "vmlinuz"), "-initrd", str(work / "initrd.install")]
-        + ["-append", "console=ttyS0 quiet panic=-1", "-drive", f"file={raw},format=raw,if=virtio,cache=unsafe"]
-        + ["-drive", f"file={work / 'boot.tar'},format=raw,if=virtio,readonly=on"],
+        [
+            *("qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none"),
+            *("-serial", "stdio", "-no-reboot", "-kernel", str(work / "vmlinuz")),
+            *("-initrd", str(work / "initrd.install"), "-append", "console=ttyS0 quiet panic=-1"),
+            *("-drive", f"file={raw},format=raw,if=virtio,cache=unsafe"),
+            *("-drive", f"file={work / 'boot.tar'},format=raw,if=virtio,readonly=on"),
+        ],
         timeout=120,
     )
     if "IMAGE-INSTALLED" not in said:

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs the Debian packages that Causeway's set-up, tests and real guests need, as far as they are missing.
+# Quick and silent when all is there. Without root it says what is missing and goes on.
+set -eu
+
+packages="
+    make ca-certificates
+    python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev
+    qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
+    busybox-static zstd extlinux genisoimage
+    dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
+"
+
+missing=""
+for package in $packages; do
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $package"
+done
+account=yes
+getent passwd libvirt-qemu >/dev/null || account=no
+
+[ -z "$missing" ] && [ "$account" = yes ] && exit 0
+if [ "$(id -u)" != 0 ]; then
+    echo "install-packages: not root, so these stay missing (real guests may not run):$missing" \
+        "$([ "$account" = yes ] || echo 'account libvirt-qemu')"
+    exit 0
+fi
+
+if [ -n "$missing" ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    echo "install-packages: installing$missing"
+    # The package lists of this machine may do; if not, or if they are too old, they are fetched.
+    # shellcheck disable=SC2086
+    if ! apt-get install -q -y --no-install-recommends $missing >/dev/null 2>&1; then
+        apt-get update -q
+        apt-get install -q -y --no-install-recommends $missing
+    fi
+fi
+
+# The account that the package libvirt-daemon-system makes. libvirtd refuses to start guests without it; the package itself
+# would bring systemd and services that run at once.
+getent group kvm >/dev/null || groupadd -r kvm
+getent group libvirt-qemu >/dev/null || groupadd -r libvirt-qemu
+getent passwd libvirt-qemu >/dev/null ||
+    useradd -r -g kvm -G libvirt-qemu -d /var/lib/libvirt -s /usr/sbin/nologin libvirt-qemu

@@ -1,0 +1,61 @@
+"""The first process of a lab host, run as a script: ``host_init.py ROOT NAME LIBVIRTD...``.
+
+It starts in namespaces of its own (mounts, host name, network), puts the host's folders in the places where libvirt looks,
+and keeps libvirtd running: one that dies is started again, as a service manager would do. SIGTERM ends libvirtd and, when
+no guest is left, this process. Guests are its children (it is a "child subreaper"), so they outlive libvirtd and are
+reaped at once: libvirt waits for a killed guest to disappear.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from types import FrameType
+
+_PR_SET_CHILD_SUBREAPER = 36
+_BINDS = {
+    "run": "/run/libvirt",
+    "lib": "/var/lib/libvirt",
+    "cache": "/var/cache/libvirt",
+    "log": "/var/log/libvirt",
+    "etc": "/etc/libvirt",
+}
+# A libvirtd that dies sooner than this after its start is not started again: it would only die once more.
+_SHORT_LIFE_SECONDS = 1.0
+
+
+def main(root: str, name: str, command: list[str]) -> int:
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    socket.sethostname(name)
+    for folder, place in _BINDS.items():
+        subprocess.run(["mount", "--bind", f"{root}/{folder}", place], check=True, timeout=10)
+    stopping = False
+    daemon = os.posix_spawn(command[0], command, os.environ)
+    started = time.monotonic()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal stopping
+        stopping = True
+        if daemon:
+            os.kill(daemon, signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            ended, _ = os.wait()
+        except ChildProcessError:
+            return 0
+        if ended != daemon:
+            continue
+        daemon = 0
+        if not stopping and time.monotonic() - started >= _SHORT_LIFE_SECONDS:
+            started = time.monotonic()
+            daemon = os.posix_spawn(command[0], command, os.environ)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

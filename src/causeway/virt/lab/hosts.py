@@ -1,0 +1,249 @@
+"""The hosts of the lab: one libvirtd for each, in mount, host name and network namespaces of its own, on one machine.
+
+::
+
+    lab = Lab(state_dir / "lab")
+    endpoints = lab.start(["cell1-host1", "cell2-host1"])
+    driver = LibvirtDriver(endpoints["cell1-host1"].uri, "cell1-host1", endpoints["cell1-host1"].instances_dir, ...)
+    ...
+    lab.stop(keep_guests=True)
+
+All that a host keeps is in ``root_dir/hosts/NAME``; only the network namespaces and one symbolic link in /run/causeway are
+elsewhere (a Unix socket's path may have 107 characters, a state directory's more), and their names come from ``root_dir``,
+so that several labs can live on one machine. Hosts are no children of the control plane: they and their guests go on
+when it ends, and `Lab.start` finds them again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from causeway.errors import GuestFailed
+from causeway.virt.lab.commands import process_runs
+from causeway.virt.lab.network import LabNetwork, NetworkAgent
+
+_SHORT_LINKS = Path("/run/causeway")
+_LIBVIRT_FOLDERS = ("/run/libvirt", "/var/lib/libvirt", "/var/cache/libvirt", "/var/log/libvirt", "/etc/libvirt")
+_START_SECONDS = 15.0
+_STOP_SECONDS = 15.0
+
+# No root rights are given up (there is no account to give them to in a container), no cgroups, no security driver.
+_QEMU_CONF = """user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+security_default_confined = 0
+namespaces = [ ]
+cgroup_controllers = [ ]
+seccomp_sandbox = 0
+stdio_handler = "file"
+max_core = 0
+"""
+
+
+@dataclass
+class LibvirtEndpoint:
+    """How to reach a lab host. ``network_agent`` is for the driver of this host."""
+
+    host: str
+    uri: str
+    netns: str
+    instances_dir: Path
+    network_agent: NetworkAgent
+    # This host's share of the machine: vCPUs are not divided, memory (MiB) and disk (GiB) are.
+    vcpus: int
+    memory_mb: int
+    local_gb: int
+
+
+class Lab:
+    """The hosts and the network of one lab. Needs root; `missing` tells what else."""
+
+    def __init__(self, root_dir: Path) -> None:
+        self.root_dir = root_dir.resolve()
+        self._digest = hashlib.sha256(str(self.root_dir).encode()).hexdigest()[:8]
+        self._short = _SHORT_LINKS / self._digest
+        self.network = LabNetwork(f"cw{self._digest}", self.root_dir / "network")
+
+    def start(self, hosts: list[str]) -> dict[str, LibvirtEndpoint]:
+        """Starts the hosts that don't run and finds those that do, with their guests. Raises `GuestFailed`."""
+        if reason := missing():
+            raise GuestFailed(reason)
+        self.root_dir.mkdir(parents=True, exist_ok=True)
+        _SHORT_LINKS.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            self._short.unlink()
+        self._short.symlink_to(self.root_dir)
+        self.network.start(hosts)
+        for host in hosts:
+            self._start_host(host)
+        for host in hosts:
+            self._wait_until_ready(host)
+        return {host: self._endpoint(host, len(hosts)) for host in hosts}
+
+    def stop(self, *, keep_guests: bool) -> None:
+        """Lets go of everything (``keep_guests``: the hosts go on), or ends hosts, guests and networks. Disks stay."""
+        if keep_guests:
+            return
+        for folder in self._host_folders():
+            self._stop_host(folder)
+        self.network.stop()
+        with suppress(FileNotFoundError):
+            self._short.unlink()
+
+    def _folder(self, host: str) -> Path:
+        return self.root_dir / "hosts" / host
+
+    def _host_folders(self) -> list[Path]:
+        return sorted(path for path in (self.root_dir / "hosts").glob("*") if path.is_dir())
+
+    def _socket(self, host: str) -> Path:
+        return self._short / "hosts" / host / "run" / "libvirt-sock"
+
+    def _endpoint(self, host: str, count: int) -> LibvirtEndpoint:
+        folder = self._folder(host)
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+        return LibvirtEndpoint(
+            host=host,
+            uri=f"qemu+unix:///system?socket={self._socket(host)}",
+            netns=self.network.namespace(host),
+            instances_dir=folder / "instances",
+            network_agent=self.network.agent(host),
+            vcpus=os.cpu_count() or 1,
+            memory_mb=memory // count,
+            local_gb=max(1, shutil.disk_usage(folder).free // 2**30 // count),
+        )
+
+    def _start_host(self, host: str) -> None:
+        folder = self._folder(host)
+        for name in ("run", "lib", "cache", "log", "etc/qemu", "instances"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        for place in _LIBVIRT_FOLDERS:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        if process_runs(folder / "libvirtd.pid", "libvirtd"):
+            return
+        self._write_configuration(folder)
+        # A socket that a killed libvirtd left behind would be taken for the new one's.
+        with suppress(FileNotFoundError):
+            (folder / "run" / "libvirt-sock").unlink()
+        script = files("causeway.virt.lab").joinpath("host_init.py")
+        command = ["ip", "netns", "exec", self.network.namespace(host)]
+        command += ["unshare", "--mount", "--uts", "--propagation", "private"]
+        command += [sys.executable, "-I", str(script), str(folder), host]
+        command += ["/usr/sbin/libvirtd", "-f", "/etc/libvirt/libvirtd.conf", "-p", str(folder / "libvirtd.pid")]
+        with (folder / "log" / "host.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
+            )
+        (folder / "host.pid").write_text(str(process.pid))
+        # It outlives us on purpose.
+        process.returncode = 0
+
+    def _write_configuration(self, folder: Path) -> None:
+        identity = folder / "uuid"
+        if not identity.exists():
+            identity.write_text(str(uuid.uuid4()))
+        (folder / "etc" / "qemu.conf").write_text(_QEMU_CONF)
+        (folder / "etc" / "libvirtd.conf").write_text(
+            'auth_unix_rw="none"\nauth_unix_ro="none"\nunix_sock_rw_perms="0700"\n'
+            'log_outputs="2:file:/var/log/libvirt/libvirtd.log"\n'
+            f'host_uuid="{identity.read_text()}"\n'
+        )
+
+    def _wait_until_ready(self, host: str) -> None:
+        """Until libvirtd answers: its socket is there before its drivers are, and it may still die of one of them."""
+        log = self._folder(host) / "log" / "libvirtd.log"
+        uri = f"qemu+unix:///system?socket={self._socket(host)}"
+        attempts = Retrying(
+            retry=retry_if_exception_type(GuestFailed), wait=wait_fixed(0.05), stop=stop_after_delay(_START_SECONDS)
+        )
+        try:
+            attempts(_answers, uri)
+        except RetryError as error:
+            raise GuestFailed(
+                f"The hypervisor of lab host {host} did not start within {_START_SECONDS:.0f} s.",
+                details=log.read_text(errors="replace")[-2000:] if log.exists() else "",
+            ) from error
+
+    def _stop_host(self, folder: Path) -> None:
+        """Guests get no chance to save anything: who wants that stops them first."""
+        pid = process_runs(folder / "host.pid", "host_init.py")
+        if pid is None:
+            return
+        handle = os.pidfd_open(pid)
+        try:
+            os.kill(pid, signal.SIGTERM)
+            for guest in _children(pid):
+                if "qemu-system" in guest.command:
+                    os.kill(guest.pid, signal.SIGKILL)
+            if not select.select([handle], [], [], _STOP_SECONDS)[0]:
+                for child in _children(pid):
+                    os.kill(child.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
+                select.select([handle], [], [], _STOP_SECONDS)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(handle)
+        for name in ("host.pid", "libvirtd.pid"):
+            with suppress(FileNotFoundError):
+                (folder / name).unlink()
+
+
+def _answers(uri: str) -> None:
+    import libvirt
+
+    libvirt.registerErrorHandler(lambda _context, _error: None, None)
+    try:
+        libvirt.open(uri).close()
+    except libvirt.libvirtError as error:
+        raise GuestFailed(str(error)) from error
+
+
+@dataclass
+class _Child:
+    pid: int
+    command: str
+
+
+def _children(pid: int) -> list[_Child]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in task.read_text().split():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found.append(_Child(int(child), Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")))
+    return found
+
+
+def missing() -> str | None:
+    """What keeps this machine from being a lab, in one sentence; None if nothing does."""
+    if os.geteuid() != 0:
+        return "Real guests need root: the lab makes network namespaces and mounts."
+    tools = ["qemu-system-x86_64", "qemu-img", "/usr/sbin/libvirtd", "dnsmasq", "ip", "ping", "unshare", "mount"]
+    try:
+        pwd.getpwnam("libvirt-qemu")
+    except KeyError:
+        return "Real guests need the account 'libvirt-qemu': run scripts/install-packages.sh as root."
+    absent = [tool for tool in tools if not shutil.which(tool)]
+    if absent:
+        return f"Real guests need {', '.join(Path(tool).name for tool in absent)}: run scripts/install-packages.sh as root."
+    try:
+        import libvirt  # noqa: F401
+    except ImportError:
+        return "Real guests need the Python package libvirt-python: install causeway with its extra 'libvirt'."
+    return None

@@ -1,0 +1,206 @@
+"""The network of the lab: an overlay for each network, and a DHCP server for each.
+
+Every host is a network namespace. All that joins them is an *underlay*: a bridge in a namespace of its own with an address
+for each host, which carries VXLAN and nothing else. A network is a bridge ``brq<network id>`` on each host that has guests
+on it, with a VXLAN device in it; the underlay's namespace has such a bridge too, where the DHCP servers join.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from causeway.model.network import Vif
+from causeway.virt.lab.commands import ip_batch, links, namespaces, run
+from causeway.virt.lab.dhcp import DhcpServer
+from causeway.virt.lab.topology import NetworkTopology, default_segmentation_id
+
+_VXLAN_PORT = 4789
+_MULTICAST_GROUP = "239.1.1.1"
+_UNDERLAY_NETWORK = "10.255"
+# Room for the largest guest frame and the 50 bytes that VXLAN adds.
+_UNDERLAY_MTU = 9100
+
+
+class NetworkAgent(Protocol):
+    """Makes ready on one host what a port is to be plugged into."""
+
+    def prepare(self, vif: Vif) -> None: ...
+
+
+@dataclass
+class PingResult:
+    """``round_trip_ms`` is the mean, None if nothing came back."""
+
+    sent: int
+    received: int
+    round_trip_ms: float | None
+
+    @property
+    def lossless(self) -> bool:
+        return self.sent == self.received > 0
+
+
+@dataclass
+class HostNetworkAgent:
+    """The lab's network agent of one host."""
+
+    network: LabNetwork
+    host: str
+
+    def prepare(self, vif: Vif) -> None:
+        segmentation_id = vif.details.get("segmentation_id")
+        self.network.ensure_network(
+            self.host, vif.network_id, int(segmentation_id) if segmentation_id is not None else None, vif.mtu
+        )
+
+
+class LabNetwork:
+    """Namespaces, overlays and DHCP servers, all named with ``prefix``. Every method may be called again."""
+
+    def __init__(self, prefix: str, state_dir: Path) -> None:
+        self._prefix = prefix
+        self._state_dir = state_dir
+        self._underlay = f"{prefix}-underlay"
+        self._lock = threading.RLock()
+
+    def namespace(self, host: str) -> str:
+        return f"{self._prefix}-{host}"
+
+    def agent(self, host: str) -> HostNetworkAgent:
+        return HostNetworkAgent(self, host)
+
+    def start(self, hosts: list[str]) -> None:
+        """Makes the underlay and the hosts' namespaces, as far as they are not there."""
+        self._state_dir.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            there = namespaces()
+            if self._underlay not in there:
+                run("ip", "netns", "add", self._underlay)
+                ip_batch(
+                    [
+                        "link set lo up",
+                        "link add underlay type bridge forward_delay 0 mcast_snooping 0",
+                        f"link set underlay mtu {_UNDERLAY_MTU} up",
+                        f"addr add {_UNDERLAY_NETWORK}.0.1/16 dev underlay",
+                    ],
+                    namespace=self._underlay,
+                )
+            numbers = self._host_numbers(hosts)
+            for host in hosts:
+                if self.namespace(host) not in there:
+                    self._add_host(host, numbers[host])
+
+    def stop(self) -> None:
+        """Takes everything away: DHCP servers, overlays, namespaces."""
+        with self._lock:
+            self.sync(NetworkTopology())
+            for name in namespaces():
+                if name.startswith(f"{self._prefix}-"):
+                    run("ip", "netns", "delete", name)
+
+    def ensure_network(self, host: str, network_id: str, segmentation_id: int | None, mtu: int) -> None:
+        """The network's bridge on a host, joined to the other hosts'."""
+        with self._lock:
+            self._ensure_overlay(self.namespace(host), "underlay0", network_id, segmentation_id, mtu)
+
+    def sync(self, topology: NetworkTopology) -> None:
+        """Makes DHCP servers as the topology says; networks that it does not have are taken away everywhere."""
+        wanted = {network.id: network for network in topology.networks}
+        with self._lock:
+            there = namespaces()
+            for server in self._dhcp_servers():
+                if server.network_id not in wanted:
+                    server.stop()
+            keep = {_bridge(network_id) for network_id in wanted}
+            for name in there:
+                if name.startswith(f"{self._prefix}-") and not name.startswith(f"{self._prefix}-dhcp-"):
+                    _remove_overlays(name, keep)
+            for network in topology.networks:
+                server = self._dhcp_server(network.id)
+                if not any(subnet.enable_dhcp for subnet in network.subnets):
+                    server.stop()
+                    continue
+                self._ensure_overlay(self._underlay, "underlay", network.id, network.segmentation_id, network.mtu)
+                server.serve(network, self._underlay, _bridge(network.id))
+
+    def ping(self, network_id: str, address: str, count: int = 3) -> PingResult:
+        """Pings a guest from where the network's DHCP server is. Raises `GuestFailed` if there is none."""
+        server = self._dhcp_server(network_id)
+        # `ping` ends with 1 if nothing came back, which is an answer and no failure.
+        said = run(
+            *("ip", "netns", "exec", server.namespace, "sh", "-c", 'ping -n -q -i 0.2 -W 2 -c "$1" "$2" || [ $? = 1 ]'),
+            *("ping", str(count), address),
+            timeout=count * 2 + 10,
+        )
+        counts = re.search(r"(\d+) packets transmitted, (\d+) received", said)
+        times = re.search(r"= [\d.]+/([\d.]+)/", said)
+        return PingResult(
+            sent=int(counts[1]) if counts else count,
+            received=int(counts[2]) if counts else 0,
+            round_trip_ms=float(times[1]) if times else None,
+        )
+
+    def _dhcp_server(self, network_id: str) -> DhcpServer:
+        return DhcpServer(network_id, f"{self._prefix}-dhcp-{network_id[:11]}", self._state_dir / "dhcp" / network_id)
+
+    def _dhcp_servers(self) -> list[DhcpServer]:
+        return [self._dhcp_server(path.name) for path in (self._state_dir / "dhcp").glob("*") if path.is_dir()]
+
+    def _host_numbers(self, hosts: list[str]) -> dict[str, int]:
+        """A number for each host, kept: its address on the underlay comes from it. 1 is the underlay itself."""
+        path = self._state_dir / "hosts.json"
+        numbers: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        for host in hosts:
+            numbers.setdefault(host, max(numbers.values(), default=1) + 1)
+        path.write_text(json.dumps(numbers))
+        return numbers
+
+    def _add_host(self, host: str, number: int) -> None:
+        namespace, port = self.namespace(host), f"host{number}"
+        run("ip", "netns", "add", namespace)
+        ip_batch(
+            [
+                f"link add {port} mtu {_UNDERLAY_MTU} type veth peer name underlay0 mtu {_UNDERLAY_MTU} netns {namespace}",
+                f"link set {port} master underlay up",
+            ],
+            namespace=self._underlay,
+        )
+        address = f"{_UNDERLAY_NETWORK}.{number // 256}.{number % 256}/16"
+        ip_batch(["link set lo up", "link set underlay0 up", f"addr add {address} dev underlay0"], namespace=namespace)
+
+    def _ensure_overlay(
+        self, namespace: str, underlay: str, network_id: str, segmentation_id: int | None, mtu: int
+    ) -> None:
+        bridge, number = _bridge(network_id), segmentation_id or default_segmentation_id(network_id)
+        vxlan = f"vxlan-{number}"
+        there = links(namespace)
+        commands = []
+        if bridge not in there:
+            commands += [f"link add {bridge} type bridge forward_delay 0 mcast_snooping 0", f"link set {bridge} up"]
+        if vxlan not in there:
+            commands.append(
+                f"link add {vxlan} mtu {mtu} type vxlan id {number} group {_MULTICAST_GROUP} dev {underlay}"
+                f" dstport {_VXLAN_PORT}"
+            )
+        if there.get(vxlan) != bridge:
+            commands.append(f"link set {vxlan} master {bridge} up")
+        if commands:
+            ip_batch(commands, namespace=namespace)
+
+
+def _bridge(network_id: str) -> str:
+    return f"brq{network_id[:11]}"
+
+
+def _remove_overlays(namespace: str, keep: set[str]) -> None:
+    there = links(namespace)
+    gone = {name for name in there if name.startswith("brq")} - keep
+    commands = [f"link delete {name}" for name, master in there.items() if master in gone and name.startswith("vxlan-")]
+    commands += [f"link delete {name}" for name in gone]
+    if commands:
+        ip_batch(commands, namespace=namespace)
