@@ -1,0 +1,139 @@
+"""The API as a WSGI application: what every request passes, from outside to inside.
+
+1. `Entrance`: request ids; the health check, version documents and the API's description, for which no token is needed.
+2. keystonemiddleware (or ``noauth2``): the token.
+3. Falcon with `_Negotiation`: microversion, project id in the URL; then the router, then `dispatch.Endpoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+import falcon
+import msgspec
+
+from causeway import errors
+from causeway.api import auth, faults, options, routes, version_documents, versions
+from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
+from causeway.api.request import Response
+from causeway.api.services import ApiServices
+
+
+def build_app(services: ApiServices) -> auth.WsgiApp:
+    """The whole API. The options it reads are registered with ``services.conf`` if they are not yet."""
+    options.register(services.conf)
+    inner: auth.WsgiApp = falcon_app(services, routes.ROUTES)
+    if services.conf.api.auth_strategy == "noauth2":
+        protected = auth.noauth2(inner)
+    else:
+        protected = auth.keystone(inner, services.conf)
+    return Entrance(services, protected)
+
+
+def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any]:
+    """The router with the routes of a table; it believes the identity headers of its requests."""
+    roots = {route.path.split("/")[1] for route in table}
+    app: falcon.App[Any, Any] = falcon.App(middleware=[_Negotiation(roots)])
+    app.req_options.strip_url_path_trailing_slash = True
+    app.req_options.auto_parse_form_urlencoded = False
+    for path, rows in groupby(sorted(table, key=lambda route: route.path), key=lambda route: route.path):
+        app.add_route(path, Endpoint(services, list(rows)))
+    app.add_error_handler(falcon.HTTPError, _http_error)
+    return app
+
+
+def _http_error(_req: falcon.Request, resp: falcon.Response, error: Any, _params: Any) -> None:
+    """What Falcon itself refuses: unknown paths and methods."""
+    status = error.status_code
+    message = {404: faults.NOT_FOUND, 405: faults.BAD_METHOD}.get(status, error.description or error.title or "")
+    send(resp, faults.answer(status, message))
+    if status == 405 and error.headers:
+        resp.set_headers(error.headers)
+
+
+class _Negotiation:
+    """Falcon middleware: finds the microversion, and takes what is not of the resource out of the path."""
+
+    def __init__(self, roots: set[str]) -> None:
+        self._roots = roots
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        path = req.path
+        prefix = VERSIONED_PREFIX if path.startswith(VERSIONED_PREFIX + "/") else LEGACY_PREFIX
+        state = RequestState(versions.MIN, prefix, host_url=version_documents.host_url(req.env))
+        req.context.state = state
+        path = path[len(prefix) :]
+        first, slash, rest = path[1:].partition("/")
+        if slash and first not in self._roots:
+            state.url_project, path = first, "/" + rest
+        req.path = path
+        if prefix == LEGACY_PREFIX:
+            return
+        try:
+            state.version = versions.asked_for(req.env)
+        except versions.UnparsableVersion as error:
+            resp.complete = True
+            send(resp, faults.answer(error.status, error.message))
+            return
+        except versions.UnsupportedVersion as error:
+            resp.complete = True
+            send(resp, faults.answer(error.status, error.message))
+            resp.set_headers(_version_headers(error.asked))
+            return
+        resp.set_headers(_version_headers(state.version))
+
+
+def _version_headers(version: versions.Version) -> dict[str, str]:
+    return {
+        versions.STANDARD_HEADER: f"compute {version}",
+        versions.LEGACY_HEADER: str(version),
+        "Vary": versions.VARY,
+    }
+
+
+class Entrance:
+    """The outermost part: gives every answer its request ids, and answers what needs no token."""
+
+    def __init__(self, services: ApiServices, protected: auth.WsgiApp) -> None:
+        self._services = services
+        self._protected = protected
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request_id = environ[auth.ENV_REQUEST_ID] = auth.new_request_id()
+
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            headers += [("X-Compute-Request-Id", request_id), ("X-OpenStack-Request-ID", request_id)]
+            return start_response(status, headers, *more)
+
+        path = environ.get("PATH_INFO", "") or "/"
+        public = self._public(path, environ)
+        if public is not None:
+            return _plain(public, start)
+        return self._protected(environ, start)
+
+    def _public(self, path: str, environ: dict[str, Any]) -> Response | None:
+        """The answer to a request that needs no token; None if it needs one."""
+        if path.startswith(("/v2.1/", "/v2/")) and path not in ("/v2.1/", "/v2/"):
+            return None
+        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+            return faults.answer(405, faults.BAD_METHOD)
+        if path == "/healthcheck":
+            return Response(200, {"status": "OK"})
+        if path == "/openapi.json":
+            from causeway.api import openapi
+
+            return Response(200, openapi.description(routes.ROUTES))
+        prefix = self._services.conf.api.compute_link_prefix
+        return version_documents.answer(path, prefix.rstrip("/") if prefix else version_documents.host_url(environ))
+
+
+def _plain(answer: Response, start_response: Any) -> Iterable[bytes]:
+    data = msgspec.json.encode(answer.body)
+    status = str(falcon.code_to_http_status(answer.status))
+    start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(data)))])
+    return [data]
+
+
+__all__ = ["build_app", "errors", "falcon_app"]

@@ -1,0 +1,178 @@
+"""One path of the API: picks the handler by method, microversion and action, validates, runs it, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+import falcon
+import msgspec
+
+from causeway import errors
+from causeway.api import auth, faults, validation, versions
+from causeway.api.request import ApiRequest, Handler, Response, schema_for
+from causeway.api.services import ApiServices
+
+JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
+MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
+VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True)
+class Route:
+    """One row of the route table. ``action``: the key of the body which names the action of a ``.../action`` path."""
+
+    method: str
+    path: str
+    handler: Handler
+    first: int = 1
+    last: int | None = None
+    action: str | None = None
+
+    def serves(self, minor: int) -> bool:
+        return self.first <= minor and (self.last is None or minor <= self.last)
+
+
+class Endpoint:
+    """A path with all its routes; Falcon calls ``on_<method>``."""
+
+    def __init__(self, services: ApiServices, routes: list[Route]) -> None:
+        self._services = services
+        self._by_method: dict[str, list[Route]] = {}
+        for route in routes:
+            self._by_method.setdefault(route.method, []).append(route)
+        for method in self._by_method:
+            setattr(self, f"on_{method.lower()}", self._responder(method))
+
+    def _responder(self, method: str) -> Any:
+        routes = self._by_method[method]
+
+        def respond(req: falcon.Request, resp: falcon.Response, **parameters: str) -> None:
+            state: RequestState = req.context.state
+            try:
+                answer = self._answer(routes, req, state, parameters)
+            except Exception as error:  # noqa: BLE001 - every failure becomes an answer; unexpected ones are logged
+                answer = faults.of_error(error, f"{method} {req.path}")
+            send(resp, answer)
+
+        return respond
+
+    def _answer(
+        self, routes: list[Route], req: falcon.Request, state: RequestState, parameters: dict[str, str]
+    ) -> Response:
+        context = auth.context_of(req.env, self._services.enforcer)
+        if state.url_project and state.url_project != context.project_id:
+            raise errors.BadRequest(
+                f"Malformed request URL: URL's project_id '{state.url_project}' doesn't match Context's project_id "
+                f"'{context.project_id}'"
+            )
+        minor = state.version.minor
+        body = _read_body(req) if req.method in ("POST", "PUT", "PATCH") or req.content_length else None
+        route = _choose(routes, minor, body)
+        request = ApiRequest(
+            services=self._services,
+            context=context,
+            version=state.version,
+            method=req.method,
+            path=req.path,
+            base_url=state.base_url(self._services),
+            api_prefix=state.prefix,
+            url_project=state.url_project,
+            query=_query(req.query_string),
+            body=body,
+        )
+        legacy = state.prefix == LEGACY_PREFIX
+        handler = route.handler
+        if handler.query is not None:
+            schema = schema_for(handler.query, minor)
+            if schema is not None:
+                validation.check_query(request.query, schema, legacy=legacy)
+        if handler.body is not None:
+            schema = schema_for(handler.body, minor)
+            if schema is not None:
+                if body is None:
+                    raise errors.BadRequest("Malformed request body: it is missing.")
+                validation.check_body(body, schema, legacy=legacy)
+        return handler.run(request, **parameters)
+
+
+@dataclass(slots=True)
+class RequestState:
+    """What is known of a request before it is routed."""
+
+    version: versions.Version
+    prefix: str = VERSIONED_PREFIX
+    url_project: str | None = None
+    host_url: str = ""
+
+    def base_url(self, services: ApiServices) -> str:
+        prefix: str | None = services.conf.api.compute_link_prefix
+        return prefix.rstrip("/") if prefix else self.host_url
+
+
+def send(resp: falcon.Response, answer: Response) -> None:
+    """Writes an answer into Falcon's response."""
+    resp.status = falcon.code_to_http_status(answer.status)
+    if answer.headers:
+        resp.set_headers(answer.headers)
+    if answer.body is not None:
+        resp.content_type = "application/json"
+        resp.data = _encode(answer.body)
+    elif answer.status != 204:
+        resp.content_type = "application/json"
+        resp.data = b""
+
+
+def _query(text: str) -> dict[str, list[str]]:
+    query: dict[str, list[str]] = {}
+    if text:
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+        except (UnicodeDecodeError, ValueError):
+            raise errors.BadRequest("Query string is not UTF-8 encoded") from None
+        for name, value in pairs:
+            query.setdefault(name, []).append(value)
+    return query
+
+
+def _read_body(req: falcon.Request) -> Any:
+    """The decoded JSON, or None if there is no body."""
+    length = req.content_length
+    if length and length > MAX_BODY_BYTES:
+        raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
+    data = req.bounded_stream.read(MAX_BODY_BYTES + 1)
+    if len(data) > MAX_BODY_BYTES:
+        raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
+    if not data:
+        return None
+    content_type = (req.content_type or "application/json").partition(";")[0].strip().lower()
+    if content_type not in JSON_TYPES:
+        raise errors.UnsupportedMediaType(f"Unsupported Content-Type: {content_type}; application/json is expected.")
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise errors.BadRequest("Malformed request body") from None
+
+
+class BodyTooLarge(errors.CausewayError):
+    status, code = 413, "body_too_large"
+
+
+def _choose(routes: list[Route], minor: int, body: Any) -> Route:
+    if routes[0].action is not None:
+        if not isinstance(body, dict):
+            raise errors.BadRequest("Malformed request body")
+        if len(body) != 1:
+            raise errors.BadRequest("Malformed request body: it must have one key, which names the action")
+        (action,) = body
+        routes = [route for route in routes if route.action == action]
+        if not routes:
+            raise errors.BadRequest(f"There is no such action: {action}")
+    for route in routes:
+        if route.serves(minor):
+            return route
+    raise errors.NotFound(faults.NOT_FOUND)

@@ -1,0 +1,50 @@
+"""How errors look: ``{"<fault name>": {"code": N, "message": "..."}}``. Source: Compute API guide, "Faults"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oslo_log import log
+
+from causeway import errors
+from causeway.api.request import Response
+
+LOG = log.getLogger(__name__)
+
+NAMES = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    429: "overLimit",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+NOT_FOUND = "The resource could not be found."
+BAD_METHOD = "The method is not allowed for this resource."
+
+
+def body(status: int, message: str) -> dict[str, Any]:
+    return {NAMES.get(status, "computeFault"): {"code": status, "message": message}}
+
+
+def answer(status: int, message: str) -> Response:
+    return Response(status, body(status, message))
+
+
+def of_error(error: Exception, what: str) -> Response:
+    """The answer to a request that failed. ``what``: the request, for the log; an unexpected error is logged in full."""
+    if isinstance(error, errors.CausewayError):
+        if error.status >= 500:
+            LOG.error("%s failed: %s %s", what, error.message, error.details, exc_info=error.status == 500)
+        return answer(error.status, error.message)
+    LOG.error("%s failed unexpectedly", what, exc_info=error)
+    return answer(
+        500,
+        "Unexpected API Error. Please report this to the operator of this cloud, with the request id of this answer, "
+        f"and attach the API log if possible.\n{type(error)}",
+    )

@@ -1,0 +1,1 @@
+"""JSON schemas of bodies and query parameters, by microversion: lists of (first minor, last minor or None, schema)."""

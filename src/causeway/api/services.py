@@ -1,0 +1,36 @@
+"""What handlers work with: one object per process, made by whoever starts the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from oslo_config import cfg
+
+from causeway.policy import Enforcer
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+if TYPE_CHECKING:
+    from causeway.clients.image import ImageClient
+    from causeway.clients.network import NetworkClient
+    from causeway.clients.placement import PlacementClient
+    from causeway.clients.volume import VolumeClient
+
+
+@dataclass
+class ApiServices:
+    """Everything behind the API. Shared by all threads that serve requests."""
+
+    conf: cfg.ConfigOpts
+    api: Database
+    cells: Cells
+    conductor: ConductorClient
+    placement: PlacementClient
+    images: ImageClient
+    network: NetworkClient
+    volumes: VolumeClient
+    enforcer: Enforcer
+    identity: Any = None
+    notifier: Any = None

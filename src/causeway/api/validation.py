@@ -1,0 +1,189 @@
+"""Checks bodies and query parameters against JSON schemas, with the field's wording of what is wrong."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import jsonschema
+from dateutil import parser as date_parser
+
+from causeway import errors
+from causeway.api.request import JsonSchema
+
+FORMATS = jsonschema.FormatChecker(formats=())
+
+
+def _format(name: str) -> Callable[[Callable[[str], bool]], Callable[[str], bool]]:
+    """A check of strings; what is no string is the business of ``type``."""
+
+    def register(check: Callable[[str], bool]) -> Callable[[str], bool]:
+        FORMATS.checks(name)(lambda value: not isinstance(value, str) or check(value))
+        return check
+
+    return register
+
+
+@_format("uuid")
+def is_uuid(value: str) -> bool:
+    """With or without dashes, as in the field."""
+    try:
+        return uuid.UUID(value).hex == value.replace("-", "").lower()
+    except ValueError:
+        return False
+
+
+@_format("base64")
+def is_base64(value: str) -> bool:
+    try:
+        base64.b64decode(re.sub(r"\s", "", value).encode(), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        return False
+    return True
+
+
+@_format("cidr")
+def is_cidr(value: str) -> bool:
+    try:
+        ipaddress.ip_network(value, strict=False)
+    except ValueError:
+        return False
+    return "/" in value
+
+
+@_format("ipv4")
+def is_ipv4(value: str) -> bool:
+    try:
+        ipaddress.IPv4Address(value)
+    except ValueError:
+        return False
+    return True
+
+
+@_format("ipv6")
+def is_ipv6(value: str) -> bool:
+    try:
+        ipaddress.IPv6Address(value)
+    except ValueError:
+        return False
+    return True
+
+
+@_format("ip")
+def is_ip(value: str) -> bool:
+    return is_ipv4(value) or is_ipv6(value)
+
+
+@_format("uri")
+def is_uri(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return bool(parts.scheme and parts.netloc)
+
+
+@_format("regex")
+def is_regex(value: str) -> bool:
+    try:
+        re.compile(value)
+    except re.error:
+        return False
+    return bool(value)
+
+
+@_format("date-time")
+def is_date_time(value: str) -> bool:
+    return parse_time(value) is not None
+
+
+@_format("name")
+def is_name(value: str) -> bool:
+    """Printable (spaces of every kind included), and neither first nor last a space."""
+    return value == value.strip() and bool(value) and _is_printable(value)
+
+
+@_format("name_with_leading_trailing_spaces")
+def is_name_with_spaces(value: str) -> bool:
+    """As ``name``, but spaces around it are cut off later (legacy v2)."""
+    return bool(value.strip()) and _is_printable(value)
+
+
+@_format("name_skip_leading_trailing_spaces")
+def is_name_skipping_spaces(value: str) -> bool:
+    return bool(value.strip()) and _is_printable(value)
+
+
+@_format("az_name")
+def is_az_name(value: str) -> bool:
+    """A name without the ``:`` which separates zone, host and node."""
+    return is_name(value) and ":" not in value
+
+
+def _is_printable(value: str) -> bool:
+    return all(character.isprintable() or (character.isspace() and character not in "\t\n\r\v\f") for character in value)
+
+
+def parse_time(value: str) -> datetime | None:
+    """An ISO 8601 time as UTC without a zone, as the databases hold them; None if it is none."""
+    try:
+        parsed = date_parser.isoparse(value)
+    except (ValueError, OverflowError):
+        return None
+    if parsed.tzinfo is None:
+        return parsed
+    try:
+        return (parsed - (parsed.utcoffset() or (parsed - parsed))).replace(tzinfo=None)
+    except OverflowError:
+        return None
+
+
+_validators: dict[tuple[int, bool], tuple[JsonSchema, jsonschema.protocols.Validator]] = {}
+
+
+def _validator(schema: JsonSchema, legacy: bool) -> jsonschema.protocols.Validator:
+    # The schema is kept beside its validator, so that its id can't be taken by another one.
+    found = _validators.get((id(schema), legacy))
+    if found is None:
+        used = _relaxed(schema) if legacy else schema
+        jsonschema.Draft4Validator.check_schema(used)
+        found = schema, jsonschema.Draft4Validator(used, format_checker=FORMATS)
+        _validators[(id(schema), legacy)] = found
+    return found[1]
+
+
+def _relaxed(schema: Any) -> Any:
+    """The schema as the legacy endpoint has it: unknown fields don't matter."""
+    if isinstance(schema, dict):
+        return {
+            key: True if key == "additionalProperties" and value is False else _relaxed(value)
+            for key, value in schema.items()
+        }
+    return [_relaxed(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _message(error: jsonschema.ValidationError, where: str) -> str:
+    if not error.path:
+        return str(error.message)
+    return f"Invalid input for {where} {error.path[-1]}. Value: {error.instance}. {error.message}"
+
+
+def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:
+    """Raises ValidationFailed."""
+    for error in _validator(schema, legacy).iter_errors(body):
+        raise errors.ValidationFailed(_message(error, "field/attribute"))
+
+
+def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool = False) -> None:
+    """Raises ValidationFailed."""
+    if not query and "required" not in schema:
+        return
+    for error in _validator(schema, legacy).iter_errors(query):
+        raise errors.ValidationFailed(_message(error, "query parameters"))

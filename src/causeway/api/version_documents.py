@@ -1,0 +1,65 @@
+"""The documents that say which API is here. Source: Compute API reference, "API Versions". No token is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from causeway.api import versions
+from causeway.api.request import Response
+
+UPDATED = {"v2.0": "2011-01-21T11:33:21Z", "v2.1": "2013-07-23T11:33:21Z"}
+PATHS = {"v2.0": "v2", "v2.1": "v2.1"}
+
+
+def host_url(environ: Mapping[str, Any]) -> str:
+    """Scheme, host and mount point, as the caller sees them."""
+    host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
+    return f"{environ['wsgi.url_scheme']}://{host}{environ.get('SCRIPT_NAME', '')}".rstrip("/")
+
+
+def answer(path: str, root: str) -> Response:
+    """``/``, ``/v2.1``, ``/v2``, and the choices for any other path outside of them."""
+    if path == "/":
+        return Response(200, {"versions": [_entry(name, root) for name in PATHS]})
+    for name, short in PATHS.items():
+        if path.strip("/") == short:
+            described = {
+                "rel": "describedby",
+                "type": "text/html",
+                "href": "https://docs.openstack.org/api-ref/compute/",
+            }
+            entry = _entry(name, root)
+            entry["links"].append(described)
+            return Response(200, {"version": entry | {"media-types": _media_types(name)}})
+    choices = [
+        {
+            "id": name,
+            "status": _status(name),
+            "links": [{"rel": "self", "href": f"{root}/{short}{path}"}],
+            "media-types": _media_types(name),
+        }
+        for name, short in PATHS.items()
+    ]
+    return Response(300, {"choices": choices})
+
+
+def _status(name: str) -> str:
+    return "CURRENT" if name == "v2.1" else "DEPRECATED"
+
+
+def _entry(name: str, root: str) -> dict[str, Any]:
+    current = name == "v2.1"
+    return {
+        "id": name,
+        "status": _status(name),
+        "version": str(versions.MAX) if current else "",
+        "min_version": str(versions.MIN) if current else "",
+        "updated": UPDATED[name],
+        "links": [{"rel": "self", "href": f"{root}/{PATHS[name]}/"}],
+    }
+
+
+def _media_types(name: str) -> list[dict[str, str]]:
+    number = "2.1" if name == "v2.1" else "2"
+    return [{"base": "application/json", "type": f"application/vnd.openstack.compute+json;version={number}"}]

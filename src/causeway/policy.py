@@ -1,0 +1,351 @@
+"""Who may do what: every rule with its default, and the enforcer.
+
+The names and defaults are the field's (Compute API policy reference). An operator overrides them in ``[oslo_policy]
+policy_file``; oslo.policy reads the file again when it changes. ``oslopolicy-sample-generator --namespace causeway`` prints
+all rules.
+
+A rule is one line in `_RULES`: name, default, what it allows, and the operations it guards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from oslo_config import cfg
+from oslo_policy import _checks, policy
+from oslo_policy import opts as policy_opts
+
+from causeway import errors
+from causeway.context import RequestContext
+
+NOBODY = "!"
+EVERYBODY = "@"
+ADMIN = "rule:context_is_admin"
+MANAGER = "rule:project_manager_or_admin"
+MEMBER = "rule:project_member_or_admin"
+READER = "rule:project_reader_or_admin"
+SERVICE = "rule:service_or_admin"
+OWN_KEYS = "rule:context_is_admin or user_id:%(user_id)s"
+
+CROSS_CELL_RESIZE = "compute:servers:resize:cross_cell"
+
+_BASE = [
+    ("context_is_admin", "role:admin", "Who is an administrator."),
+    ("project_manager_api", "role:manager and project_id:%(project_id)s", "Managers of the project."),
+    ("project_member_api", "role:member and project_id:%(project_id)s", "Members of the project."),
+    ("project_reader_api", "role:reader and project_id:%(project_id)s", "Readers of the project."),
+    ("service_api", "role:service", "Services."),
+    ("project_manager_or_admin", "rule:project_manager_api or rule:context_is_admin", "Managers and administrators."),
+    ("project_member_or_admin", "rule:project_member_api or rule:context_is_admin", "Members and administrators."),
+    ("project_reader_or_admin", "rule:project_reader_api or rule:context_is_admin", "Readers and administrators."),
+    ("service_or_admin", "rule:service_api or rule:context_is_admin", "Services and administrators."),
+    ("admin_or_owner", "is_admin:True or project_id:%(project_id)s", "Old name, for policy files that use it."),
+    ("admin_api", "is_admin:True", "Old name, for policy files that use it."),
+]
+
+# (name, default, description, operations). Names without "compute:" or "network:" get the prefix "os_compute_api:".
+_RULES: list[tuple[str, str, str, str]] = [
+    (
+        CROSS_CELL_RESIZE,
+        NOBODY,
+        "Resize or cold migrate a server to a host of another cell. Who is not allowed gets a host of the same cell, or none. "
+        "The target has the project and the user of the server.",
+        "POST /servers/{server_id}/action (resize), POST /servers/{server_id}/action (migrate)",
+    ),
+    # Servers
+    ("servers:index", READER, "List servers", "GET /servers"),
+    ("servers:detail", READER, "List servers with details", "GET /servers/detail"),
+    ("servers:index:get_all_tenants", ADMIN, "List servers of all projects", "GET /servers"),
+    ("servers:detail:get_all_tenants", ADMIN, "List servers of all projects with details", "GET /servers/detail"),
+    ("servers:allow_all_filters", ADMIN, "Use every filter when listing servers", "GET /servers, GET /servers/detail"),
+    ("servers:show", READER, "Show a server", "GET /servers/{server_id}"),
+    ("servers:show:flavor-extra-specs", READER, "See the extra specs of a server's flavor", "GET /servers/{server_id}"),
+    ("servers:show:host_status", ADMIN, "See the status of a server's host", "GET /servers/{server_id}"),
+    ("servers:show:host_status:unknown-only", ADMIN, "See it only if UNKNOWN", "GET /servers/{server_id}"),
+    ("servers:create", MEMBER, "Create a server", "POST /servers"),
+    ("servers:create:forced_host", ADMIN, "Create a server on a host, past the scheduler", "POST /servers"),
+    ("compute:servers:create:requested_destination", ADMIN, "Create a server on a host", "POST /servers"),
+    ("servers:create:attach_volume", MEMBER, "Create a server with volumes", "POST /servers"),
+    ("servers:create:attach_network", MEMBER, "Create a server with networks", "POST /servers"),
+    ("servers:create:trusted_certs", MEMBER, "Create a server with trusted certificates", "POST /servers"),
+    ("servers:create:zero_disk_flavor", ADMIN, "Create a server from an image on a flavor without disk", "POST /servers"),
+    ("network:attach_external_network", ADMIN, "Give a server a port on an external network", "POST /servers"),
+    ("servers:delete", MEMBER, "Delete a server", "DELETE /servers/{server_id}"),
+    ("servers:update", MEMBER, "Update a server", "PUT /servers/{server_id}"),
+    ("servers:confirm_resize", MEMBER, "Confirm a resize", "POST /servers/{server_id}/action (confirmResize)"),
+    ("servers:revert_resize", MEMBER, "Revert a resize", "POST /servers/{server_id}/action (revertResize)"),
+    ("servers:resize", MEMBER, "Resize a server", "POST /servers/{server_id}/action (resize)"),
+    ("servers:reboot", MEMBER, "Reboot a server", "POST /servers/{server_id}/action (reboot)"),
+    ("servers:rebuild", MEMBER, "Rebuild a server", "POST /servers/{server_id}/action (rebuild)"),
+    ("servers:rebuild:trusted_certs", MEMBER, "Rebuild with certificates", "POST /servers/{server_id}/action (rebuild)"),
+    ("servers:create_image", MEMBER, "Create an image of a server", "POST /servers/{server_id}/action (createImage)"),
+    (
+        "servers:create_image:allow_volume_backed",
+        MEMBER,
+        "Create an image of a volume-backed server",
+        "POST /servers/{server_id}/action (createImage)",
+    ),
+    ("servers:start", MEMBER, "Start a server", "POST /servers/{server_id}/action (os-start)"),
+    ("servers:stop", MEMBER, "Stop a server", "POST /servers/{server_id}/action (os-stop)"),
+    ("servers:trigger_crash_dump", MEMBER, "Trigger a crash dump", "POST /servers/{server_id}/action (trigger_crash_dump)"),
+    ("os-migrate-server:migrate", MANAGER, "Cold migrate a server", "POST /servers/{server_id}/action (migrate)"),
+    ("os-migrate-server:migrate:host", ADMIN, "Migrate to a host", "POST /servers/{server_id}/action (migrate)"),
+    ("os-migrate-server:migrate_live", MANAGER, "Live migrate", "POST /servers/{server_id}/action (os-migrateLive)"),
+    ("os-migrate-server:migrate_live:host", ADMIN, "Live migrate to a host", "POST /servers/{server_id}/action (os-migrateLive)"),
+    ("os-admin-actions:reset_state", ADMIN, "Reset a server's state", "POST /servers/{server_id}/action (os-resetState)"),
+    ("os-admin-actions:inject_network_info", ADMIN, "Inject network info", "POST /servers/{server_id}/action (injectNetworkInfo)"),
+    ("os-lock-server:lock", MEMBER, "Lock a server", "POST /servers/{server_id}/action (lock)"),
+    ("os-lock-server:unlock", MEMBER, "Unlock a server", "POST /servers/{server_id}/action (unlock)"),
+    ("os-lock-server:unlock:unlock_override", ADMIN, "Unlock what an administrator locked", "POST /servers/{server_id}/action (unlock)"),
+    ("os-console-output", MEMBER, "Read a server's console", "POST /servers/{server_id}/action (os-getConsoleOutput)"),
+    ("os-remote-consoles", MEMBER, "Open a remote console", "POST /servers/{server_id}/remote-consoles"),
+    ("os-pause-server:pause", MEMBER, "Pause a server", "POST /servers/{server_id}/action (pause)"),
+    ("os-pause-server:unpause", MEMBER, "Unpause a server", "POST /servers/{server_id}/action (unpause)"),
+    ("os-suspend-server:suspend", MEMBER, "Suspend a server", "POST /servers/{server_id}/action (suspend)"),
+    ("os-suspend-server:resume", MEMBER, "Resume a server", "POST /servers/{server_id}/action (resume)"),
+    ("os-shelve:shelve", MEMBER, "Shelve a server", "POST /servers/{server_id}/action (shelve)"),
+    ("os-shelve:unshelve", MEMBER, "Unshelve a server", "POST /servers/{server_id}/action (unshelve)"),
+    ("os-shelve:unshelve_to_host", ADMIN, "Unshelve to a host", "POST /servers/{server_id}/action (unshelve)"),
+    ("os-shelve:shelve_offload", ADMIN, "Offload a shelved server", "POST /servers/{server_id}/action (shelveOffload)"),
+    ("os-rescue", MEMBER, "Rescue a server", "POST /servers/{server_id}/action (rescue)"),
+    ("os-unrescue", MEMBER, "Unrescue a server", "POST /servers/{server_id}/action (unrescue)"),
+    ("os-admin-password", MEMBER, "Change a password", "POST /servers/{server_id}/action (changePassword)"),
+    ("os-create-backup", MEMBER, "Back up a server", "POST /servers/{server_id}/action (createBackup)"),
+    ("os-evacuate", ADMIN, "Evacuate a server", "POST /servers/{server_id}/action (evacuate)"),
+    ("os-deferred-delete:restore", MEMBER, "Restore a deleted server", "POST /servers/{server_id}/action (restore)"),
+    ("os-deferred-delete:force", MEMBER, "Delete at once", "POST /servers/{server_id}/action (forceDelete)"),
+    ("os-extended-server-attributes", ADMIN, "See host, node and other inner attributes", "GET /servers/{server_id}, GET /servers/detail"),
+    ("os-server-diagnostics", ADMIN, "Show diagnostics", "GET /servers/{server_id}/diagnostics"),
+    ("compute:server:topology:index", READER, "Show NUMA topology", "GET /servers/{server_id}/topology"),
+    ("compute:server:topology:host:index", ADMIN, "Show host NUMA topology", "GET /servers/{server_id}/topology"),
+    ("ips:index", READER, "List addresses", "GET /servers/{server_id}/ips"),
+    ("ips:show", READER, "Show addresses of a network", "GET /servers/{server_id}/ips/{network_label}"),
+    ("os-server-password:show", READER, "Show the password", "GET /servers/{server_id}/os-server-password"),
+    ("os-server-password:clear", MEMBER, "Clear the password", "DELETE /servers/{server_id}/os-server-password"),
+    ("os-server-shares:index", READER, "List shares", "GET /servers/{server_id}/shares"),
+    ("os-server-shares:show", READER, "Show a share", "GET /servers/{server_id}/shares/{share_id}"),
+    ("os-server-shares:create", MEMBER, "Attach a share", "POST /servers/{server_id}/shares"),
+    ("os-server-shares:delete", MEMBER, "Detach a share", "DELETE /servers/{server_id}/shares/{share_id}"),
+    # What belongs to servers
+    ("server-metadata:index", READER, "List metadata", "GET /servers/{server_id}/metadata"),
+    ("server-metadata:show", READER, "Show a metadata item", "GET /servers/{server_id}/metadata/{key}"),
+    ("server-metadata:create", MEMBER, "Create metadata", "POST /servers/{server_id}/metadata"),
+    ("server-metadata:update", MEMBER, "Set a metadata item", "PUT /servers/{server_id}/metadata/{key}"),
+    ("server-metadata:update_all", MEMBER, "Replace metadata", "PUT /servers/{server_id}/metadata"),
+    ("server-metadata:delete", MEMBER, "Delete a metadata item", "DELETE /servers/{server_id}/metadata/{key}"),
+    ("os-server-tags:index", READER, "List tags", "GET /servers/{server_id}/tags"),
+    ("os-server-tags:show", READER, "Check a tag", "GET /servers/{server_id}/tags/{tag}"),
+    ("os-server-tags:update", MEMBER, "Add a tag", "PUT /servers/{server_id}/tags/{tag}"),
+    ("os-server-tags:update_all", MEMBER, "Replace tags", "PUT /servers/{server_id}/tags"),
+    ("os-server-tags:delete", MEMBER, "Delete a tag", "DELETE /servers/{server_id}/tags/{tag}"),
+    ("os-server-tags:delete_all", MEMBER, "Delete all tags", "DELETE /servers/{server_id}/tags"),
+    ("os-volumes-attachments:index", READER, "List volume attachments", "GET /servers/{server_id}/os-volume_attachments"),
+    ("os-volumes-attachments:show", READER, "Show an attachment", "GET /servers/{server_id}/os-volume_attachments/{volume_id}"),
+    ("os-volumes-attachments:create", MEMBER, "Attach a volume", "POST /servers/{server_id}/os-volume_attachments"),
+    ("os-volumes-attachments:update", MEMBER, "Change an attachment", "PUT /servers/{server_id}/os-volume_attachments/{volume_id}"),
+    ("os-volumes-attachments:swap", SERVICE, "Swap a volume", "PUT /servers/{server_id}/os-volume_attachments/{volume_id}"),
+    ("os-volumes-attachments:delete", MEMBER, "Detach a volume", "DELETE /servers/{server_id}/os-volume_attachments/{volume_id}"),
+    ("os-attach-interfaces:list", READER, "List interfaces", "GET /servers/{server_id}/os-interface"),
+    ("os-attach-interfaces:show", READER, "Show an interface", "GET /servers/{server_id}/os-interface/{port_id}"),
+    ("os-attach-interfaces:create", MEMBER, "Attach an interface", "POST /servers/{server_id}/os-interface"),
+    ("os-attach-interfaces:delete", MEMBER, "Detach an interface", "DELETE /servers/{server_id}/os-interface/{port_id}"),
+    ("os-instance-actions:list", READER, "List actions", "GET /servers/{server_id}/os-instance-actions"),
+    ("os-instance-actions:show", READER, "Show an action", "GET /servers/{server_id}/os-instance-actions/{request_id}"),
+    ("os-instance-actions:events", ADMIN, "See an action's events before 2.51, tracebacks and hosts", "GET /servers/{server_id}/os-instance-actions/{request_id}"),
+    ("os-instance-actions:events:details", ADMIN, "See why an event failed", "GET /servers/{server_id}/os-instance-actions/{request_id}"),
+    ("os-server-external-events:create", SERVICE, "Send events to servers", "POST /os-server-external-events"),
+    # Migrations
+    ("os-migrations:index", MANAGER, "List migrations", "GET /os-migrations"),
+    ("os-migrations:index:all_projects", ADMIN, "List migrations of all projects", "GET /os-migrations"),
+    ("os-migrations:index:host", ADMIN, "See hosts of migrations", "GET /os-migrations"),
+    ("servers:migrations:index", MANAGER, "List a server's live migrations", "GET /servers/{server_id}/migrations"),
+    ("servers:migrations:index:host", ADMIN, "See hosts of a server's migrations", "GET /servers/{server_id}/migrations"),
+    ("servers:migrations:show", ADMIN, "Show a server's live migration", "GET /servers/{server_id}/migrations/{migration_id}"),
+    ("servers:migrations:force_complete", MANAGER, "Force a live migration", "POST /servers/{server_id}/migrations/{migration_id}/action"),
+    ("servers:migrations:delete", MANAGER, "Abort a live migration", "DELETE /servers/{server_id}/migrations/{migration_id}"),
+    # Flavors
+    ("os-flavor-manage:create", ADMIN, "Create a flavor", "POST /flavors"),
+    ("os-flavor-manage:update", ADMIN, "Update a flavor", "PUT /flavors/{flavor_id}"),
+    ("os-flavor-manage:delete", ADMIN, "Delete a flavor", "DELETE /flavors/{flavor_id}"),
+    ("os-flavor-access", ADMIN, "See who has access to a flavor", "GET /flavors/{flavor_id}/os-flavor-access"),
+    ("os-flavor-access:add_tenant_access", ADMIN, "Give a project access", "POST /flavors/{flavor_id}/action (addTenantAccess)"),
+    ("os-flavor-access:remove_tenant_access", ADMIN, "Take access away", "POST /flavors/{flavor_id}/action (removeTenantAccess)"),
+    ("os-flavor-extra-specs:index", READER, "List extra specs", "GET /flavors/{flavor_id}/os-extra_specs"),
+    ("os-flavor-extra-specs:show", READER, "Show an extra spec", "GET /flavors/{flavor_id}/os-extra_specs/{key}"),
+    ("os-flavor-extra-specs:create", ADMIN, "Set extra specs", "POST /flavors/{flavor_id}/os-extra_specs"),
+    ("os-flavor-extra-specs:update", ADMIN, "Set an extra spec", "PUT /flavors/{flavor_id}/os-extra_specs/{key}"),
+    ("os-flavor-extra-specs:delete", ADMIN, "Delete an extra spec", "DELETE /flavors/{flavor_id}/os-extra_specs/{key}"),
+    # Key pairs, groups
+    ("os-keypairs:index", OWN_KEYS, "List key pairs", "GET /os-keypairs"),
+    ("os-keypairs:show", OWN_KEYS, "Show a key pair", "GET /os-keypairs/{name}"),
+    ("os-keypairs:create", OWN_KEYS, "Create a key pair", "POST /os-keypairs"),
+    ("os-keypairs:delete", OWN_KEYS, "Delete a key pair", "DELETE /os-keypairs/{name}"),
+    ("os-server-groups:index", READER, "List server groups", "GET /os-server-groups"),
+    ("os-server-groups:index:all_projects", ADMIN, "List groups of all projects", "GET /os-server-groups"),
+    ("os-server-groups:show", READER, "Show a server group", "GET /os-server-groups/{group_id}"),
+    ("os-server-groups:create", MEMBER, "Create a server group", "POST /os-server-groups"),
+    ("os-server-groups:delete", MEMBER, "Delete a server group", "DELETE /os-server-groups/{group_id}"),
+    # Operators' resources
+    ("os-aggregates:index", ADMIN, "List aggregates", "GET /os-aggregates"),
+    ("os-aggregates:show", ADMIN, "Show an aggregate", "GET /os-aggregates/{aggregate_id}"),
+    ("os-aggregates:create", ADMIN, "Create an aggregate", "POST /os-aggregates"),
+    ("os-aggregates:update", ADMIN, "Update an aggregate", "PUT /os-aggregates/{aggregate_id}"),
+    ("os-aggregates:delete", ADMIN, "Delete an aggregate", "DELETE /os-aggregates/{aggregate_id}"),
+    ("os-aggregates:add_host", ADMIN, "Add a host", "POST /os-aggregates/{aggregate_id}/action (add_host)"),
+    ("os-aggregates:remove_host", ADMIN, "Remove a host", "POST /os-aggregates/{aggregate_id}/action (remove_host)"),
+    ("os-aggregates:set_metadata", ADMIN, "Set metadata", "POST /os-aggregates/{aggregate_id}/action (set_metadata)"),
+    ("compute:aggregates:images", ADMIN, "Cache images on the hosts", "POST /os-aggregates/{aggregate_id}/images"),
+    ("os-availability-zone:list", EVERYBODY, "List availability zones", "GET /os-availability-zone"),
+    ("os-availability-zone:detail", ADMIN, "List zones with hosts", "GET /os-availability-zone/detail"),
+    ("os-services:list", ADMIN, "List services", "GET /os-services"),
+    ("os-services:update", ADMIN, "Update a service", "PUT /os-services/{service_id}"),
+    ("os-services:delete", ADMIN, "Delete a service", "DELETE /os-services/{service_id}"),
+    ("os-hypervisors:list", ADMIN, "List hypervisors", "GET /os-hypervisors"),
+    ("os-hypervisors:list-detail", ADMIN, "List hypervisors with details", "GET /os-hypervisors/detail"),
+    ("os-hypervisors:statistics", ADMIN, "Show statistics", "GET /os-hypervisors/statistics"),
+    ("os-hypervisors:show", ADMIN, "Show a hypervisor", "GET /os-hypervisors/{hypervisor_id}"),
+    ("os-hypervisors:uptime", ADMIN, "Show uptime", "GET /os-hypervisors/{hypervisor_id}/uptime"),
+    ("os-hypervisors:search", ADMIN, "Search hypervisors", "GET /os-hypervisors/{hypervisor_id}/search"),
+    ("os-hypervisors:servers", ADMIN, "List servers of hypervisors", "GET /os-hypervisors/{hypervisor_id}/servers"),
+    # Limits and usage
+    ("limits", EVERYBODY, "Show limits", "GET /limits"),
+    ("limits:other_project", ADMIN, "Show limits of another project", "GET /limits"),
+    ("os-quota-sets:show", READER, "Show a quota", "GET /os-quota-sets/{tenant_id}"),
+    ("os-quota-sets:detail", READER, "Show a quota with usage", "GET /os-quota-sets/{tenant_id}/detail"),
+    ("os-quota-sets:defaults", EVERYBODY, "Show default quotas", "GET /os-quota-sets/{tenant_id}/defaults"),
+    ("os-quota-sets:update", ADMIN, "Update a quota", "PUT /os-quota-sets/{tenant_id}"),
+    ("os-quota-sets:delete", ADMIN, "Reset a quota", "DELETE /os-quota-sets/{tenant_id}"),
+    ("os-quota-class-sets:show", ADMIN, "Show a quota class", "GET /os-quota-class-sets/{quota_class}"),
+    ("os-quota-class-sets:update", ADMIN, "Update a quota class", "PUT /os-quota-class-sets/{quota_class}"),
+    ("os-simple-tenant-usage:list", ADMIN, "List usage of all projects", "GET /os-simple-tenant-usage"),
+    ("os-simple-tenant-usage:show", READER, "Show usage of a project", "GET /os-simple-tenant-usage/{tenant_id}"),
+    ("extensions", EVERYBODY, "List extensions", "GET /extensions, GET /extensions/{alias}"),
+    ("os-console-auth-tokens", ADMIN, "Show a console's connection", "GET /os-console-auth-tokens/{console_token}"),
+    ("os-assisted-volume-snapshots:create", SERVICE, "Create an assisted snapshot", "POST /os-assisted-volume-snapshots"),
+    ("os-assisted-volume-snapshots:delete", SERVICE, "Delete an assisted snapshot", "DELETE /os-assisted-volume-snapshots/{snapshot_id}"),
+]  # fmt: skip
+
+
+def _full_name(name: str) -> str:
+    return name if name.startswith(("compute:", "network:")) else f"os_compute_api:{name}"
+
+
+def _operations(text: str) -> list[dict[str, str]]:
+    return [dict(zip(("method", "path"), one.split(" ", 1), strict=True)) for one in text.split(", ")]
+
+
+def list_rules() -> list[policy.RuleDefault]:
+    """Every rule; the entry point of oslo.policy's generators."""
+    base = [policy.RuleDefault(name, check, description) for name, check, description in _BASE]
+    documented = [
+        policy.DocumentedRuleDefault(
+            _full_name(name), check, description, _operations(operations), scope_types=["project"]
+        )
+        for name, check, description, operations in _RULES
+    ]
+    return base + documented
+
+
+Decision = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
+
+# Seconds between two looks at the policy files.
+RELOAD_INTERVAL = 1.0
+
+
+class _Decisions:
+    """Rules as plain functions of (target, credentials).
+
+    oslo.policy looks at the signature of every check at every call, which takes it some 20 microseconds each; a request
+    to list servers makes dozens. The checks that our rules are made of mean the same here; others are asked as they are.
+    """
+
+    def __init__(self, enforcer: policy.Enforcer) -> None:
+        self._enforcer = enforcer
+        # A rule that was read again is another object; the old one is kept here, so that its id is not given twice.
+        self._made: dict[int, tuple[Any, Decision]] = {}
+
+    def of_rule(self, name: str) -> Decision:
+        """Raises KeyError if there is no such rule."""
+        check = self._enforcer.rules[name]
+        found = self._made.get(id(check))
+        if found is None:
+            found = self._made[id(check)] = (check, self._make(check))
+        return found[1]
+
+    def _make(self, check: Any) -> Decision:
+        if isinstance(check, _checks.AndCheck):
+            parts = [self._make(part) for part in check.rules]
+            return lambda target, creds: all(part(target, creds) for part in parts)
+        if isinstance(check, _checks.OrCheck):
+            parts = [self._make(part) for part in check.rules]
+            return lambda target, creds: any(part(target, creds) for part in parts)
+        if isinstance(check, _checks.RuleCheck):
+            name = str(check.match)
+            return lambda target, creds: name in self._enforcer.rules and self.of_rule(name)(target, creds)
+        if isinstance(check, _checks.RoleCheck) and "%" not in check.match:
+            role = str(check.match).lower()
+            return lambda _target, creds: any(role == held.lower() for held in creds["roles"])
+        if type(check) is _checks.GenericCheck and check.kind in ("project_id", "user_id"):
+            return _owner(check.kind, check.match)
+        return lambda target, creds: bool(check(target, creds, self._enforcer))
+
+
+def _owner(kind: str, match: str) -> Decision:
+    def decide(target: Mapping[str, Any], creds: Mapping[str, Any]) -> bool:
+        try:
+            return match % target == str(creds[kind])
+        except KeyError:
+            return False
+
+    return decide
+
+
+class Enforcer:
+    """Answers "may this caller do that". Safe to use from many threads."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        policy_opts.set_defaults(conf)
+        self._conf = conf
+        self._oslo = policy.Enforcer(conf)
+        self._oslo.register_defaults(list_rules())
+        self._oslo.load_rules()
+        self._decisions = _Decisions(self._oslo)
+        self._next_look = time.monotonic() + RELOAD_INTERVAL
+
+    def authorize(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> None:
+        """Raises Forbidden unless ``rule`` allows it. ``target`` None: what is the caller's own."""
+        if not self.allows(context, rule, target):
+            raise errors.Forbidden(f"Policy doesn't allow {rule} to be performed.")
+
+    def allows(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> bool:
+        """Whether ``rule`` allows it; a rule that does not exist is a programming error (KeyError)."""
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + RELOAD_INTERVAL
+            self._oslo.load_rules()
+        if context.system_scope and self._conf.oslo_policy.enforce_scope:
+            # All rules are of project scope.
+            return False
+        credentials = _credentials(context)
+        if target is None:
+            target = {"project_id": context.project_id, "user_id": context.user_id}
+        if rule not in self._oslo.registered_rules:
+            raise KeyError(f"there is no policy rule {rule}")
+        return self._decisions.of_rule(rule)(target, credentials)
+
+    def is_admin(self, context: RequestContext) -> bool:
+        """Whether the caller is an administrator (rule ``context_is_admin``)."""
+        return self.allows(context, "context_is_admin", {})
+
+
+def _credentials(context: RequestContext) -> dict[str, Any]:
+    """What checks compare with; remembered with the context, whose rights do not change."""
+    found: dict[str, Any] | None = context.__dict__.get("_policy_credentials")
+    if found is None or found["is_admin"] != context.is_admin or found["roles"] is not context.roles:
+        found = dict(context.to_policy_values())
+        found["is_admin"] = context.is_admin
+        found["roles"] = context.roles
+        context.__dict__["_policy_credentials"] = found
+    return found
