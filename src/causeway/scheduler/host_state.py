@@ -148,10 +148,13 @@ class HostCache:
             self._load_if_older_than(self._max_age)
             return self._aggregates
 
-    def age(self) -> float:
-        """Seconds since the last look."""
+    def look_again_unless_looked_since(self, moment: float) -> bool:
+        """Forgets what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
         with self._lock:
-            return float("inf") if self._loaded_at is None else time.monotonic() - self._loaded_at
+            if self._loaded_at is None or self._loaded_at >= moment:
+                return False
+            self._loaded_at = None
+            return True
 
     def find(self, *, host: str, node: str | None = None) -> list[HostRecord]:
         """The compute nodes of a host; more than one only for special hypervisors."""

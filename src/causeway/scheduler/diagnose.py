@@ -1,0 +1,102 @@
+"""Why Placement did not offer a host.
+
+Placement's answer names the hosts that can serve a request, and says nothing of the others. What can be told from what
+the scheduler knows anyway is told always; amounts and traits need one more query per resource class, which is made only
+when no host was found or somebody asks for an explanation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from causeway.clients.placement import Candidates, CandidatesRequest, Capacity, PlacementClient, RequestGroup
+from causeway.scheduler.explain import Refusal
+from causeway.scheduler.filters import HostFilter, Request, first_refusal
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.resources import DISABLED
+
+PLACEMENT = "Placement"
+
+
+@dataclass
+class Offer:
+    """What a host's providers have together."""
+
+    capacity: dict[str, Capacity] = field(default_factory=dict)
+    traits: set[str] = field(default_factory=set)
+
+
+def look_closer(placement: PlacementClient, asked: CandidatesRequest) -> dict[str, Offer]:
+    """Root provider -> what it has, for every host that has some of any class that is asked for."""
+    offers: dict[str, Offer] = {}
+    for resource_class in sorted(asked.resources):
+        relaxed = CandidatesRequest([RequestGroup(resources={resource_class: 1})])
+        offers |= _offers(placement.allocation_candidates(relaxed))
+    return offers
+
+
+def why_not_offered(
+    host: HostState,
+    request: Request,
+    asked: CandidatesRequest,
+    decisive: list[HostFilter],
+    offers: dict[str, Offer] | None,
+) -> Refusal:
+    """Why a host is not among the candidates. ``decisive``: filters whose verdict says more than "full" does.
+
+    ``offers`` None: nobody looked closer.
+    """
+    refusal = first_refusal(decisive, host, request) or _not_in_aggregates(host, request, asked)
+    if refusal is None and offers is not None:
+        refusal = _too_little(offers.get(host.node_uuid), asked)
+    if refusal is None:
+        refusal = Refusal("has not what was asked for", "have not what was asked for")
+    refusal.filter = refusal.filter or PLACEMENT
+    return refusal
+
+
+def _offers(candidates: Candidates) -> dict[str, Offer]:
+    offers: dict[str, Offer] = {}
+    for provider in candidates.providers.values():
+        offer = offers.setdefault(provider.root_uuid, Offer())
+        offer.traits |= provider.traits
+        for name, more in provider.resources.items():
+            known = offer.capacity.get(name, Capacity(0, 0))
+            offer.capacity[name] = Capacity(known.capacity + more.capacity, known.used + more.used)
+    return offers
+
+
+def _not_in_aggregates(host: HostState, request: Request, asked: CandidatesRequest) -> Refusal | None:
+    of_host = {aggregate.uuid for aggregate in host.aggregates}
+    for group in asked.groups:
+        if all(of_host & wanted for wanted in group.member_of) and not of_host & group.forbidden_aggregates:
+            continue
+        zone = request.spec.availability_zone
+        if zone is not None and host.availability_zone(zone) != zone:
+            return Refusal(
+                f"is not in availability zone {zone}",
+                f"are not in availability zone {zone}",
+                {"zone": host.availability_zone("none")},
+            )
+        return Refusal("is not in the right host aggregates", "are not in the right host aggregates")
+    return None
+
+
+def _too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
+    if offer is None:
+        return Refusal("has nothing free", "have nothing free")
+    for name, needs in sorted(asked.resources.items()):
+        known = offer.capacity.get(name)
+        if known is None:
+            return Refusal(f"has no {name}", f"have no {name}")
+        if known.free < needs:
+            return Refusal(f"is full on {name}", f"are full on {name}", needs=needs, free=max(0, known.free))
+    forbidden = asked.root_forbidden.union(*(group.forbidden for group in asked.groups))
+    required = asked.root_required.union(*(group.required for group in asked.groups))
+    if DISABLED in offer.traits & forbidden:
+        return Refusal("is disabled", "are disabled")
+    for trait in sorted(offer.traits & forbidden):
+        return Refusal(f"has the trait {trait}, which is forbidden", f"have the trait {trait}, which is forbidden")
+    for trait in sorted(required - offer.traits):
+        return Refusal(f"lacks the trait {trait}", f"lack the trait {trait}")
+    return None

@@ -1,0 +1,94 @@
+"""From candidates to a ranking: filters, then weighers, each host with its verdict. Claims nothing, calls nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oslo_config.cfg import ConfigOpts
+
+from causeway.clients.placement import AllocationRequest, Candidates
+from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
+from causeway.scheduler.filters import HostFilter, Request, RequestedDestination, enabled_filters, first_refusal
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.weighers import HostWeigher, enabled_weighers, weigh
+
+
+@dataclass
+class Ranking:
+    """Hosts that fit, best first, and what is to be said of every host."""
+
+    fitting: list[HostState] = field(default_factory=list)
+    verdicts: dict[str, HostVerdict] = field(default_factory=dict)
+
+    def explanation(self) -> Explanation:
+        hosts = sorted(self.verdicts.values(), key=lambda one: (one.refusal is not None, -one.total, one.host))
+        return Explanation(hosts=hosts)
+
+
+class Ranker:
+    """The filters and weighers of the configuration, applied."""
+
+    def __init__(self, conf: ConfigOpts) -> None:
+        self.requested: HostFilter = RequestedDestination(conf)
+        self.filters = enabled_filters(conf)
+        self.weighers: list[HostWeigher] = enabled_weighers(conf)
+        self._subset_size: int = conf.filter_scheduler.host_subset_size
+        self._shuffle: bool = conf.filter_scheduler.shuffle_best_same_weighed_hosts
+        self._random = random.SystemRandom()
+
+    def rank(self, hosts: list[HostState], request: Request) -> Ranking:
+        """The hosts through filters and weighers. Forced hosts pass all filters but the request's own conditions."""
+        filters = [self.requested] if request.spec.force_hosts else [self.requested, *self.filters]
+        ranking = Ranking()
+        passed: list[HostState] = []
+        for host in hosts:
+            refusal = first_refusal(filters, host, request)
+            ranking.verdicts[host.node_uuid] = verdict_on(host, refusal)
+            if refusal is None:
+                passed.append(host)
+        weighed = weigh(self.weighers, passed, request)
+        for one in weighed:
+            verdict = ranking.verdicts[one.host.node_uuid]
+            verdict.weights, verdict.total = one.weights, one.total
+        if weighed and self._shuffle:
+            best = [one for one in weighed if one.total == weighed[0].total]
+            self._random.shuffle(best)
+            weighed[: len(best)] = best
+        ranking.fitting = [one.host for one in weighed]
+        if self._subset_size > 1 and ranking.fitting:
+            chosen = self._random.randrange(min(self._subset_size, len(ranking.fitting)))
+            ranking.fitting.insert(0, ranking.fitting.pop(chosen))
+        return ranking
+
+
+def verdict_on(host: HostState, refusal: Refusal | None) -> HostVerdict:
+    return HostVerdict(
+        host=host.host,
+        hypervisor_hostname=host.record.node.hypervisor_hostname,
+        node_uuid=host.node_uuid,
+        cell_uuid=host.cell_uuid,
+        cell_name=host.record.cell_name,
+        refusal=refusal,
+    )
+
+
+def by_node(candidates: Candidates) -> dict[str, AllocationRequest]:
+    """Compute node's provider -> the first way that Placement offers to allocate there."""
+    found: dict[str, AllocationRequest] = {}
+    for request in candidates.requests:
+        found.setdefault(candidates.root_of(request), request)
+    return found
+
+
+def alternates_of(
+    selected: HostState, fitting: list[HostState], count: int, usable: Callable[[HostState], bool]
+) -> list[HostState]:
+    """The next best hosts of the chosen one's cell: a reschedule never leaves the cell, where all is set up by then."""
+    others = [
+        host
+        for host in fitting
+        if host.node_uuid != selected.node_uuid and host.cell_uuid == selected.cell_uuid and usable(host)
+    ]
+    return others[: max(0, count)]
