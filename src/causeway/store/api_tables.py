@@ -204,6 +204,8 @@ class Moves(ApiBase):
     lease_until: Mapped[datetime | None]
     pivoted: Mapped[bool]
     data: Mapped[dict[str, Any]]
+    # Why this destination: see `causeway.scheduler.explain`. Written once, not with every step.
+    explanation: Mapped[dict[str, Any] | None]
     request_id: Mapped[str | None] = mapped_column(sa.String(64))
     user_id: Mapped[str | None] = mapped_column(Name)
     project_id: Mapped[str | None] = mapped_column(Name)

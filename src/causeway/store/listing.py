@@ -45,7 +45,7 @@ from causeway.model.instance import Instance
 from causeway.model.moves import MOVE_ENDED, MoveState
 from causeway.store.api import build_requests, mappings
 from causeway.store.api_tables import Moves
-from causeway.store.cell import block_devices
+from causeway.store.cell import block_devices, instances
 from causeway.store.cell.instances import TABLE, TAGS
 from causeway.store.cells import Cells
 from causeway.store.conditions import Condition, value_of
@@ -72,6 +72,7 @@ class SortKey:
     descending: bool = False
 
 
+ALL_COLUMNS = frozenset(name for name in instances.MAPPER.fields if name != "hidden")
 NEWEST_FIRST = (SortKey("created_at", descending=True),)
 
 
@@ -260,13 +261,17 @@ def _build_requests(api: Database, query: ServerQuery) -> list[Listed]:
     found = []
     for request in build_requests.list_for(api, query.project_id):
         if query.matches(request.instance):
-            volumes = [
-                AttachedVolume(device.volume_id, device.delete_on_termination)
-                for device in request.block_devices
-                if device.volume_id is not None
-            ]
-            found.append(Listed(request.instance, None, volumes))
+            found.append(_of_request(request))
     return found
+
+
+def _of_request(request: build_requests.BuildRequest) -> Listed:
+    volumes = [
+        AttachedVolume(device.volume_id, device.delete_on_termination)
+        for device in request.block_devices
+        if device.volume_id is not None
+    ]
+    return Listed(request.instance, None, volumes)
 
 
 def _select(query: ServerQuery) -> sa.Select[Any]:
@@ -297,10 +302,8 @@ def _load(cell_uuid: str, database: Database, query: ServerQuery, statement: sa.
     """Runs a statement that selects the query's columns, and reads tags and volumes if the query wants them."""
     names = query.loaded
     with database.read() as connection:
-        instances = [
-            msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in connection.execute(statement)
-        ]
-        listed = {instance.uuid: Listed(instance, cell_uuid) for instance in instances}
+        found = [msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in connection.execute(statement)]
+        listed = {instance.uuid: Listed(instance, cell_uuid) for instance in found}
         if listed and query.loads_tags:
             for uuid, tag in connection.execute(
                 sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(listed)).order_by(TAGS.c.tag)
@@ -432,3 +435,38 @@ def _look_again(
         if not mapped:
             break
     return settled
+
+
+# --- one server
+
+
+def get_server(
+    cells: Cells,
+    uuid: str,
+    *,
+    columns: frozenset[str] | None = None,
+    tags: bool = True,
+    volumes: bool = False,
+) -> Listed:
+    """A server in the cell that its mapping names, or its build request; ``columns`` None: all of them.
+
+    A server that changes its cell between the reading of the mapping and of the row is looked up again. Raises
+    ServerNotFound, and DatabaseFailed if its cell is down.
+    """
+    query = ServerQuery(None, 1, columns=ALL_COLUMNS if columns is None else columns, tags=tags, volumes=volumes)
+    previous: str | None = ""
+    for _attempt in range(ATTEMPTS):
+        home = mappings.get(cells.api, uuid).cell_uuid
+        if home == previous:
+            break
+        if home is None:
+            request = build_requests.find(cells.api, uuid)
+            if request is not None:
+                return _of_request(request)
+        else:
+            statement = _select(query).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+            rows = _load(home, cells.database(home), query, statement)
+            if rows:
+                return rows[0]
+        previous = home
+    raise errors.ServerNotFound(uuid)

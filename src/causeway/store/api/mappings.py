@@ -104,7 +104,11 @@ def save_spec(database: Database, uuid: str, spec: dict[str, Any]) -> None:
 def get_spec(database: Database, uuid: str) -> dict[str, Any]:
     """Raises ServerNotFound if there is none."""
     with database.read() as connection:
-        spec = connection.execute(sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == uuid)).scalar_one_or_none()
+        return get_spec_in(connection, uuid)
+
+
+def get_spec_in(connection: sa.Connection, uuid: str) -> dict[str, Any]:
+    spec = connection.execute(sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == uuid)).scalar_one_or_none()
     if spec is None:
         raise errors.ServerNotFound(uuid)
     return dict(spec)

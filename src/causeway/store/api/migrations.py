@@ -97,3 +97,14 @@ def update_in(connection: sa.Connection, uuid: str, *, status: MigrationStatus |
 def update(database: Database, uuid: str, *, status: MigrationStatus | None = None, **changes: Any) -> None:
     with database.write() as connection:
         update_in(connection, uuid, status=status, **changes)
+
+
+def swap_status_in(connection: sa.Connection, uuid: str, old: MigrationStatus, new: MigrationStatus) -> bool:
+    """Compare-and-swap of the status; False if it was another one."""
+    statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.status == old.value)
+    return bool(connection.execute(statement.values(status=new.value, updated_at=utcnow())).rowcount)
+
+
+def delete_in(connection: sa.Connection, uuid: str) -> None:
+    """Removes a migration that never began."""
+    connection.execute(TABLE.delete().where(TABLE.c.uuid == uuid))

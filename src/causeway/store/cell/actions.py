@@ -73,6 +73,13 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(changes))
 
 
+def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
+    """The events of the newest action of a request, oldest first; empty if there is no such action."""
+    action_id = _action_id(connection, uuid, request_id)
+    rows = connection.execute(sa.select(*EVENT.columns).where(EVENTS.c.action_id == action_id).order_by(EVENTS.c.id))
+    return [EVENT.from_row(row) for row in rows]
+
+
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:
     with database.write() as connection:
         record_event_in(connection, uuid, request_id, event)

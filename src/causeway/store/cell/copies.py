@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice
-from causeway.model.instance import Instance, InstanceAction, InstanceFault
+from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
 from causeway.store.cell import actions, block_devices, instances
 from causeway.store.database import Database
 
@@ -29,6 +29,15 @@ def read(database: Database, uuid: str) -> Bundle:
     devices = block_devices.of_instance(database, uuid)
     with database.read() as connection:
         return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+
+
+def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]) -> None:
+    """Adds events to the newest action of a request, and marks the action if one of them failed."""
+    action = next((found for found in reversed(bundle.actions) if found.request_id == request_id), None)
+    if action is not None:
+        action.events = action.events + events
+        if any(event.result == "Error" for event in events):
+            action.message = "Error"
 
 
 def write(database: Database, bundle: Bundle) -> None:
@@ -62,6 +71,10 @@ def hard_delete(database: Database, uuid: str) -> None:
 
 
 def _delete(connection: sa.Connection, uuid: str) -> None:
+    there = sa.select(instances.TABLE.c.id).where(instances.TABLE.c.uuid == uuid)
+    if connection.execute(there).scalar_one_or_none() is None:
+        # Everything is written and removed together with the server's own row.
+        return
     _delete_history(connection, uuid)
     connection.execute(instances.TAGS.delete().where(instances.TAGS.c.resource_id == uuid))
     connection.execute(block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == uuid))

@@ -104,11 +104,23 @@ def update(
     Raises StateChanged if the states are not as expected, and ServerNotFound if the server is gone.
     """
     with database.write() as connection:
-        if _update(connection, uuid, changes, expected_task, expected_vm):
-            return
-        found = connection.execute(
-            sa.select(TABLE.c.vm_state, TABLE.c.task_state).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-        ).one_or_none()
+        swap_in(connection, uuid, expected_task=expected_task, expected_vm=expected_vm, **changes)
+
+
+def swap_in(
+    connection: sa.Connection,
+    uuid: str,
+    *,
+    expected_task: Collection[TaskState | None] | None = None,
+    expected_vm: Collection[VmState] | None = None,
+    **changes: Any,
+) -> None:
+    """`update` within the caller's transaction."""
+    if _update(connection, uuid, changes, expected_task, expected_vm):
+        return
+    found = connection.execute(
+        sa.select(TABLE.c.vm_state, TABLE.c.task_state).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+    ).one_or_none()
     if found is None:
         raise errors.ServerNotFound(uuid)
     raise errors.StateChanged(

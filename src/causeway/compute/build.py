@@ -1,0 +1,55 @@
+"""Making and removing guests."""
+
+from __future__ import annotations
+
+from causeway.compute import guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.virt.driver import GuestFacts, RootDisk
+
+
+class BuildEndpoint:
+    """RPC: build, destroy and inspect."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def build_instance(
+        self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> GuestOutcome:
+        host = self._host
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+            for vif in instance.network_info:
+                host.network.bind_port(
+                    context, vif.id, host.name, instance.uuid, f"compute:{instance.availability_zone or ''}"
+                )
+            vifs = guest.refreshed_ports(host, context, instance)
+            root_disk = None
+            if not is_volume_backed(block_devices):
+                base = host.image_cache.fetch(context, instance.image_ref)
+                root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                power_state = host.driver.spawn(
+                    guest.spec_of(instance, vifs, volumes, root_disk=root_disk),
+                    vifs_plugged=guest.plugging(host, watch, vifs),
+                )
+            return GuestOutcome(power_state, guest.refreshed_ports(host, context, instance), volumes)
+
+    def destroy_instance(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        driver = self._host.driver
+        with self._host.lock(instance.uuid):
+            driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=True)
+            driver.delete_disks(instance.uuid)
+            driver.delete_stashed_disks(instance.uuid)
+
+    def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
+        return self._host.driver.inspect(instance_uuid)

@@ -1,0 +1,43 @@
+"""Volumes and ports of guests that are there."""
+
+from __future__ import annotations
+
+from causeway.compute import guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+
+
+class DevicesEndpoint:
+    """RPC: attach and detach volumes and ports."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def attach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> BlockDevice:
+        host = self._host
+        with (
+            host.lock(instance.uuid),
+            guest.connected_volumes(host, context, [block_device]) as (connected,),
+        ):
+            host.driver.attach_volume(instance.uuid, connected)
+        return connected
+
+    def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:  # noqa: ARG002
+        with self._host.lock(instance.uuid):
+            self._host.driver.detach_volume(instance.uuid, block_device)
+
+    def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
+        host = self._host
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid):
+            owner = f"compute:{instance.availability_zone or ''}"
+            host.network.bind_port(context, port_id, host.name, instance.uuid, owner)
+            vifs = guest.refreshed_ports(host, context, instance)
+            host.driver.attach_interface(instance.uuid, next(vif for vif in vifs if vif.id == port_id))
+            return vifs
+
+    def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
+        with self._host.lock(instance.uuid):
+            self._host.driver.detach_interface(instance.uuid, vif)

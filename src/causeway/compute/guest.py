@@ -1,0 +1,87 @@
+"""What a guest is made of: its ports, its volumes, its disks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from causeway.compute import config_drive
+from causeway.compute.host import Host
+from causeway.compute.vif_events import Watch
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.virt.driver import GuestSpec, RootDisk
+
+
+def spec_of(
+    instance: Instance,
+    vifs: list[Vif],
+    volumes: list[BlockDevice],
+    *,
+    root_disk: RootDisk | None = None,
+    power_on: bool = True,
+) -> GuestSpec:
+    """The guest of a server with these ports and (connected) volumes."""
+    return GuestSpec(
+        instance=instance,
+        root_disk=root_disk,
+        volumes=volumes,
+        vifs=vifs,
+        power_on=power_on,
+        config_drive=config_drive.files(instance, vifs),
+    )
+
+
+def volumes_of(block_devices: list[BlockDevice]) -> list[BlockDevice]:
+    return [device for device in block_devices if device.is_volume]
+
+
+@contextmanager
+def connected_volumes(
+    host: Host, context: RequestContext, block_devices: list[BlockDevice]
+) -> Iterator[list[BlockDevice]]:
+    """The volumes with connection info for this host.
+
+    Attachments without connection info are told of this host first, and completed when the block ends well: then the
+    guest has opened them.
+    """
+    connected: list[BlockDevice] = []
+    fresh: list[str] = []
+    for device in volumes_of(block_devices):
+        if device.connection_info is None and device.attachment_id is not None:
+            connector = host.driver.volume_connector()
+            info = host.volumes.update_attachment(context, device.attachment_id, connector, device.device_name)
+            host.driver.check_volume_connectable(info)
+            device = dataclasses.replace(device, connection_info=info)
+            fresh.append(device.attachment_id or "")
+        connected.append(device)
+    yield connected
+    for attachment_id in fresh:
+        host.volumes.complete_attachment(context, attachment_id)
+
+
+def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
+    """What the driver waits for before the guest runs: ports that the network service had not plugged when we looked."""
+    waiting = [vif.id for vif in vifs if not vif.active]
+
+    def context() -> AbstractContextManager[None]:
+        return watch.plugged(waiting, host.conf.vif_plugging_timeout, fatal=host.conf.vif_plugging_is_fatal)
+
+    return context
+
+
+def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
+    """Makes this host's bindings the active ones; returns the ports as they are then. Open a watch before."""
+    for vif in instance.network_info:
+        host.network.activate_binding(context, vif.id, host.name)
+    return refreshed_ports(host, context, instance)
+
+
+def refreshed_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
+    """The server's ports as the network service has them now."""
+    if not instance.network_info:
+        return []
+    return host.network.network_info(context, instance.uuid, previous=instance.network_info)

@@ -1,0 +1,43 @@
+"""What all concerns of a compute host share."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from oslo_concurrency import lockutils
+from oslo_config import cfg
+
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.volume import VolumeClient
+from causeway.compute.image_cache import ImageCache
+from causeway.compute.vif_events import VifEvents
+from causeway.model.instance import Instance
+from causeway.rpc.cell_conductor import CellConductorClient
+from causeway.virt.driver import Driver
+
+
+@dataclass
+class Host:
+    """One compute host: its hypervisor and its ways to the services around."""
+
+    name: str
+    conf: cfg.ConfigOpts
+    driver: Driver
+    images: ImageClient
+    network: NetworkClient
+    volumes: VolumeClient
+    conductor: CellConductorClient
+    image_cache: ImageCache
+    vif_events: VifEvents = field(default_factory=VifEvents)
+
+    def lock(self, instance_uuid: str) -> AbstractContextManager[object]:
+        """Work on one server is done one after the other on a host."""
+        held: AbstractContextManager[object] = lockutils.lock(f"{self.name}-{instance_uuid}")
+        return held
+
+    def shutdown_timeout(self, instance: Instance) -> float:
+        """Seconds a guest has to shut down; the image may ask for more or less than the host's option."""
+        wanted = instance.image_meta.properties.get("os_shutdown_timeout") if instance.image_meta else None
+        return float(wanted if wanted is not None else self.conf.shutdown_timeout)

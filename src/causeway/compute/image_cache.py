@@ -1,0 +1,36 @@
+"""Base images on a host: fetched once, checked, and shared by all guests made from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oslo_concurrency import lockutils
+
+from causeway.clients.image import ImageClient
+from causeway.context import RequestContext
+from causeway.virt.driver import Progress, no_progress
+
+
+class ImageCache:
+    """The directory ``_base`` of a host. A file in it is complete: downloads are renamed into place when verified."""
+
+    def __init__(self, directory: Path, images: ImageClient) -> None:
+        self._directory = directory
+        self._images = images
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def path(self, image_id: str) -> Path:
+        return self._directory / image_id
+
+    def fetch(self, context: RequestContext, image_id: str, progress: Progress = no_progress) -> Path:
+        """The image's file; downloaded if it is not here yet.
+
+        Raises ImageNotFound if the image service has it no more, ServiceFailed or DiskTransferFailed if the download failed.
+        """
+        path = self.path(image_id)
+        if path.exists():
+            return path
+        with lockutils.lock(f"image-cache-{path}"):
+            if not path.exists():
+                self._images.download(context, image_id, path, progress)
+        return path

@@ -1,0 +1,119 @@
+"""A host's reports of itself: to Placement what it has, to its cell's conductor that it is alive and what runs on it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid as uuids
+from pathlib import Path
+
+import os_resource_classes
+import os_traits
+
+from causeway import errors
+from causeway.clients.placement import Inventory, PlacementClient
+from causeway.compute.host import Host
+from causeway.context import admin_context
+from causeway.model.host import ComputeNode
+from causeway.model.outcomes import HostReport
+
+LOG = logging.getLogger(__name__)
+
+# Raised when a compute learns something that conductors must know of before they rely on it.
+SERVICE_VERSION = 1
+DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+
+
+def node_uuid(state_dir: Path) -> str:
+    """The host's own identity: made at the first start, kept with its state."""
+    path = state_dir / "compute_id"
+    if not path.exists():
+        path.write_text(str(uuids.uuid4()))
+    return path.read_text().strip()
+
+
+class Reporter:
+    """Reports at once when started, and then every ``report_interval`` seconds on a thread of its own."""
+
+    def __init__(self, host: Host, placement: PlacementClient, state_dir: Path) -> None:
+        self._host = host
+        self._placement = placement
+        self._uuid = node_uuid(state_dir)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
+
+    def start(self) -> None:
+        self.report_provider()
+        self.report_alive()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._host.conf.report_interval):
+            try:
+                self.report_alive()
+            except errors.CausewayError as failure:
+                LOG.warning("Host %s could not report: %s %s", self._host.name, failure.message, failure.details)
+
+    def report_provider(self) -> None:
+        """Tells Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""
+        conf, facts = self._host.conf, self._host.driver.host_facts()
+        self._placement.ensure_provider(self._uuid, facts.hypervisor_hostname)
+        self._placement.set_inventory(
+            self._uuid,
+            {
+                os_resource_classes.VCPU: Inventory(
+                    facts.vcpus,
+                    reserved=conf.reserved_host_cpus,
+                    allocation_ratio=conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
+                ),
+                os_resource_classes.MEMORY_MB: Inventory(
+                    facts.memory_mb,
+                    reserved=min(conf.reserved_host_memory_mb, facts.memory_mb - 1),
+                    allocation_ratio=conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
+                ),
+                os_resource_classes.DISK_GB: Inventory(
+                    facts.local_gb,
+                    reserved=-(-conf.reserved_host_disk_mb // 1024),
+                    allocation_ratio=conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio,
+                ),
+            },
+        )
+        traits = {os_traits.COMPUTE_NODE, *facts.traits}
+        self._placement.change_traits(self._uuid, add=traits)
+
+    def report_alive(self) -> None:
+        """Tells the cell's conductor."""
+        self._host.conductor.report_host(admin_context(), report=self._report())
+
+    def _report(self) -> HostReport:
+        conf, facts, guests = self._host.conf, self._host.driver.host_facts(), self._host.driver.list_guests()
+        node = ComputeNode(
+            uuid=self._uuid,
+            host=self._host.name,
+            hypervisor_hostname=facts.hypervisor_hostname,
+            hypervisor_type=facts.hypervisor_type,
+            hypervisor_version=facts.hypervisor_version,
+            vcpus=facts.vcpus,
+            memory_mb=facts.memory_mb,
+            local_gb=facts.local_gb,
+            running_vms=len(guests),
+            cpu_info=facts.cpu_info,
+            host_ip=facts.host_ip,
+            supported_instances=facts.supported_instances,
+            cpu_allocation_ratio=conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
+            ram_allocation_ratio=conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
+            disk_allocation_ratio=conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio,
+            uptime=facts.uptime,
+            capabilities={
+                "vcpus": facts.vcpus,
+                "memory_mb": facts.memory_mb,
+                "hypervisor_type": facts.hypervisor_type,
+                "hypervisor_version": facts.hypervisor_version,
+            },
+        )
+        return HostReport(host=self._host.name, service_version=SERVICE_VERSION, node=node, guests=guests)

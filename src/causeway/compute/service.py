@@ -1,0 +1,79 @@
+"""The compute service: one host, its RPC server and its reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oslo_config import cfg
+
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.placement import PlacementClient
+from causeway.clients.volume import VolumeClient
+from causeway.compute.build import BuildEndpoint
+from causeway.compute.devices import DevicesEndpoint
+from causeway.compute.events import EventsEndpoint
+from causeway.compute.host import Host
+from causeway.compute.image_cache import ImageCache
+from causeway.compute.power import PowerEndpoint
+from causeway.compute.report import Reporter
+from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.rpc.cell_conductor import CellConductorClient
+from causeway.rpc.compute import TOPIC
+from causeway.rpc.server import RpcServer
+from causeway.rpc.transport import Transport
+from causeway.virt.driver import Driver
+
+
+class ComputeService:
+    """One compute host. It knows its cell's message queue and the services around, and no database."""
+
+    def __init__(
+        self,
+        name: str,
+        conf: cfg.ConfigOpts,
+        *,
+        driver: Driver,
+        transport: Transport,
+        placement: PlacementClient,
+        images: ImageClient,
+        network: NetworkClient,
+        volumes: VolumeClient,
+        state_dir: Path,
+    ) -> None:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        self.host = Host(
+            name=name,
+            conf=conf,
+            driver=driver,
+            images=images,
+            network=network,
+            volumes=volumes,
+            conductor=CellConductorClient(transport),
+            image_cache=ImageCache(state_dir / "_base", images),
+        )
+        self._server = RpcServer(
+            transport,
+            TOPIC,
+            name,
+            [
+                BuildEndpoint(self.host),
+                PowerEndpoint(self.host),
+                DevicesEndpoint(self.host),
+                SnapshotResizeEndpoint(self.host),
+                EventsEndpoint(self.host),
+            ],
+        )
+        self._reporter = Reporter(self.host, placement, state_dir)
+
+    def start(self) -> None:
+        """Ready for work when this returns: the host is known to Placement and to its cell."""
+        self.host.driver.start()
+        self._server.start()
+        self._reporter.start()
+
+    def stop(self) -> None:
+        """Finishes what is under way; guests keep running."""
+        self._reporter.stop()
+        self._server.stop()
+        self.host.driver.close()

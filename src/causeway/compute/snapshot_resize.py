@@ -1,0 +1,150 @@
+"""A host's part in a move: prepare, hand over, take over, and back. Driven by `moves.steps`, one RPC each."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from causeway import errors
+from causeway.compute import disk_transfer, guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.network import Vif
+from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.states import PowerState
+
+
+class SnapshotResizeEndpoint:
+    """RPC: the steps of snapshot-based moves, under the field's names."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def prep_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> MigrationContext:
+        driver = self._host.driver
+        with self._host.lock(instance.uuid):
+            facts = driver.inspect(instance.uuid)
+            if facts.power_state is not None or facts.has_disks:
+                raise errors.ClaimRefused(
+                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
+                    details=f"host {self._host.name}; `causeway audit` tells what they are",
+                )
+            for device in guest.volumes_of(block_devices):
+                if device.connection_info is not None:
+                    driver.check_volume_connectable(device.connection_info)
+        return MigrationContext(migration_uuid=token.migration_uuid, dest_host=self._host.name)
+
+    def prep_snapshot_based_resize_at_source(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        image_id: str | None,
+    ) -> SourceOutcome:
+        host, driver = self._host, self._host.driver
+        with host.lock(instance.uuid):
+            facts = driver.inspect(instance.uuid)
+            if facts.power_state is PowerState.RUNNING:
+                driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+            snapshot = None
+            if image_id is not None:
+                if facts.has_stashed_disks and not facts.has_disks:
+                    # Handed over before: the disks come back for the time of the export.
+                    driver.restore_stashed_disks(instance.uuid)
+                snapshot = disk_transfer.send(host, context, token, instance, image_id)
+            driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=False)
+            driver.stash_disks(instance.uuid)
+        return SourceOutcome(PowerState.SHUTDOWN, snapshot)
+
+    def finish_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        power_on: bool,
+    ) -> GuestOutcome:
+        host = self._host
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+            self._remove_guest(instance, block_devices, destroy_disks=True)
+            vifs = guest.take_over_ports(host, context, instance)
+            root_disk = None
+            if snapshot is not None:
+                root_disk = disk_transfer.receive(host, context, token, instance, snapshot)
+            elif not is_volume_backed(block_devices):
+                raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                power_state = host.driver.spawn(
+                    guest.spec_of(instance, vifs, volumes, root_disk=root_disk, power_on=power_on),
+                    vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
+                )
+        size = snapshot.size if snapshot is not None else None
+        return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes, bytes_done=size)
+
+    def drop_move_at_dest(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        with self._host.lock(instance.uuid):
+            self._remove_guest(instance, block_devices, destroy_disks=True)
+
+    def restore_at_source(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        host = self._host
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+            facts = host.driver.inspect(instance.uuid)
+            vifs = guest.take_over_ports(host, context, instance)
+            if facts.power_state is PowerState.RUNNING:
+                return GuestOutcome(PowerState.RUNNING, vifs, guest.volumes_of(block_devices))
+            host.driver.restore_stashed_disks(instance.uuid)
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                spec = guest.spec_of(instance, vifs, volumes, power_on=power_on)
+                power_state = host.driver.spawn(
+                    spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
+                )
+        return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+
+    def confirm_snapshot_based_resize_at_source(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+    ) -> None:
+        with self._host.lock(instance.uuid):
+            self._host.driver.delete_stashed_disks(instance.uuid)
+
+    def _remove_guest(self, instance: Instance, block_devices: list[BlockDevice], *, destroy_disks: bool) -> None:
+        driver = self._host.driver
+        facts = driver.inspect(instance.uuid)
+        if facts.power_state is not None or facts.has_disks:
+            volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
+            driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=destroy_disks)
+
+
+def _plugged(vif: Vif, power_on: bool) -> Vif:
+    # The spawn waited for every port that was not active when it began.
+    return dataclasses.replace(vif, active=vif.active or power_on)

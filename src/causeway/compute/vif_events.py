@@ -1,0 +1,86 @@
+"""Waiting for ``network-vif-plugged``.
+
+The network service plugs a port, and says so, as soon as its binding is active; often before a guest is there, and never
+twice. So whoever binds ports opens a watch *first*, and events that come early are kept by it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from causeway import errors
+from causeway.model.events import ExternalEvent
+
+PLUGGED = "network-vif-plugged"
+
+
+class Watch:
+    """The events of one server since the watch was opened."""
+
+    def __init__(self, instance_uuid: str) -> None:
+        self.instance_uuid = instance_uuid
+        self._changed = threading.Condition()
+        self._plugged: dict[str, str] = {}
+
+    def deliver(self, event: ExternalEvent) -> None:
+        if event.name == PLUGGED and event.tag:
+            with self._changed:
+                self._plugged[event.tag] = event.status
+                self._changed.notify_all()
+
+    @contextmanager
+    def plugged(self, ports: Iterable[str], timeout: float, *, fatal: bool) -> Iterator[None]:
+        """A context whose end waits until every port was plugged.
+
+        ``timeout`` in seconds, 0 waits for nothing. Raises VifPluggingFailed if a port was not plugged in time, or could
+        not be; if that is not ``fatal``, the guest goes on without it.
+        """
+        yield
+        wanted = set(ports)
+        if not wanted or timeout <= 0:
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: wanted <= self._plugged.keys(), timeout)
+            missing = sorted(wanted - self._plugged.keys())
+            failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
+        if fatal and missing:
+            raise errors.VifPluggingFailed(
+                f"The network service did not plug port {', '.join(missing)} of server {self.instance_uuid} "
+                f"within {timeout:.0f} seconds."
+            )
+        if fatal and failed:
+            raise errors.VifPluggingFailed(
+                f"The network service could not plug port {', '.join(failed)} of server {self.instance_uuid}."
+            )
+
+
+class VifEvents:
+    """The open watches of a host."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watches: dict[str, list[Watch]] = {}
+
+    @contextmanager
+    def watch(self, instance_uuid: str) -> Iterator[Watch]:
+        """Keeps the server's events from now on until the context is left."""
+        watch = Watch(instance_uuid)
+        with self._lock:
+            self._watches.setdefault(instance_uuid, []).append(watch)
+        try:
+            yield watch
+        finally:
+            with self._lock:
+                self._watches[instance_uuid].remove(watch)
+                if not self._watches[instance_uuid]:
+                    del self._watches[instance_uuid]
+
+    def deliver(self, event: ExternalEvent) -> bool:
+        """Gives an event to whoever watches the server; False if nobody does."""
+        with self._lock:
+            watches = list(self._watches.get(event.server_uuid, []))
+        for watch in watches:
+            watch.deliver(event)
+        return bool(watches)

@@ -1,0 +1,1 @@
+"""The conductor: drives all work on servers, and writes down what computes report."""

@@ -1,0 +1,46 @@
+"""What a conductor works with."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from oslo_config import cfg
+
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.placement import PlacementClient
+from causeway.clients.volume import VolumeClient
+from causeway.notify.notifier import Notifier
+from causeway.rpc.compute import ComputeClient
+from causeway.rpc.scheduler import SchedulerClient
+from causeway.rpc.transport import Transports
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+
+@dataclass
+class ConductorServices:
+    """The databases, queues and services that a super conductor reaches. It holds nothing of its own that matters."""
+
+    host: str
+    conf: cfg.ConfigOpts
+    api: Database
+    cells: Cells
+    transports: Transports
+    scheduler: SchedulerClient
+    placement: PlacementClient
+    images: ImageClient
+    network: NetworkClient
+    volumes: VolumeClient
+    notifier: Notifier
+    # Set when the conductor stops: whoever waits, stops waiting.
+    stopping: threading.Event = field(default_factory=threading.Event)
+    _computes: dict[str, ComputeClient] = field(default_factory=dict)
+
+    def computes(self, cell_uuid: str) -> ComputeClient:
+        """The computes of a cell, over its own queue."""
+        url = self.cells.mapping(cell_uuid).transport_url
+        if url not in self._computes:
+            self._computes[url] = ComputeClient(self.transports.get(url))
+        return self._computes[url]

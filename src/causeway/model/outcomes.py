@@ -1,0 +1,62 @@
+"""What a compute reports of work it did; a conductor writes it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.host import ComputeNode
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+
+
+@dataclass
+class MoveToken:
+    """Under whose orders a compute acts: the move, its fencing epoch, and the step. An older epoch is refused."""
+
+    move_id: str
+    migration_uuid: str
+    epoch: int
+    step: str
+
+
+@dataclass
+class GuestOutcome:
+    """A guest as it is after the work: what the server's record must say from now on."""
+
+    power_state: PowerState
+    network_info: list[Vif] = field(default_factory=list)
+    block_devices: list[BlockDevice] = field(default_factory=list)
+    bytes_done: int | None = None
+
+
+@dataclass
+class Snapshot:
+    """The root disk of a moved server in the image service. ``size`` in bytes."""
+
+    image_id: str
+    disk_format: str
+    size: int
+    # Set if the snapshot holds only what differs from this image
+    base_image_id: str | None = None
+
+
+@dataclass
+class SourceOutcome:
+    """The guest is off and gone from the source host, its disks are stashed there."""
+
+    power_state: PowerState
+    snapshot: Snapshot | None = None
+
+
+@dataclass
+class HostReport:
+    """A compute's report of itself to its cell's conductor."""
+
+    host: str
+    service_version: int
+    node: ComputeNode
+    # uuid -> power state of every guest known to the hypervisor
+    guests: dict[str, PowerState] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)

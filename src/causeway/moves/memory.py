@@ -1,0 +1,84 @@
+"""What a move remembers: the recipe's memory, kept in the journal with every step.
+
+Whoever takes a move over knows nothing but this and what is really there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from causeway.model.flavor import Flavor
+from causeway.model.instance import ActionEvent
+from causeway.model.outcomes import GuestOutcome, Snapshot
+from causeway.model.states import VmState
+from causeway.scheduler.request import Selection
+
+
+@dataclass
+class AttachmentPair:
+    """The attachments of one volume during a move: at most one of them is connected at a time."""
+
+    volume_id: str
+    source: str | None = None
+    target: str | None = None
+
+
+@dataclass
+class MoveMemory:
+    """Where from, where to, and what was made on the way."""
+
+    migration_type: str
+    source_cell: str
+    source_host: str
+    # uuid of the compute node, its name, and the zone the server was in
+    source_node: str
+    source_hypervisor: str | None
+    source_zone: str | None
+    old_flavor: Flavor
+    new_flavor: Flavor
+    old_vm_state: VmState
+    cross_cell_allowed: bool = False
+    requested_host: str | None = None
+
+    selection: Selection | None = None
+    alternates: list[Selection] = field(default_factory=list)
+    # Bindings were made for these hosts, the refused alternates among them.
+    bound_hosts: list[str] = field(default_factory=list)
+    port_ids: list[str] = field(default_factory=list)
+    attachments: list[AttachmentPair] = field(default_factory=list)
+    volume_backed: bool = False
+    image_id: str | None = None
+    snapshot: Snapshot | None = None
+    guest: GuestOutcome | None = None
+    # Events of the server's action; written to its history when the move ends.
+    events: list[ActionEvent] = field(default_factory=list)
+
+    @property
+    def destination(self) -> Selection:
+        if self.selection is None:
+            raise RuntimeError("the move has no destination yet")
+        return self.selection
+
+    @property
+    def target_cell(self) -> str:
+        return self.destination.cell_uuid
+
+    @property
+    def dest_host(self) -> str:
+        return self.destination.host
+
+    @property
+    def is_cross_cell(self) -> bool:
+        return self.selection is not None and self.selection.cell_uuid != self.source_cell
+
+    @property
+    def was_running(self) -> bool:
+        return self.old_vm_state is VmState.ACTIVE
+
+    def pair(self, volume_id: str) -> AttachmentPair:
+        """The volume's attachments; noted from now on if they were not."""
+        for pair in self.attachments:
+            if pair.volume_id == volume_id:
+                return pair
+        self.attachments.append(AttachmentPair(volume_id))
+        return self.attachments[-1]

@@ -1,0 +1,45 @@
+"""Steps and recipes: what a move consists of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from causeway.errors import CausewayError
+from causeway.model.states import MigrationStatus
+from causeway.moves.run import Run
+
+
+class Step(ABC):
+    """One step of a move. ``do`` and ``undo`` may each be repeated after having been broken off anywhere."""
+
+    name: ClassVar[str]
+    #: the migration's status from the moment the step begins (None: as it was)
+    migration_status: ClassVar[MigrationStatus | None] = None
+
+    def where(self, run: Run) -> str | None:  # noqa: ARG002
+        """The host that the step works on, None if it works on records and services only."""
+        return None
+
+    @abstractmethod
+    def do(self, run: Run) -> None:
+        """Takes the step. What it learns goes into ``run.memory``."""
+
+    def undo(self, run: Run) -> None:
+        """Takes back whatever ``do`` did, as far as it came. Steps behind the pivot are never undone."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An ordered list of steps. Before ``pivot`` has taken effect a failure undoes, after it the move only goes forward."""
+
+    name: str
+    steps: tuple[Step, ...]
+    pivot: str
+    #: called when everything has been undone: gives the server back, with the error that made it necessary
+    given_back: Callable[[Run, CausewayError], None]
+
+    def index(self, step_name: str) -> int:
+        return next(place for place, step in enumerate(self.steps) if step.name == step_name)

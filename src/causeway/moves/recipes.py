@@ -1,0 +1,124 @@
+"""Every recipe. Read one from top to bottom, and you know what happens.
+
+``resize`` is what every resize and cold migration begins as: when the destination is chosen, it becomes ``cross_cell_resize``
+or ``same_cell_resize``, which begin with the same step.
+"""
+
+from __future__ import annotations
+
+from causeway.moves import give_back
+from causeway.moves.recipe import Recipe
+from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
+from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
+from causeway.moves.steps.records import MoveRecord, ShowTarget, SwitchInstanceMapping, TargetDBSetup
+from causeway.moves.steps.revert import (
+    BeginRevert,
+    DeleteTargetRecords,
+    FinishRevert,
+    FinishRevertResizeAtSource,
+    ReturnAllocations,
+    ReturnRecord,
+    ReturnRecords,
+    RevertResizeAtDest,
+    SwitchInstanceMappingBack,
+)
+from causeway.moves.steps.select import SelectDestination
+
+RESIZE = Recipe(
+    "resize",
+    (SelectDestination(),),
+    pivot="",
+    given_back=give_back.after_resize,
+)
+
+CROSS_CELL_RESIZE = Recipe(
+    "cross_cell_resize",
+    (
+        SelectDestination(),
+        TargetDBSetup(),
+        PrepResizeAtDest(),
+        PrepResizeAtSource(),
+        FinishResizeAtDest(),
+        SwitchInstanceMapping(),
+        ShowTarget(),
+    ),
+    pivot="SwitchInstanceMapping",
+    given_back=give_back.after_resize,
+)
+
+CROSS_CELL_CONFIRM = Recipe(
+    "cross_cell_confirm",
+    (
+        ConfirmResizeAtSource(),
+        DeleteSourceRecords(),
+        FinishConfirm(),
+    ),
+    pivot="ConfirmResizeAtSource",
+    given_back=give_back.after_revert,
+)
+
+CROSS_CELL_REVERT = Recipe(
+    "cross_cell_revert",
+    (
+        ReturnRecords(),
+        SwitchInstanceMappingBack(),
+        RevertResizeAtDest(),
+        DeleteTargetRecords(),
+        FinishRevertResizeAtSource(),
+        ReturnAllocations(),
+        FinishRevert(),
+    ),
+    pivot="SwitchInstanceMappingBack",
+    given_back=give_back.after_revert,
+)
+
+SAME_CELL_RESIZE = Recipe(
+    "same_cell_resize",
+    (
+        SelectDestination(),
+        PrepResizeAtDest(),
+        PrepResizeAtSource(),
+        FinishResizeAtDest(),
+        MoveRecord(),
+    ),
+    pivot="MoveRecord",
+    given_back=give_back.after_resize,
+)
+
+SAME_CELL_CONFIRM = Recipe(
+    "same_cell_confirm",
+    (
+        ConfirmResizeAtSource(),
+        FinishConfirm(),
+    ),
+    pivot="ConfirmResizeAtSource",
+    given_back=give_back.after_revert,
+)
+
+SAME_CELL_REVERT = Recipe(
+    "same_cell_revert",
+    (
+        BeginRevert(),
+        RevertResizeAtDest(),
+        ReturnRecord(),
+        FinishRevertResizeAtSource(),
+        ReturnAllocations(),
+        FinishRevert(),
+    ),
+    pivot="BeginRevert",
+    given_back=give_back.after_revert,
+)
+
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        RESIZE,
+        CROSS_CELL_RESIZE,
+        CROSS_CELL_CONFIRM,
+        CROSS_CELL_REVERT,
+        SAME_CELL_RESIZE,
+        SAME_CELL_CONFIRM,
+        SAME_CELL_REVERT,
+    )
+}

@@ -1,0 +1,211 @@
+"""What the API calls to ask for a move.
+
+The move is written to the journal first, then the server's states are changed by compare-and-swap, then a conductor is told.
+If the swap is lost, the move is taken out of the journal again and the caller gets a 409; if the process dies in between,
+a conductor finds the move in state ``requested`` and looks at the server's task state to know whether it counts.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from typing import Protocol
+
+import msgspec
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.migration import Migration
+from causeway.model.moves import Move
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.memory import MoveMemory
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.api import journal, migrations
+from causeway.store.cell import actions, hosts, instances
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+
+class RequestServices(Protocol):
+    """What is needed to ask for a move."""
+
+    @property
+    def api(self) -> Database: ...
+    @property
+    def cells(self) -> Cells: ...
+    @property
+    def conductor(self) -> ConductorClient: ...
+
+
+def request_resize(
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    *,
+    flavor: Flavor | None,
+    host: str | None,
+    cross_cell_allowed: bool,
+    auto_disk_config: bool | None = None,
+    reason: str | None = None,
+) -> Migration:
+    """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
+
+    Raises StateChanged if another request was quicker.
+    """
+    cell, database = services.cells.of_server(instance.uuid)
+    nodes = hosts.list_nodes(database, host=instance.host)
+    if not nodes:
+        raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
+    migration = Migration(
+        uuid=str(uuids.uuid4()),
+        instance_uuid=instance.uuid,
+        migration_type="resize" if flavor is not None else "migration",
+        status=MigrationStatus.PRE_MIGRATING,
+        source_compute=instance.host,
+        source_node=instance.node,
+        source_cell=cell.uuid,
+        old_flavor_id=instance.flavor.id,
+        new_flavor_id=(flavor or instance.flavor).id,
+        user_id=context.user_id,
+        project_id=context.project_id,
+    )
+    memory = MoveMemory(
+        migration_type=migration.migration_type,
+        source_cell=cell.uuid,
+        source_host=instance.host or "",
+        source_node=nodes[0].uuid,
+        source_hypervisor=instance.node,
+        source_zone=instance.availability_zone,
+        old_flavor=instance.flavor,
+        new_flavor=flavor or instance.flavor,
+        old_vm_state=instance.vm_state,
+        cross_cell_allowed=cross_cell_allowed,
+        requested_host=host,
+    )
+    move = _move(context, migration.uuid, instance.uuid, "resize", memory, reason)
+    with services.api.write() as connection:
+        migrations.insert_in(connection, migration)
+        journal.insert_in(connection, move)
+    changes = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
+    try:
+        with database.write() as connection:
+            instances.swap_in(
+                connection,
+                instance.uuid,
+                expected_task={None},
+                expected_vm={instance.vm_state},
+                task_state=TaskState.RESIZE_PREP,
+                progress=0,
+                **changes,
+            )
+            actions.start_in(connection, _action(context, instance, "resize" if flavor else "migrate"))
+    except errors.CausewayError:
+        with services.api.write() as connection:
+            journal.delete_in(connection, move.id)
+            migrations.delete_in(connection, migration.uuid)
+        raise
+    services.conductor.run_move(context, move_id=move.id)
+    return migration
+
+
+def request_confirm(services: RequestServices, context: RequestContext, instance: Instance) -> None:
+    """Asks for the confirm of a finished migration; MigrationNotFinished if there is none."""
+    migration = finished_migration(services.api, instance)
+    _cell, database = services.cells.of_server(instance.uuid)
+    move = _follow_up(services, context, migration, "confirm")
+    _begin(services, move, migration, MigrationStatus.CONFIRMING)
+    try:
+        with database.write() as connection:
+            instances.swap_in(
+                connection, instance.uuid, expected_task={None, TaskState.DELETING}, expected_vm={VmState.RESIZED}
+            )
+            actions.start_in(connection, _action(context, instance, "confirmResize"))
+    except errors.CausewayError:
+        _take_back(services, move, migration)
+        raise
+    services.conductor.run_move(context, move_id=move.id)
+
+
+def request_revert(services: RequestServices, context: RequestContext, instance: Instance) -> None:
+    """Asks for the revert of a finished migration; MigrationNotFinished if there is none."""
+    migration = finished_migration(services.api, instance)
+    _cell, database = services.cells.of_server(instance.uuid)
+    move = _follow_up(services, context, migration, "revert")
+    _begin(services, move, migration, MigrationStatus.REVERTING)
+    try:
+        with database.write() as connection:
+            instances.swap_in(
+                connection,
+                instance.uuid,
+                expected_task={None},
+                expected_vm={VmState.RESIZED},
+                task_state=TaskState.RESIZE_REVERTING,
+            )
+            actions.start_in(connection, _action(context, instance, "revertResize"))
+    except errors.CausewayError:
+        _take_back(services, move, migration)
+        raise
+    services.conductor.run_move(context, move_id=move.id)
+
+
+def finished_migration(api: Database, instance: Instance) -> Migration:
+    """The migration that waits for confirm or revert; raises MigrationNotFinished."""
+    found = migrations.search(api, instance_uuid=instance.uuid, statuses=[MigrationStatus.FINISHED])
+    if not found:
+        raise errors.MigrationNotFinished(f"Migration for instance {instance.uuid} with status finished not found.")
+    return found[0]
+
+
+def _follow_up(services: RequestServices, context: RequestContext, migration: Migration, what: str) -> Move:
+    """A confirm or revert: it starts from all that the resize remembered."""
+    resize = journal.of_migration(services.api, migration.uuid)[0]
+    memory = msgspec.convert(resize.data, MoveMemory)
+    memory.events, memory.guest = [], None
+    kind = "cross_cell" if memory.is_cross_cell else "same_cell"
+    return _move(context, migration.uuid, migration.instance_uuid, f"{kind}_{what}", memory, None)
+
+
+def _begin(services: RequestServices, move: Move, migration: Migration, status: MigrationStatus) -> None:
+    with services.api.write() as connection:
+        # Only one of two requests gets the migration out of "finished".
+        if not migrations.swap_status_in(connection, migration.uuid, MigrationStatus.FINISHED, status):
+            raise errors.StateChanged(f"Another request confirms or reverts the resize of {migration.instance_uuid}.")
+        journal.insert_in(connection, move)
+
+
+def _take_back(services: RequestServices, move: Move, migration: Migration) -> None:
+    with services.api.write() as connection:
+        journal.delete_in(connection, move.id)
+        migrations.update_in(connection, migration.uuid, status=MigrationStatus.FINISHED)
+
+
+def _move(
+    context: RequestContext,
+    migration_uuid: str,
+    instance_uuid: str,
+    recipe: str,
+    memory: MoveMemory,
+    reason: str | None,
+) -> Move:
+    return Move(
+        id=str(uuids.uuid4()),
+        migration_uuid=migration_uuid,
+        instance_uuid=instance_uuid,
+        recipe=recipe,
+        data=msgspec.to_builtins(memory),
+        request_id=context.request_id,
+        user_id=context.user_id,
+        project_id=context.project_id,
+        reason=reason,
+    )
+
+
+def _action(context: RequestContext, instance: Instance, name: str) -> InstanceAction:
+    return InstanceAction(
+        action=name,
+        instance_uuid=instance.uuid,
+        request_id=context.request_id,
+        user_id=context.user_id,
+        project_id=context.project_id,
+    )

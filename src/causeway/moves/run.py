@@ -1,0 +1,133 @@
+"""A move while it is being worked on: what its steps see."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import ActionEvent, Instance
+from causeway.model.moves import Move, MoveStep
+from causeway.model.outcomes import MoveToken
+from causeway.moves.memory import MoveMemory
+from causeway.rpc.compute import ComputeClient
+from causeway.store.api import journal
+from causeway.store.cell import block_devices, instances
+from causeway.store.database import Database, utcnow
+
+
+class Run:
+    """One move in the hands of one conductor."""
+
+    def __init__(self, services: ConductorServices, context: RequestContext, move: Move) -> None:
+        self.services = services
+        self.context = context
+        self.move = move
+        self.memory = msgspec.convert(move.data, MoveMemory)
+        self.step: MoveStep | None = None
+        self._cache: dict[str, Any] = {}
+
+    # where things are
+
+    @property
+    def uuid(self) -> str:
+        """The server's."""
+        return self.move.instance_uuid
+
+    @property
+    def source_database(self) -> Database:
+        return self.services.cells.database(self.memory.source_cell)
+
+    @property
+    def target_database(self) -> Database:
+        return self.services.cells.database(self.memory.target_cell)
+
+    @property
+    def source_computes(self) -> ComputeClient:
+        return self.services.computes(self.memory.source_cell)
+
+    @property
+    def target_computes(self) -> ComputeClient:
+        return self.services.computes(self.memory.target_cell)
+
+    def token(self, step: str) -> MoveToken:
+        """Under whose orders a compute acts."""
+        return MoveToken(self.move.id, self.move.migration_uuid, self.move.epoch, step)
+
+    # records, read once for a run of steps that don't change them
+
+    def source_instance(self) -> Instance:
+        """The source cell's record of the server."""
+        if "source" not in self._cache:
+            self._cache["source"] = instances.get(self.source_database, self.uuid)
+        found: Instance = self._cache["source"]
+        return found
+
+    def target_instance(self) -> Instance:
+        """The target cell's record of the server."""
+        if "target" not in self._cache:
+            self._cache["target"] = instances.get(self.target_database, self.uuid)
+        found: Instance = self._cache["target"]
+        return found
+
+    def source_devices(self) -> list[BlockDevice]:
+        """The block devices in the source cell's records."""
+        if "devices" not in self._cache:
+            self._cache["devices"] = block_devices.of_instance(self.source_database, self.uuid)
+        found: list[BlockDevice] = self._cache["devices"]
+        return found
+
+    def forget_records(self) -> None:
+        """Whoever asks next sees the records as they are then."""
+        self._cache.clear()
+
+    # the journal
+
+    def save(
+        self,
+        *,
+        ended: MoveStep | None = None,
+        started: MoveStep | None = None,
+        also: Callable[[sa.Connection], Any] | None = None,
+    ) -> None:
+        """Writes the move with its memory; raises StateChanged if another conductor has taken it over."""
+        self.move.data = msgspec.to_builtins(self.memory)
+        journal.record(self.services.api, self.move, ended=ended, started=started, also=also)
+
+    def pivot(self, also: Callable[[sa.Connection], Any] | None = None) -> None:
+        """From here on the move only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""
+        if self.move.pivoted:
+            return
+        self.move.pivoted = True
+        try:
+            self.save(also=also)
+        except BaseException:
+            self.move.pivoted = False
+            raise
+
+    # the server's history
+
+    @contextmanager
+    def event(self, name: str, host: str | None = None) -> Iterator[None]:
+        """An event of the server's action, with its times and its result."""
+        event = ActionEvent(event=name, start_time=utcnow(), host=host or self.services.host)
+        try:
+            yield
+        except Exception as failure:
+            event.result = "Error"
+            event.details = failure.message if isinstance(failure, errors.CausewayError) else type(failure).__name__
+            event.traceback = traceback.format_exc()
+            raise
+        else:
+            event.result = "Success"
+        finally:
+            event.finish_time = utcnow()
+            self.memory.events.append(event)

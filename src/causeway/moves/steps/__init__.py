@@ -1,0 +1,1 @@
+"""The steps of moves, one file per family."""

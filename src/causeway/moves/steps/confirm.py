@@ -1,0 +1,83 @@
+"""Confirm: nothing is left of the server where it came from. Forward only, from its first step on."""
+
+from __future__ import annotations
+
+from causeway.model.instance import ActionEvent
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.records import require_authority
+from causeway.store.api import migrations
+from causeway.store.cell import actions, copies, instances
+
+
+class ConfirmResizeAtSource(Step):
+    """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
+
+    name = "ConfirmResizeAtSource"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        run.pivot()
+        memory, services = run.memory, run.services
+        with run.event("compute_confirm_snapshot_based_resize_at_source", memory.source_host):
+            run.source_computes.confirm_snapshot_based_resize_at_source(
+                run.context,
+                memory.source_host,
+                token=run.token(self.name),
+                instance=run.target_instance(),
+            )
+        for port_id in memory.port_ids:
+            services.network.delete_binding(run.context, port_id, memory.source_host)
+        for pair in memory.attachments:
+            if pair.source is not None:
+                services.volumes.delete_attachment(run.context, pair.source)
+        services.placement.drop_migration(run.move.migration_uuid)
+
+
+class DeleteSourceRecords(Step):
+    """Hard-deletes the source cell's copy."""
+
+    name = "DeleteSourceRecords"
+
+    def do(self, run: Run) -> None:
+        require_authority(run, run.memory.target_cell)
+        copies.hard_delete(run.source_database, run.uuid)
+
+
+class FinishConfirm(Step):
+    """The server is ACTIVE or SHUTOFF, as its guest really is; the migration is confirmed."""
+
+    name = "FinishConfirm"
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        facts = run.target_computes.inspect_instance(run.context, memory.dest_host, instance_uuid=run.uuid)
+        power_state = facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
+        instance = run.target_instance()
+        deleting = instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING)
+        # The migration first: who sees ACTIVE may start the next move.
+        migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
+        with run.target_database.write() as connection:
+            write_events(connection, run)
+            instances.update_in(
+                connection,
+                run.uuid,
+                vm_state=VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED,
+                task_state=instance.task_state if deleting else None,
+                power_state=power_state,
+                old_flavor=None,
+                new_flavor=None,
+                old_vm_state=None,
+                migration_context=None,
+            )
+
+
+def write_events(connection, run: Run) -> None:  # type: ignore[no-untyped-def]
+    """Puts the move's events into the history of the server's action. Written before: not again."""
+    known = {(e.event, e.start_time) for e in actions.events_in(connection, run.uuid, run.context.request_id)}
+    fresh: list[ActionEvent] = [e for e in run.memory.events if (e.event, e.start_time) not in known]
+    for event in fresh:
+        actions.record_event_in(connection, run.uuid, run.context.request_id, event)

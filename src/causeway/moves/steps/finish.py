@@ -1,0 +1,53 @@
+"""The guest comes up at the target."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from causeway.model.states import MigrationStatus
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.prepare import volumes
+from causeway.moves.steps.records import target_devices
+
+
+class FinishResizeAtDest(Step):
+    """The target takes over ports and volumes and makes the guest with the new flavor, from the snapshot."""
+
+    name = "FinishResizeAtDest"
+    migration_status = MigrationStatus.POST_MIGRATING
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        with run.event("compute_finish_snapshot_based_resize_at_dest", memory.dest_host):
+            memory.guest = run.target_computes.finish_snapshot_based_resize_at_dest(
+                run.context,
+                memory.dest_host,
+                token=run.token(self.name),
+                instance=dataclasses.replace(run.source_instance(), flavor=memory.new_flavor, host=memory.dest_host),
+                block_devices=target_devices(run, run.source_devices()),
+                snapshot=memory.snapshot,
+                power_on=memory.was_running,
+            )
+        if run.step is not None and memory.guest.bytes_done is not None:
+            run.step.bytes_done = run.step.bytes_total = memory.guest.bytes_done
+
+    def undo(self, run: Run) -> None:
+        memory = run.memory
+        # The source may only have its guest back when there is none at the target.
+        run.target_computes.drop_move_at_dest(
+            run.context,
+            memory.dest_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=target_devices(run, run.source_devices()),
+        )
+        for _device, volume_id in volumes(run.source_devices()):
+            pair = memory.pair(volume_id)
+            if pair.target is not None:
+                run.services.volumes.delete_attachment(run.context, pair.target)
+                pair.target = None
+        memory.guest = None

@@ -1,0 +1,251 @@
+"""Making ready: the target is prepared while the guest runs, then the source hands the server over."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid as uuids
+
+from causeway import errors
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.select import note_destination
+from causeway.scheduler.request import Selection
+from causeway.store.cell import block_devices, instances
+
+# Task states of a server that a move works on; another one means that the user wants something else by now.
+MOVING = (
+    TaskState.RESIZE_PREP,
+    TaskState.RESIZE_MIGRATING,
+    TaskState.RESIZE_MIGRATED,
+    TaskState.RESIZE_FINISH,
+)
+
+
+def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
+    """The volumes among block devices, each with its volume's id."""
+    return [(device, device.volume_id) for device in devices if device.is_volume and device.volume_id is not None]
+
+
+class PrepResizeAtDest(Step):
+    """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
+
+    If the target refuses, the next alternate host of the same cell is tried; each attempt is an event of the action.
+    """
+
+    name = "PrepResizeAtDest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        memory.port_ids = [vif.id for vif in run.source_instance().network_info]
+        memory.volume_backed = is_volume_backed(run.source_devices())
+        while True:
+            try:
+                with run.event("compute_prep_snapshot_based_resize_at_dest", memory.dest_host):
+                    context = self._prepare(run, memory.destination)
+                break
+            except (errors.ClaimRefused, errors.RpcTimeout, errors.ServiceRefused) as refusal:
+                self._leave(run, memory.dest_host)
+                self._next(run, refusal)
+        context.source_host, context.source_cell = memory.source_host, memory.source_cell
+        context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
+        instances.update(
+            run.source_database,
+            run.uuid,
+            expected_task=MOVING,
+            migration_context=context,
+            old_flavor=memory.old_flavor,
+            new_flavor=memory.new_flavor,
+            old_vm_state=memory.old_vm_state,
+        )
+
+    def _prepare(self, run: Run, target: Selection) -> MigrationContext:
+        memory, services = run.memory, run.services
+        if target.host not in memory.bound_hosts:
+            memory.bound_hosts.append(target.host)
+            if memory.port_ids or volumes(run.source_devices()):
+                run.save()
+        for vif in run.source_instance().network_info:
+            services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
+        for _device, volume_id in volumes(run.source_devices()):
+            pair = memory.pair(volume_id)
+            if pair.target is None:
+                pair.target = services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+        return run.target_computes.prep_snapshot_based_resize_at_dest(
+            run.context,
+            target.host,
+            token=run.token(self.name),
+            instance=_with_new_flavor(run),
+            block_devices=run.source_devices(),
+        )
+
+    def _next(self, run: Run, refusal: errors.CausewayError) -> None:
+        """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
+        memory, services = run.memory, run.services
+        while memory.alternates:
+            memory.selection, memory.alternates = memory.alternates[0], memory.alternates[1:]
+            instance = run.source_instance()
+            try:
+                services.placement.claim(
+                    run.uuid,
+                    memory.destination.allocation_request.allocations,
+                    instance.project_id,
+                    instance.user_id,
+                )
+            except errors.ClaimRefused:
+                continue
+            run.save(also=lambda connection: note_destination(connection, run))
+            return
+        raise refusal
+
+    def _leave(self, run: Run, host: str) -> None:
+        for port_id in run.memory.port_ids:
+            run.services.network.delete_binding(run.context, port_id, host)
+
+    def undo(self, run: Run) -> None:
+        for host in run.memory.bound_hosts:
+            self._leave(run, host)
+        for pair in run.memory.attachments:
+            if pair.target is not None:
+                run.services.volumes.delete_attachment(run.context, pair.target)
+                pair.target = None
+        clear_stash(run)
+
+
+def clear_stash(run: Run) -> None:
+    """The source's record forgets the move; events go to its own host only again."""
+    instances.update(
+        run.source_database,
+        run.uuid,
+        migration_context=None,
+        old_flavor=None,
+        new_flavor=None,
+        old_vm_state=None,
+    )
+
+
+def _with_new_flavor(run: Run) -> Instance:
+    return dataclasses.replace(
+        run.source_instance(),
+        flavor=run.memory.new_flavor,
+        new_flavor=run.memory.new_flavor,
+        old_flavor=run.memory.old_flavor,
+    )
+
+
+class PrepResizeAtSource(Step):
+    """The guest is powered off, its root disk goes into a temporary image, and it leaves its host but for its disks.
+
+    Undone, the guest comes back up from those disks, with its ports and volumes.
+    """
+
+    name = "PrepResizeAtSource"
+    migration_status = MigrationStatus.MIGRATING
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
+        if not memory.volume_backed:
+            memory.image_id = _make_image(run)
+        with run.event("compute_prep_snapshot_based_resize_at_source", memory.source_host):
+            outcome = run.source_computes.prep_snapshot_based_resize_at_source(
+                run.context,
+                memory.source_host,
+                token=run.token(self.name),
+                instance=run.source_instance(),
+                block_devices=run.source_devices(),
+                image_id=memory.image_id,
+            )
+        memory.snapshot = outcome.snapshot
+        if run.step is not None and outcome.snapshot is not None:
+            run.step.bytes_done = run.step.bytes_total = outcome.snapshot.size
+        with run.source_database.write() as connection:
+            for device, volume_id in volumes(run.source_devices()):
+                self._swap_attachment(run, device, volume_id)
+                pair = memory.pair(volume_id)
+                block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
+            instances.update_in(
+                connection,
+                run.uuid,
+                power_state=outcome.power_state,
+                task_state=TaskState.RESIZE_MIGRATED,
+            )
+
+    def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
+        """The source lets go of the volume and reserves it anew, to be there for a revert."""
+        pair, client = run.memory.pair(volume_id), run.services.volumes
+        if pair.source is None:
+            pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
+        if device.attachment_id is not None and device.attachment_id != pair.source:
+            client.delete_attachment(run.context, device.attachment_id)
+
+    def undo(self, run: Run) -> None:
+        memory = run.memory
+        for device, volume_id in volumes(run.source_devices()):
+            pair = memory.pair(volume_id)
+            if pair.source is not None and device.attachment_id != pair.source:
+                # It was reserved anew and the record does not say so yet.
+                device.attachment_id, device.connection_info = pair.source, None
+        with run.event("compute_restore_at_source", memory.source_host):
+            guest = run.source_computes.restore_at_source(
+                run.context,
+                memory.source_host,
+                token=run.token(self.name),
+                instance=run.source_instance(),
+                block_devices=run.source_devices(),
+                power_on=memory.was_running,
+            )
+        with run.source_database.write() as connection:
+            for device in guest.block_devices:
+                block_devices.update_in(
+                    connection,
+                    device.uuid,
+                    attachment_id=device.attachment_id,
+                    connection_info=device.connection_info,
+                )
+            instances.update_in(connection, run.uuid, power_state=guest.power_state, network_info=guest.network_info)
+        run.services.images.delete(run.context, image_id_of(run))
+
+
+def image_id_of(run: Run) -> str:
+    """The temporary image's id follows from the move's: it is found again without having been written down."""
+    return str(uuids.uuid5(uuids.UUID(run.move.id), "resize-temp"))
+
+
+def _make_image(run: Run) -> str:
+    """The record of the temporary image; its name and properties are the field's."""
+    instance, image_id = run.source_instance(), image_id_of(run)
+    meta = instance.image_meta
+    owned = instance.project_id == run.context.project_id
+    properties = {
+        "instance_uuid": instance.uuid,
+        "user_id": run.context.user_id or instance.user_id,
+        "image_type": "snapshot",
+        "migration_uuid": run.move.migration_uuid,
+    }
+    if not owned:
+        properties["instance_owner"] = instance.project_id
+    run.services.images.create(
+        run.context,
+        image_id=image_id,
+        name=f"{instance.display_name}-resize-temp",
+        properties=properties,
+        visibility="private" if owned else "shared",
+        disk_format="qcow2",
+        container_format="bare",
+        min_disk=meta.min_disk if meta else 0,
+        min_ram=meta.min_ram if meta else 0,
+    )
+    return image_id
+
+
+def vm_state_of(was_running: bool) -> VmState:
+    return VmState.ACTIVE if was_running else VmState.STOPPED

@@ -1,0 +1,154 @@
+"""The server's records in two cells, and the switch between them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.scheduler.request import RequestSpec
+from causeway.store.api import mappings, migrations
+from causeway.store.cell import copies, instances
+from causeway.store.database import utcnow
+
+
+def require_authority(run: Run, cell_uuid: str) -> None:
+    """Raises StateChanged unless the server lives in this cell: nobody deletes records that are the living ones."""
+    found = mappings.get(run.services.api, run.uuid).cell_uuid
+    if found != cell_uuid:
+        raise errors.StateChanged(f"Server {run.uuid} lives in cell {found}, not in {cell_uuid}.")
+
+
+def as_moved(run: Run, instance: Instance) -> Instance:
+    """The server's record once it is on its target, waiting for confirm or revert."""
+    memory = run.memory
+    guest = memory.guest
+    assert guest is not None, "the guest is made before its record says so"
+    assert instance.migration_context is not None
+    return dataclasses.replace(
+        instance,
+        host=memory.dest_host,
+        node=memory.destination.hypervisor_hostname,
+        availability_zone=memory.destination.availability_zone,
+        flavor=memory.new_flavor,
+        old_flavor=memory.old_flavor,
+        new_flavor=memory.new_flavor,
+        old_vm_state=memory.old_vm_state,
+        vm_state=VmState.RESIZED,
+        task_state=TaskState.DELETING if instance.task_state is TaskState.DELETING else None,
+        power_state=guest.power_state,
+        network_info=guest.network_info,
+        launched_at=utcnow(),
+        updated_at=utcnow(),
+        progress=0,
+    )
+
+
+def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
+    """The block devices with their attachments at the target, connected if the guest is there."""
+    connected = {device.volume_id: device for device in (run.memory.guest.block_devices if run.memory.guest else [])}
+    found = []
+    for device in devices:
+        if device.volume_id is None:
+            found.append(device)
+            continue
+        there = connected.get(device.volume_id)
+        found.append(
+            dataclasses.replace(
+                device,
+                attachment_id=run.memory.pair(device.volume_id).target,
+                connection_info=there.connection_info if there is not None else None,
+            )
+        )
+    return found
+
+
+class TargetDBSetup(Step):
+    """Copies the server and all that belongs to it into the target cell, hidden, in one transaction."""
+
+    name = "TargetDBSetup"
+
+    def do(self, run: Run) -> None:
+        bundle = copies.read(run.source_database, run.uuid)
+        bundle.instance = dataclasses.replace(bundle.instance, hidden=True)
+        bundle.block_devices = target_devices(run, bundle.block_devices)
+        copies.write(run.target_database, bundle)
+
+    def undo(self, run: Run) -> None:
+        require_authority(run, run.memory.source_cell)
+        copies.hard_delete(run.target_database, run.uuid)
+
+
+class SwitchInstanceMapping(Step):
+    """The pivot: the server lives in the target cell from here on, waiting for confirm or revert.
+
+    The target's records are brought up to date first, with what the user changed meanwhile and what happened on the way.
+    """
+
+    name = "SwitchInstanceMapping"
+
+    def do(self, run: Run) -> None:
+        if not run.move.pivoted:
+            bundle = copies.read(run.source_database, run.uuid)
+            bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
+            bundle.block_devices = target_devices(run, bundle.block_devices)
+            copies.add_events(bundle, run.context.request_id, run.memory.events)
+            copies.write(run.target_database, bundle)
+            run.pivot(also=lambda connection: self._switch(connection, run))
+
+    def _switch(self, connection: sa.Connection, run: Run) -> None:
+        mappings.set_cell_in(connection, run.uuid, run.memory.target_cell, expected=run.memory.source_cell)
+        finish_migration(connection, run)
+
+
+def finish_migration(connection: sa.Connection, run: Run) -> None:
+    """The migration waits for confirm or revert; later moves start from the new flavor."""
+    snapshot = run.memory.snapshot
+    size = snapshot.size if snapshot is not None else None
+    migrations.update_in(
+        connection,
+        run.move.migration_uuid,
+        status=MigrationStatus.FINISHED,
+        disk_total_bytes=size,
+        disk_processed_bytes=size,
+    )
+    stored = mappings.get_spec_in(connection, run.uuid)
+    spec = RequestSpec.from_persisted(stored)
+    spec.flavor = run.memory.new_flavor
+    mappings.save_spec_in(connection, run.uuid, spec.to_persist())
+
+
+class ShowTarget(Step):
+    """What follows from the switch: the copies' hidden flags, and the end of the temporary image."""
+
+    name = "ShowTarget"
+
+    def do(self, run: Run) -> None:
+        instances.update(run.target_database, run.uuid, hidden=False)
+        instances.update(run.source_database, run.uuid, hidden=True)
+        if run.memory.image_id is not None:
+            run.services.images.delete(run.context, run.memory.image_id)
+
+
+class MoveRecord(Step):
+    """The pivot of a move inside a cell: the server's record names its new host, waiting for confirm or revert."""
+
+    name = "MoveRecord"
+
+    def do(self, run: Run) -> None:
+        if not run.move.pivoted:
+            run.pivot(also=lambda connection: finish_migration(connection, run))
+        bundle = copies.read(run.source_database, run.uuid)
+        if bundle.instance.host != run.memory.dest_host or bundle.instance.vm_state is not VmState.RESIZED:
+            bundle.instance = as_moved(run, bundle.instance)
+            bundle.block_devices = target_devices(run, bundle.block_devices)
+            copies.add_events(bundle, run.context.request_id, run.memory.events)
+            copies.write(run.source_database, bundle)
+        if run.memory.image_id is not None:
+            run.services.images.delete(run.context, run.memory.image_id)

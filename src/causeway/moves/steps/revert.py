@@ -1,0 +1,234 @@
+"""Revert: the server goes back to where it came from, with its disk as it was when it left."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import sqlalchemy as sa
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.states import MigrationStatus, TaskState
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.confirm import write_events
+from causeway.moves.steps.prepare import vm_state_of, volumes
+from causeway.moves.steps.records import require_authority
+from causeway.scheduler.request import RequestSpec
+from causeway.store.api import mappings, migrations
+from causeway.store.cell import block_devices, copies, instances
+
+
+def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
+    """The source's record on its way back: the source's place, the target's everything that users may have changed."""
+    memory = run.memory
+    return dataclasses.replace(
+        target,
+        host=source.host,
+        node=source.node,
+        availability_zone=source.availability_zone,
+        flavor=memory.old_flavor,
+        old_flavor=None,
+        new_flavor=None,
+        old_vm_state=memory.old_vm_state,
+        migration_context=source.migration_context,
+        vm_state=vm_state_of(memory.was_running),
+        task_state=TaskState.RESIZE_REVERTING,
+        power_state=source.power_state,
+        network_info=[vif for vif in source.network_info if vif.id in {other.id for other in target.network_info}]
+        + [vif for vif in target.network_info if vif.id not in {other.id for other in source.network_info}],
+        hidden=True,
+    )
+
+
+def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
+    """The target's block devices with their attachments at the source, not connected yet."""
+    return [
+        dataclasses.replace(device, attachment_id=run.memory.pair(volume).source, connection_info=None)
+        if (volume := device.volume_id) is not None
+        else device
+        for device in devices
+    ]
+
+
+def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
+    """Every volume that the server has now gets an attachment at the source; what it has no more loses its own."""
+    client, present = run.services.volumes, {volume_id for _device, volume_id in volumes(devices)}
+    for pair in list(run.memory.attachments):
+        if pair.volume_id not in present and pair.source is not None:
+            # Detached in the meantime: the source has no claim on it any more.
+            client.delete_attachment(run.context, pair.source)
+            run.memory.attachments.remove(pair)
+    for device, volume_id in volumes(devices):
+        pair = run.memory.pair(volume_id)
+        pair.target = device.attachment_id
+        if pair.source is None:
+            pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
+            run.save()
+
+
+class ReturnRecords(Step):
+    """Brings the source cell's records up to date: what was attached, detached, renamed, done since the resize."""
+
+    name = "ReturnRecords"
+
+    def do(self, run: Run) -> None:
+        bundle = copies.read(run.target_database, run.uuid)
+        source = run.source_instance()
+        reserve_volumes(run, bundle.block_devices)
+        bundle.instance = as_reverting(run, source, bundle.instance)
+        bundle.block_devices = source_devices(run, bundle.block_devices)
+        copies.write(run.source_database, bundle)
+
+    def undo(self, run: Run) -> None:
+        """The source's copy is hidden and may stay as it is."""
+
+
+class SwitchInstanceMappingBack(Step):
+    """The pivot: the server lives in the source cell again; its status is REVERT_RESIZE until its guest runs."""
+
+    name = "SwitchInstanceMappingBack"
+
+    def do(self, run: Run) -> None:
+        run.pivot(also=lambda connection: self._switch(connection, run))
+        instances.update(run.source_database, run.uuid, hidden=False)
+        instances.update(run.target_database, run.uuid, hidden=True)
+
+    def _switch(self, connection: sa.Connection, run: Run) -> None:
+        mappings.set_cell_in(connection, run.uuid, run.memory.source_cell, expected=run.memory.target_cell)
+        restore_spec(connection, run)
+
+
+def restore_spec(connection: sa.Connection, run: Run) -> None:
+    """Later moves start from the old flavor again."""
+    spec = RequestSpec.from_persisted(mappings.get_spec_in(connection, run.uuid))
+    spec.flavor = run.memory.old_flavor
+    mappings.save_spec_in(connection, run.uuid, spec.to_persist())
+
+
+class BeginRevert(Step):
+    """The pivot of a revert inside a cell: from here the guest goes back."""
+
+    name = "BeginRevert"
+
+    def do(self, run: Run) -> None:
+        run.pivot(also=lambda connection: restore_spec(connection, run))
+
+
+class RevertResizeAtDest(Step):
+    """The guest at the target goes, with its disks and its connections to volumes."""
+
+    name = "RevertResizeAtDest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        # The target's records are the ones that know what is connected there; gone already: everything is.
+        instance = instances.find(run.target_database, run.uuid)
+        if instance is None:
+            return
+        with run.event("compute_revert_snapshot_based_resize_at_dest", run.memory.dest_host):
+            run.target_computes.drop_move_at_dest(
+                run.context,
+                run.memory.dest_host,
+                token=run.token(self.name),
+                instance=instance,
+                block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            )
+        for pair in run.memory.attachments:
+            if pair.target is not None:
+                run.services.volumes.delete_attachment(run.context, pair.target)
+
+
+class DeleteTargetRecords(Step):
+    """Hard-deletes the target cell's copy."""
+
+    name = "DeleteTargetRecords"
+
+    def do(self, run: Run) -> None:
+        require_authority(run, run.memory.source_cell)
+        copies.hard_delete(run.target_database, run.uuid)
+
+
+class ReturnRecord(Step):
+    """Inside a cell: the server's record names its old host again."""
+
+    name = "ReturnRecord"
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        bundle = copies.read(run.source_database, run.uuid)
+        reserve_volumes(run, bundle.block_devices)
+        bundle.instance = dataclasses.replace(
+            bundle.instance,
+            host=memory.source_host,
+            node=memory.source_hypervisor,
+            availability_zone=memory.source_zone,
+            flavor=memory.old_flavor,
+            vm_state=vm_state_of(memory.was_running),
+            task_state=TaskState.RESIZE_REVERTING,
+        )
+        bundle.block_devices = source_devices(run, bundle.block_devices)
+        copies.write(run.source_database, bundle)
+
+
+class FinishRevertResizeAtSource(Step):
+    """The old guest comes up from its kept disks, with its ports and volumes."""
+
+    name = "FinishRevertResizeAtSource"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        with run.event("compute_finish_revert_snapshot_based_resize_at_source", memory.source_host):
+            memory.guest = run.source_computes.restore_at_source(
+                run.context,
+                memory.source_host,
+                token=run.token(self.name),
+                instance=run.source_instance(),
+                block_devices=run.source_devices(),
+                power_on=memory.was_running,
+            )
+        with run.source_database.write() as connection:
+            for device in memory.guest.block_devices:
+                block_devices.update_in(connection, device.uuid, connection_info=device.connection_info)
+        for vif in memory.guest.network_info:
+            run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+
+
+class ReturnAllocations(Step):
+    """What the migration held at the source goes back to the server; the target's is free."""
+
+    name = "ReturnAllocations"
+
+    def do(self, run: Run) -> None:
+        run.services.placement.give_back(run.uuid, run.move.migration_uuid)
+
+
+class FinishRevert(Step):
+    """The server is ACTIVE or SHUTOFF as before the resize; the migration is reverted."""
+
+    name = "FinishRevert"
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        instance = run.source_instance()
+        migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.REVERTED)
+        guest = memory.guest
+        changes = {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}
+        with run.source_database.write() as connection:
+            write_events(connection, run)
+            instances.update_in(
+                connection,
+                run.uuid,
+                vm_state=vm_state_of(memory.was_running),
+                task_state=TaskState.DELETING if instance.task_state is TaskState.DELETING else None,
+                old_flavor=None,
+                new_flavor=None,
+                old_vm_state=None,
+                migration_context=None,
+                **changes,
+            )

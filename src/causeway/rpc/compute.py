@@ -1,0 +1,285 @@
+"""What a conductor asks of the computes of one cell.
+
+Every method is about one server on one host, may be repeated, and returns what is to be written down. Methods that belong to
+a move carry its token.
+"""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.events import ExternalEvent
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.network import Vif
+from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.states import PowerState
+from causeway.rpc.client import RpcClient
+from causeway.rpc.transport import Transport
+from causeway.virt.driver import GuestFacts
+
+TOPIC = "compute"
+VERSION = "1.0"
+NOTHING = type(None)
+
+
+class ComputeClient:
+    """The computes of one cell, over that cell's message queue."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._rpc = RpcClient(transport, TOPIC, version=VERSION)
+
+    # life of a server
+
+    def build_instance(
+        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> GuestOutcome:
+        """Makes a new guest; its ports (``instance.network_info``) are there and not bound, its volumes reserved."""
+        return self._rpc.call(
+            context,
+            "build_instance",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def destroy_instance(
+        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> None:
+        """Removes a guest with all its disks, stashed ones too, and disconnects its volumes."""
+        self._rpc.call(
+            context,
+            "destroy_instance",
+            result=NOTHING,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def inspect_instance(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestFacts:
+        """What is really on the host for a server."""
+        return self._rpc.call(context, "inspect_instance", result=GuestFacts, server=host, instance_uuid=instance_uuid)
+
+    def power_on_instance(
+        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> GuestOutcome:
+        return self._rpc.call(
+            context,
+            "power_on_instance",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def power_off_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
+        return self._rpc.call(
+            context, "power_off_instance", result=PowerState, server=host, monitor=True, instance=instance
+        )
+
+    def reboot_instance(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        hard: bool,
+    ) -> PowerState:
+        return self._rpc.call(
+            context,
+            "reboot_instance",
+            result=PowerState,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+            hard=hard,
+        )
+
+    def get_console_output(
+        self, context: RequestContext, host: str, *, instance_uuid: str, length: int | None
+    ) -> str:
+        return self._rpc.call(
+            context, "get_console_output", result=str, server=host, instance_uuid=instance_uuid, length=length
+        )
+
+    def external_instance_events(self, context: RequestContext, host: str, *, events: list[ExternalEvent]) -> None:
+        self._rpc.cast(context, "external_instance_events", server=host, events=events)
+
+    # devices
+
+    def attach_volume(
+        self, context: RequestContext, host: str, *, instance: Instance, block_device: BlockDevice
+    ) -> BlockDevice:
+        return self._rpc.call(
+            context,
+            "attach_volume",
+            result=BlockDevice,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_device=block_device,
+        )
+
+    def detach_volume(
+        self, context: RequestContext, host: str, *, instance: Instance, block_device: BlockDevice
+    ) -> None:
+        self._rpc.call(
+            context,
+            "detach_volume",
+            result=NOTHING,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_device=block_device,
+        )
+
+    def attach_interface(self, context: RequestContext, host: str, *, instance: Instance, port_id: str) -> list[Vif]:
+        """Binds a port to the host and plugs it; returns the server's ports."""
+        return self._rpc.call(
+            context,
+            "attach_interface",
+            result=list[Vif],
+            server=host,
+            monitor=True,
+            instance=instance,
+            port_id=port_id,
+        )
+
+    def detach_interface(self, context: RequestContext, host: str, *, instance: Instance, vif: Vif) -> None:
+        self._rpc.call(
+            context, "detach_interface", result=NOTHING, server=host, monitor=True, instance=instance, vif=vif
+        )
+
+    # moves: names from the field
+
+    def prep_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> MigrationContext:
+        """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
+        return self._rpc.call(
+            context,
+            "prep_snapshot_based_resize_at_dest",
+            result=MigrationContext,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def prep_snapshot_based_resize_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        image_id: str | None,
+    ) -> SourceOutcome:
+        """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks."""
+        return self._rpc.call(
+            context,
+            "prep_snapshot_based_resize_at_source",
+            result=SourceOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            image_id=image_id,
+        )
+
+    def finish_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local."""
+        return self._rpc.call(
+            context,
+            "finish_snapshot_based_resize_at_dest",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            snapshot=snapshot,
+            power_on=power_on,
+        )
+
+    def drop_move_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        """Undoes everything that a move made at its target: guest, disks, connections, claim. Also used by revert."""
+        self._rpc.call(
+            context,
+            "drop_move_at_dest",
+            result=NOTHING,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def restore_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Brings the guest back from its stashed disks, with its ports and volumes. For a failed move and for revert."""
+        return self._rpc.call(
+            context,
+            "restore_at_source",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            power_on=power_on,
+        )
+
+    def confirm_snapshot_based_resize_at_source(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
+    ) -> None:
+        """Deletes the stashed disks and drops what the source still held for the server."""
+        self._rpc.call(
+            context,
+            "confirm_snapshot_based_resize_at_source",
+            result=NOTHING,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+        )

@@ -1,0 +1,141 @@
+"""The journal of moves: intent is written before a step acts, its outcome after.
+
+The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
+mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
+from causeway.store.api_tables import Moves, MoveSteps
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
+MOVE = RowMapper(Move, MOVES)
+STEP = RowMapper(MoveStep, STEPS)
+
+
+def insert_in(connection: sa.Connection, move: Move) -> None:
+    move.started_at = move.started_at or utcnow()
+    connection.execute(MOVES.insert(), MOVE.to_row(move, without=frozenset()))
+
+
+def get(database: Database, move_id: str) -> Move:
+    """Raises NotFound."""
+    with database.read() as connection:
+        row = connection.execute(sa.select(*MOVE.columns).where(MOVES.c.id == move_id)).one_or_none()
+    if row is None:
+        raise errors.NotFound(f"Move {move_id} could not be found.")
+    return MOVE.from_row(row)
+
+
+def of_server(database: Database, instance_uuid: str) -> list[Move]:
+    """All moves of a server, oldest first."""
+    return _select(database, MOVES.c.instance_uuid == instance_uuid)
+
+
+def of_migration(database: Database, migration_uuid: str) -> list[Move]:
+    """The runs of recipes that a migration went through, oldest first."""
+    return _select(database, MOVES.c.migration_uuid == migration_uuid)
+
+
+def unfinished(database: Database) -> list[Move]:
+    """Moves that have not ended, oldest first."""
+    return _select(database, MOVES.c.state.not_in([state.value for state in MOVE_ENDED]))
+
+
+def active_of_server(database: Database, instance_uuid: str) -> Move | None:
+    """The server's move that has not ended; there is at most one."""
+    ended = [state.value for state in MOVE_ENDED]
+    found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(ended)))
+    return found[0] if found else None
+
+
+def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Move]:
+    query = sa.select(*MOVE.columns).where(condition).order_by(MOVES.c.started_at, MOVES.c.id)
+    with database.read() as connection:
+        return [MOVE.from_row(row) for row in connection.execute(query)]
+
+
+def steps(database: Database, move_id: str) -> list[MoveStep]:
+    """What the move did so far, in order."""
+    query = sa.select(*STEP.columns).where(STEPS.c.move_id == move_id).order_by(STEPS.c.sequence)
+    with database.read() as connection:
+        return [STEP.from_row(row) for row in connection.execute(query)]
+
+
+def record_in(
+    connection: sa.Connection, move: Move, *, ended: MoveStep | None = None, started: MoveStep | None = None
+) -> None:
+    """Writes a move with the step that ended and the one that begins, within the caller's transaction.
+
+    Raises StateChanged if another conductor took the move over (its epoch is higher), or if the move has a state from
+    which it may not come to the present one.
+    """
+    before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
+    values = MOVE.to_row(move, without=frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at"}))
+    changed = connection.execute(
+        MOVES.update()
+        .where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch, MOVES.c.state.in_(before))
+        .values(values)
+    ).rowcount
+    if not changed:
+        raise errors.StateChanged(f"Move {move.id} was taken over by another conductor, or has ended.")
+    if ended is not None:
+        key = (STEPS.c.move_id == move.id) & (STEPS.c.sequence == ended.sequence)
+        connection.execute(STEPS.update().where(key).values(STEP.to_row(ended)))
+    if started is not None:
+        connection.execute(STEPS.insert(), STEP.to_row(started) | {"move_id": move.id})
+
+
+def record(
+    database: Database,
+    move: Move,
+    *,
+    ended: MoveStep | None = None,
+    started: MoveStep | None = None,
+    also: Callable[[sa.Connection], Any] | None = None,
+) -> None:
+    """`record_in` as one transaction, together with what ``also`` writes."""
+    with database.write() as connection:
+        record_in(connection, move, ended=ended, started=started)
+        if also is not None:
+            also(connection)
+
+
+def record_progress(database: Database, migration_uuid: str, step: str, done: int, total: int) -> None:
+    """Notes how far the transfer of the running step has come."""
+    running = sa.select(MOVES.c.id).where(
+        MOVES.c.migration_uuid == migration_uuid, MOVES.c.state == MoveState.RUNNING.value
+    )
+    with database.write() as connection:
+        connection.execute(
+            STEPS.update()
+            .where(STEPS.c.move_id.in_(running), STEPS.c.step == step, STEPS.c.ended_at.is_(None))
+            .values(bytes_done=done, bytes_total=total)
+        )
+
+
+def save_explanation(database: Database, move_id: str, explanation: dict[str, Any]) -> None:
+    """Keeps why the scheduler chose as it did."""
+    with database.write() as connection:
+        connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))
+
+
+def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
+    with database.read() as connection:
+        found = connection.execute(sa.select(MOVES.c.explanation).where(MOVES.c.id == move_id)).scalar_one_or_none()
+    return None if found is None else dict(found)
+
+
+def delete_in(connection: sa.Connection, move_id: str) -> None:
+    """Removes a move that never began (the request that made it was refused)."""
+    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.REQUESTED.value))
