@@ -194,7 +194,9 @@ class Network(Base):
     revision: Mapped[int] = mapped_column(default=1)
     created_at: Mapped[str] = mapped_column(default=now)
     updated_at: Mapped[str] = mapped_column(default=now)
-    subnets: Mapped[list["Subnet"]] = relationship(back_populates="network", order_by="Subnet.created_at", passive_deletes="all")
+    subnets: Mapped[list["Subnet"]] = relationship(
+        back_populates="network", order_by="Subnet.created_at", passive_deletes="all"
+    )
 
 
 class Subnet(Base):
@@ -244,7 +246,9 @@ class Port(Base):
     created_at: Mapped[str] = mapped_column(default=now)
     updated_at: Mapped[str] = mapped_column(default=now)
     fixed_ips: Mapped[list["FixedIp"]] = relationship(cascade="all, delete-orphan", order_by="FixedIp.position")
-    bindings: Mapped[list["PortBinding"]] = relationship(cascade="all, delete-orphan", order_by="PortBinding.created_at")
+    bindings: Mapped[list["PortBinding"]] = relationship(
+        cascade="all, delete-orphan", order_by="PortBinding.created_at"
+    )
     __table_args__ = (UniqueConstraint("network_id", "mac_address"),)
 
 

@@ -170,8 +170,8 @@ class Service:
     ) -> None:
         message = error.description or error.title or "The request failed."
         self._write_error(response, error.status_code, message, "HTTPError")
-        for name, value in (error.headers or {}).items() if isinstance(error.headers, dict) else (error.headers or ()):
-            response.set_header(name, value)
+        if error.headers is not None:
+            response.set_headers(error.headers)
 
     def _on_crash(self, request: falcon.Request, response: falcon.Response, _error: Exception, _params: Json) -> None:
         LOG.exception("%s failed: %s %s", self._name, request.method, request.path)

@@ -47,7 +47,10 @@ ROUTES = [
     Route("DELETE", GRANTS + "/{role_id}", roles.revoke, 204),
     *(Route("GET", f"/v3/{family}", services.lister(family)) for family in services.FAMILIES),
     *(Route("GET", f"/v3/{family}/{{row_id}}", services.shower(family)) for family in services.FAMILIES),
-    *(Route("DELETE", f"/v3/{family}/{{row_id}}", services.deleter(family), 204) for family in ("services", "endpoints")),
+    *(
+        Route("DELETE", f"/v3/{family}/{{row_id}}", services.deleter(family), 204)
+        for family in ("services", "endpoints")
+    ),
     Route("POST", "/v3/services", services.create_service, 201),
     Route("POST", "/v3/endpoints", services.create_endpoint, 201),
 ]

@@ -85,9 +85,7 @@ def create_endpoint(call: Call) -> Json:
     region_id = given.get("region_id") or given.get("region") or call.cloud.config.region
     if call.session.get(Region, region_id) is None:
         raise bad_request(f"There is no region {region_id}.")
-    row = Endpoint(
-        service_id=given["service_id"], interface=given["interface"], region_id=region_id, url=given["url"]
-    )
+    row = Endpoint(service_id=given["service_id"], interface=given["interface"], region_id=region_id, url=given["url"])
     call.session.add(row)
     call.session.flush()
     call.after_commit.append(call.cloud.tokens.forget)

@@ -42,12 +42,22 @@ READ_ONLY = (
     "stores",
 )
 PATCH_TYPE = "application/openstack-images-v2."
-FILTERS = ("id", "name", "status", "visibility", "owner", "disk_format", "container_format", "checksum", "os_hash_value")
+FILTERS = (
+    "id",
+    "name",
+    "status",
+    "visibility",
+    "owner",
+    "disk_format",
+    "container_format",
+    "checksum",
+    "os_hash_value",
+)
 MAX_LIMIT = 1000
 
 
 def list_images(call: Call) -> Json:
-    wanted = call.request.params
+    wanted: Json = dict(call.request.params)
     rows = [row for row in call.session.scalars(select(Image)) if _listed(call, row, wanted)]
     for key, direction in reversed(_sorting(call)):
         rows.sort(key=lambda row, key=key: _sort_key(getattr(row, key)), reverse=direction == "desc")  # type: ignore[misc]

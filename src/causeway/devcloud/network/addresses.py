@@ -72,9 +72,7 @@ def _one(
         if row.subnet_id == subnet.id and row.ip_address == address:
             return row
     if session.get(FixedIp, (subnet.id, address)) is not None or any(row.ip_address == address for row in found):
-        raise conflict(
-            f"IP address {address} already allocated in subnet {subnet.id}", "IpAddressAlreadyAllocated"
-        )
+        raise conflict(f"IP address {address} already allocated in subnet {subnet.id}", "IpAddressAlreadyAllocated")
     return FixedIp(subnet_id=subnet.id, ip_address=address)
 
 

@@ -21,7 +21,7 @@ def many(value: Any) -> list[str]:
 
 
 def collection(call: Call, key: str, rows: Iterable[Json]) -> Json:
-    params = call.request.params
+    params: dict[str, Any] = dict(call.request.params)
     if not params:
         return {key: list(rows)}
     wanted = {name: many(value) for name, value in params.items() if name not in NOT_FILTERS}

@@ -154,7 +154,7 @@ class Plugger:
             return
         try:
             hook()
-        except Exception:  # noqa: BLE001 - the hook is others' code, and this thread has to survive it
+        except Exception:
             LOG.exception("on_ports_changed failed")
 
     def _plug(self, port_id: str, wanted: Signature) -> None:

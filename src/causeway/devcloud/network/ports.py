@@ -195,7 +195,9 @@ def delete(call: Call, port_id: str) -> None:
     if row.device_owner.startswith("compute:") and not call.caller.is_privileged and row.device_id:
         raise forbidden("A port of a server is deleted through Compute.")
     if row.device_owner.startswith("network:router") or row.device_owner == "network:floatingip":
-        raise conflict(f"Port {row.id} cannot be deleted directly: it belongs to {row.device_owner}.", "ServicePortInUse")
+        raise conflict(
+            f"Port {row.id} cannot be deleted directly: it belongs to {row.device_owner}.", "ServicePortInUse"
+        )
     remove(call, row)
 
 
@@ -250,6 +252,7 @@ def _mac(call: Call, network: Network, wanted: Any) -> str:
     mac = attributes.mac(wanted)
     if addresses.mac_in_use(call.session, network.id, mac):
         raise conflict(
-            f"Unable to complete operation for network {network.id}. The mac address {mac} is in use.", "MacAddressInUse"
+            f"Unable to complete operation for network {network.id}. The mac address {mac} is in use.",
+            "MacAddressInUse",
         )
     return mac

@@ -1,5 +1,7 @@
 """/v2.0/quotas: limits per project. They are kept and shown; devcloud itself does not enforce them."""
 
+from typing import Any
+
 from sqlalchemy import func, select
 
 from causeway.devcloud.errors import bad_request
@@ -28,7 +30,7 @@ DEFAULTS = {
     "subnetpool": -1,
     "rbac_policy": 10,
 }
-COUNTED = {
+COUNTED: dict[str, Any] = {
     "network": Network,
     "subnet": Subnet,
     "port": Port,

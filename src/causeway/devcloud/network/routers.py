@@ -12,7 +12,7 @@ INTERFACE, FLOATING = "network:router_interface", "network:floatingip"
 
 
 def _view(row: Router) -> Json:
-    gateway = {"network_id": row.external_network_id, "enable_snat": True, "external_fixed_ips": []}
+    gateway: Json = {"network_id": row.external_network_id, "enable_snat": True, "external_fixed_ips": []}
     return {
         "id": row.id,
         "name": row.name,
@@ -126,9 +126,7 @@ def _interface_view(row: Router, port: Port) -> Json:
     }
 
 
-def _port(
-    call: Call, network: Network, project_id: str, device_id: str, owner: str, wanted: list[Json] | None
-) -> Port:
+def _port(call: Call, network: Network, project_id: str, device_id: str, owner: str, wanted: list[Json] | None) -> Port:
     row = Port(
         project_id=project_id,
         network_id=network.id,

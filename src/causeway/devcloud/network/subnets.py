@@ -15,7 +15,14 @@ KNOWN = frozenset(
     (
         *("name", "description", "network_id", "cidr", "ip_version", "gateway_ip", "enable_dhcp", "allocation_pools"),
         *("dns_nameservers", "host_routes", "project_id", "tenant_id", "ipv6_address_mode", "ipv6_ra_mode"),
-        *("subnetpool_id", "prefixlen", "service_types", "dns_publish_fixed_ip", "segment_id", "use_default_subnetpool"),
+        *(
+            "subnetpool_id",
+            "prefixlen",
+            "service_types",
+            "dns_publish_fixed_ip",
+            "segment_id",
+            "use_default_subnetpool",
+        ),
     )
 )
 

@@ -1,0 +1,56 @@
+"""Volume and snapshot files: sparse, raw, of the volume's size."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from causeway.devcloud.app import Devcloud
+
+GIB = 1 << 30
+COPY_TIMEOUT = 600.0
+
+
+def volume_path(cloud: "Devcloud", volume_id: str) -> Path:
+    return (cloud.volumes_dir / f"volume-{volume_id}").absolute()
+
+
+def snapshot_path(cloud: "Devcloud", snapshot_id: str) -> Path:
+    return (cloud.volumes_dir / f"snapshot-{snapshot_id}").absolute()
+
+
+def create_blank(path: Path, gib: int) -> None:
+    with path.open("wb") as file:
+        file.truncate(gib * GIB)
+
+
+def extend(path: Path, gib: int) -> None:
+    with path.open("r+b") as file:
+        file.truncate(gib * GIB)
+
+
+def copy(source: Path, target: Path, gib: int) -> None:
+    """Copies a raw file, holes kept as holes, and brings it to a size; OSError when that fails."""
+    _run("cp", "--sparse=always", str(source), str(target))
+    extend(target, gib)
+
+
+def convert(source: Path, target: Path, disk_format: str, gib: int) -> None:
+    """Writes an image as raw to a volume; OSError when it fails, or needs qemu-img and there is none."""
+    if disk_format in ("raw", "iso"):
+        copy(source, target, gib)
+        return
+    if shutil.which("qemu-img") is None:
+        raise OSError(f"qemu-img is needed to turn a {disk_format} image into a volume, and is not installed")
+    _run("qemu-img", "convert", "-f", disk_format, "-O", "raw", str(source), str(target))
+    extend(target, gib)
+
+
+def _run(*command: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=COPY_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"{command[0]} did not end within {COPY_TIMEOUT:.0f} s") from error
+    if done.returncode != 0:
+        raise OSError(f"{command[0]} failed: {done.stderr.strip()}")

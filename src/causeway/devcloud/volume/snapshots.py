@@ -1,0 +1,80 @@
+"""/v3/{project}/snapshots."""
+
+from sqlalchemy import select
+
+from causeway.devcloud.errors import bad_request, not_found
+from causeway.devcloud.store import Snapshot, new_id, now
+from causeway.devcloud.volume import files, views, volumes
+from causeway.devcloud.web import Call, Json
+
+
+def _find(call: Call, snapshot_id: str) -> Snapshot:
+    row = call.session.get(Snapshot, snapshot_id)
+    if row is None or not call.caller.owns(row.project_id):
+        raise not_found(f"Snapshot {snapshot_id} could not be found.")
+    return row
+
+
+def list_snapshots(call: Call, **_: str) -> Json:
+    params = call.request.params
+    rows = list(call.session.scalars(select(Snapshot).order_by(Snapshot.created_at.desc())))
+    everybody = call.caller.is_admin and str(params.get("all_tenants", "0")).lower() in ("1", "true")
+    rows = [row for row in rows if everybody or row.project_id == call.caller.project_id]
+    for name in ("name", "status", "volume_id"):
+        if name in params:
+            rows = [row for row in rows if getattr(row, name) == params[name]]
+    return {"snapshots": [views.snapshot(call, row) for row in views.page(call, rows)]}
+
+
+def show(call: Call, snapshot_id: str, **_: str) -> Json:
+    return {"snapshot": views.snapshot(call, _find(call, snapshot_id))}
+
+
+def create(call: Call, **_: str) -> Json:
+    given = call.body("snapshot")
+    volume = volumes.find(call, given.get("volume_id"))
+    forced = str(given.get("force", False)).lower() == "true" or call.microversion >= (3, 66)
+    if volume.status not in (("available", "in-use") if forced else ("available",)):
+        raise bad_request(
+            f"Invalid volume: Volume {volume.id} status must be available, but current status is: {volume.status}."
+        )
+    row = Snapshot(
+        id=new_id(),
+        volume_id=volume.id,
+        project_id=volume.project_id,
+        user_id=call.caller.user_id,
+        name=given.get("name"),
+        description=given.get("description"),
+        size=volume.size,
+        status="creating",
+        properties=given.get("metadata") or {},
+        created_at=now(),
+        updated_at=now(),
+    )
+    call.session.add(row)
+    call.session.flush()
+    source, target = files.volume_path(call.cloud, volume.id), files.snapshot_path(call.cloud, row.id)
+    snapshot_id, size = row.id, row.size
+    call.after_commit.append(
+        lambda: call.cloud.volume_jobs.fill(Snapshot, snapshot_id, lambda: files.copy(source, target, size))
+    )
+    return {"snapshot": views.snapshot(call, row)}
+
+
+def update(call: Call, snapshot_id: str, **_: str) -> Json:
+    row = _find(call, snapshot_id)
+    given = call.body("snapshot")
+    for name in ("name", "description"):
+        if name in given:
+            setattr(row, name, given[name])
+    row.updated_at = now()
+    return {"snapshot": views.snapshot(call, row)}
+
+
+def delete(call: Call, snapshot_id: str, **_: str) -> None:
+    row = _find(call, snapshot_id)
+    if row.status not in ("available", "error"):
+        raise bad_request(f"Invalid snapshot: Snapshot status must be available or error, but is {row.status}.")
+    path = files.snapshot_path(call.cloud, row.id)
+    call.session.delete(row)
+    call.after_commit.append(lambda: path.unlink(missing_ok=True))
