@@ -187,8 +187,9 @@ def _ignore_response(_status: str, _headers: list[tuple[str, str]], _error: Any 
 
 
 def _dropped(start_response: "StartResponse") -> Iterator[bytes]:
-    # WSGI has no way to hang up before the headers, so a body is announced that never comes.
-    start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(DROPPED_LENGTH))])
+    # WSGI has no way to hang up before the headers, so a body is announced that never comes. The status is an error, so
+    # that a client that does not read the body can't take it for a success.
+    start_response("500 Dropped", [("Content-Type", "application/json"), ("Content-Length", str(DROPPED_LENGTH))])
     yield b"{"
     raise ConnectionDroppedError("injected fault: the connection is dropped")
 
@@ -216,9 +217,9 @@ def _invert(chunk: bytes, start: int) -> bytes:
 
 
 def _break(chunk: bytes, start: int) -> bytes:
-    if len(chunk) > start:
+    if chunk and start == 0:
         raise OSError("injected fault: the connection broke in the middle of the request's body")
-    return chunk
+    return chunk[:start]
 
 
 class _Input:

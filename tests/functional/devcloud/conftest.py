@@ -47,7 +47,7 @@ class Dispatcher:
         self.apps: dict[str, Any] = {}
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
-        prefix, _, rest = environ["PATH_INFO"].lstrip("/").partition("/")
+        prefix = environ["PATH_INFO"].lstrip("/").partition("/")[0]
         app = self.apps.get(f"/{prefix}")
         if app is None:
             start_response("404 Not Found", [("Content-Length", "0")])
