@@ -273,7 +273,7 @@ class PlacementClient(ProviderCalls):
 
         try:
             self._retry(call)
-        except (Refusal, errors.ServiceFailed):
+        except errors.ServiceFailed:
             # An answer that did not come leaves open what was written.
             for consumer in bodies:
                 self._records.forget(consumer)
