@@ -27,7 +27,7 @@ class Step(ABC):
     def do(self, run: Run) -> None:
         """Takes the step. What it learns goes into ``run.memory``."""
 
-    def undo(self, run: Run) -> None:
+    def undo(self, run: Run) -> None:  # noqa: B027
         """Takes back whatever ``do`` did, as far as it came. Steps behind the pivot are never undone."""
 
 

@@ -109,8 +109,13 @@ def request_resize(
     return migration
 
 
-def request_confirm(services: RequestServices, context: RequestContext, instance: Instance) -> None:
-    """Asks for the confirm of a finished migration; MigrationNotFinished if there is none."""
+def request_confirm(
+    services: RequestServices, context: RequestContext, instance: Instance, *, start: bool = True
+) -> str:
+    """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
+
+    ``start`` False: the caller runs the move itself.
+    """
     migration = finished_migration(services.api, instance)
     _cell, database = services.cells.of_server(instance.uuid)
     move = _follow_up(services, context, migration, "confirm")
@@ -124,7 +129,9 @@ def request_confirm(services: RequestServices, context: RequestContext, instance
     except errors.CausewayError:
         _take_back(services, move, migration)
         raise
-    services.conductor.run_move(context, move_id=move.id)
+    if start:
+        services.conductor.run_move(context, move_id=move.id)
+    return move.id
 
 
 def request_revert(services: RequestServices, context: RequestContext, instance: Instance) -> None:

@@ -1,0 +1,203 @@
+"""Building servers: from a build request to a running guest."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import uuid as uuids
+
+from causeway import errors
+from causeway.conductor import devices, history
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.host import CELL0_UUID
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.states import TaskState, VmState
+from causeway.scheduler.request import RequestSpec, Selection
+from causeway.store.api import build_requests, mappings
+from causeway.store.api.build_requests import BuildRequest
+from causeway.store.cell import copies, instances
+from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+class BuildEndpoint:
+    """RPC: build_instance."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def build_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        services = self._services
+        request = build_requests.find(services.api, instance_uuid)
+        if request is None:
+            LOG.info("Server %s was deleted before it was built", instance_uuid)
+            return
+        spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance_uuid))
+        try:
+            result = services.scheduler.select_destinations(
+                context, spec=spec, instance_uuids=[instance_uuid], alternates=True
+            )[0]
+        except errors.CausewayError as failure:
+            self._bury(context, request, failure)
+            return
+        self._build(context, request, [result.selected, *result.alternates])
+
+    def _bury(self, context: RequestContext, request: BuildRequest, failure: errors.CausewayError) -> None:
+        """A server that fits nowhere is kept in cell0, with the reason."""
+        instance = request.instance
+        instance.vm_state, instance.task_state = VmState.ERROR, None
+        if self._place(context, request, CELL0_UUID):
+            database = self._services.cells.database(CELL0_UUID)
+            try:
+                with history.event(database, context, instance.uuid, "conductor_schedule_and_build_instances", ""):
+                    raise failure
+            except errors.CausewayError:
+                history.fail(database, instance.uuid, failure, vm_state=VmState.ERROR, task_state=None)
+        self._services.notifier.compute_task_error(
+            context, "build_instances", instance_uuid=instance.uuid, state=VmState.ERROR, error=failure
+        )
+
+    def _place(self, context: RequestContext, request: BuildRequest, cell_uuid: str) -> bool:
+        """Writes the server into its cell and ends the build request; False if it was deleted meanwhile."""
+        instance, services = request.instance, self._services
+        action = InstanceAction(
+            action="create",
+            instance_uuid=instance.uuid,
+            request_id=context.request_id,
+            user_id=context.user_id,
+            project_id=context.project_id,
+            start_time=request.created_at,
+        )
+        database = services.cells.database(cell_uuid)
+        copies.write(database, copies.Bundle(instance, request.block_devices, [action], []))
+        with services.api.write() as connection:
+            if build_requests.delete_in(connection, instance.uuid):
+                mappings.set_cell_in(connection, instance.uuid, cell_uuid, expected=None)
+                return True
+        copies.hard_delete(database, instance.uuid)
+        return False
+
+    def _build(self, context: RequestContext, request: BuildRequest, targets: list[Selection]) -> None:
+        services, instance = self._services, request.instance
+        for device in request.block_devices:
+            device.device_name = device.device_name or devices.next_device_name(request.block_devices)
+        _place_at(instance, targets[0])
+        instance.task_state = TaskState.SPAWNING
+        if not self._place(context, request, targets[0].cell_uuid):
+            services.placement.delete_allocations(instance.uuid)
+            return
+        database = services.cells.database(targets[0].cell_uuid)
+        try:
+            services.notifier.instance_action(context, instance, "create", "start", host=targets[0].host)
+            self._allocate(context, database, request)
+            outcome = self._spawn(context, database, request, targets)
+        except Exception as failure:
+            error = (
+                failure
+                if isinstance(failure, errors.CausewayError)
+                else errors.OperationFailed(
+                    f"Building failed unexpectedly: {type(failure).__name__}.", details=repr(failure)
+                )
+            )
+            LOG.info("Server %s was not built", instance.uuid, exc_info=True)
+            devices.release(services, context, instance, request.block_devices)
+            services.placement.delete_allocations(instance.uuid)
+            instance.vm_state = VmState.ERROR
+            history.fail(
+                database,
+                instance.uuid,
+                error,
+                instance.host,
+                vm_state=VmState.ERROR,
+                task_state=None,
+                host=None,
+                node=None,
+                network_info=[],
+            )
+            services.notifier.instance_action(context, instance, "create", "error", host=targets[0].host, fault=error)
+            return
+        devices.save_guest(
+            database,
+            instance.uuid,
+            outcome,
+            vm_state=VmState.ACTIVE,
+            task_state=None,
+            launched_at=utcnow(),
+            expected_task={TaskState.SPAWNING},
+        )
+        services.notifier.instance_action(context, instance, "create", "end", host=instance.host or "")
+
+    def _allocate(self, context: RequestContext, database: Database, request: BuildRequest) -> None:
+        """Makes ports (not bound yet), makes and reserves volumes."""
+        services, instance = self._services, request.instance
+        for wanted in request.requested_networks:
+            instance.network_info.append(devices.make_port(services, context, instance, wanted))
+        for device in request.block_devices:
+            if device.is_volume:
+                _make_volume(services, context, instance, device)
+        devices.save_devices(database, instance, request.block_devices)
+
+    def _spawn(
+        self, context: RequestContext, database: Database, request: BuildRequest, targets: list[Selection]
+    ) -> devices.GuestOutcome:
+        services, instance = self._services, request.instance
+        for place, target in enumerate(targets):
+            if place:
+                try:
+                    services.placement.claim(
+                        instance.uuid,
+                        target.allocation_request.allocations,
+                        instance.project_id,
+                        instance.user_id,
+                    )
+                except errors.ClaimRefused:
+                    continue
+                _place_at(instance, target)
+                instances.update(
+                    database,
+                    instance.uuid,
+                    host=instance.host,
+                    node=instance.node,
+                    availability_zone=instance.availability_zone,
+                )
+            try:
+                with history.event(database, context, instance.uuid, "compute__do_build_and_run_instance", target.host):
+                    return services.computes(target.cell_uuid).build_instance(
+                        context, target.host, instance=instance, block_devices=request.block_devices
+                    )
+            except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout) as failure:
+                LOG.warning("Host %s could not build server %s: %s", target.host, instance.uuid, failure.message)
+                last = failure
+        raise last
+
+
+def _place_at(instance: Instance, target: Selection) -> None:
+    instance.host, instance.node = target.host, target.hypervisor_hostname
+    instance.availability_zone = target.availability_zone
+
+
+def _make_volume(services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice) -> None:
+    """Creates the device's volume if it is to be made from something, and reserves it for the server."""
+    if device.volume_id is None:
+        volume = services.volumes.create(
+            context,
+            size=device.volume_size or 1,
+            image_id=device.image_id if device.source_type == "image" else None,
+            snapshot_id=device.snapshot_id if device.source_type == "snapshot" else None,
+            volume_type=device.volume_type,
+        )
+        device.volume_id = volume.id
+        services.volumes.wait_available(context, volume.id)
+    if device.attachment_id is None:
+        device.attachment_id = services.volumes.create_attachment(context, device.volume_id, instance.uuid).id
+
+
+def new_bdm(instance: Instance, **fields: object) -> BlockDevice:
+    """A block device of a server with an identity of its own."""
+    base = BlockDevice(
+        uuid=str(uuids.uuid4()), instance_uuid=instance.uuid, source_type="volume", destination_type="volume"
+    )
+    return dataclasses.replace(base, **fields)  # type: ignore[arg-type]

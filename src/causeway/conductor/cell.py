@@ -1,0 +1,81 @@
+"""The conductor of a cell: takes the reports of its computes and writes them down."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.outcomes import HostReport
+from causeway.model.states import PowerState, VmState
+from causeway.store.api import cells as cell_records
+from causeway.store.api import journal
+from causeway.store.cell import hosts, instances
+from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+class CellEndpoint:
+    """RPC, on the cell's queue: reports of hosts and of transfers."""
+
+    def __init__(self, services: ConductorServices, cell_uuid: str) -> None:
+        self._services = services
+        self._cell_uuid = cell_uuid
+        self._known: set[str] = set()
+
+    def report_host(self, context: RequestContext, *, report: HostReport) -> bool:  # noqa: ARG002
+        database = self._services.cells.database(self._cell_uuid)
+        service = hosts.report_service(
+            database,
+            report.host,
+            "nova-compute",
+            "compute",
+            report.service_version,
+            disabled_if_new=not self._services.conf.enable_new_services,
+        )
+        there = [found for found in instances.of_host(database, report.host)]
+        report.node.vcpus_used = sum(instance.flavor.vcpus for instance in there)
+        report.node.memory_mb_used = sum(instance.flavor.memory_mb for instance in there)
+        report.node.local_gb_used = sum(instance.flavor.root_gb + instance.flavor.ephemeral_gb for instance in there)
+        hosts.save_node(database, report.node)
+        if report.host not in self._known:
+            cell_records.map_host(self._services.api, report.host, self._cell_uuid)
+            self._known.add(report.host)
+        for instance in there:
+            self._sync_power(database, instance, report)
+        return not service.disabled
+
+    def _sync_power(self, database: Database, instance: Instance, report: HostReport) -> None:
+        """A guest that stopped by itself makes its server SHUTOFF. Work in progress, and hidden copies, are left alone."""
+        settled = timedelta(seconds=self._services.conf.report_interval)
+        if instance.task_state is not None or instance.hidden:
+            return
+        if instance.updated_at is not None and utcnow() - instance.updated_at < settled:
+            return
+        power_state = report.guests.get(instance.uuid, PowerState.NOSTATE)
+        if power_state == instance.power_state or power_state is PowerState.NOSTATE:
+            return
+        stopped = power_state in (PowerState.SHUTDOWN, PowerState.CRASHED) and instance.vm_state is VmState.ACTIVE
+        LOG.info("Guest of server %s on %s is %s now", instance.uuid, report.host, power_state.name)
+        instances.update(
+            database,
+            instance.uuid,
+            expected_task={None},
+            expected_vm={instance.vm_state},
+            power_state=power_state,
+            **({"vm_state": VmState.STOPPED} if stopped else {}),
+        )
+
+    def report_progress(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        migration_uuid: str,
+        step: str,
+        bytes_done: int,
+        bytes_total: int,
+    ) -> None:
+        journal.record_progress(self._services.api, migration_uuid, step, bytes_done, bytes_total)

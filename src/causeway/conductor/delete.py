@@ -1,0 +1,84 @@
+"""Deleting servers, wherever they are and whatever moves them."""
+
+from __future__ import annotations
+
+import logging
+
+from causeway import errors
+from causeway.conductor import devices, history
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.states import MigrationStatus, VmState
+from causeway.moves.engine import Engine
+from causeway.moves.requests import request_confirm
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.api import groups, journal, migrations
+from causeway.store.cell import block_devices, hosts, instances
+from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+class DeleteEndpoint:
+    """RPC: delete_instance."""
+
+    def __init__(self, services: ConductorServices, engine: Engine, conductor: ConductorClient) -> None:
+        self._services = services
+        self._engine = engine
+        self._conductor = conductor
+
+    def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """Deletes a server. While a move works on it nothing happens: whoever ends the move calls this again."""
+        services = self._services
+        if journal.active_of_server(services.api, instance_uuid) is not None:
+            LOG.info("Server %s is being moved; it is deleted when the move has ended", instance_uuid)
+            return
+        try:
+            cell, database = services.cells.of_server(instance_uuid)
+            instance = instances.get(database, instance_uuid)
+        except errors.ServerNotFound:
+            return
+        if migrations.search(services.api, instance_uuid=instance_uuid, statuses=[MigrationStatus.FINISHED]):
+            self._confirm_first(context, instance)
+            cell, database = services.cells.of_server(instance_uuid)
+            instance = instances.get(database, instance_uuid)
+        try:
+            self._delete(context, cell.uuid, database, instance)
+        except errors.CausewayError as failure:
+            history.fail(database, instance_uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
+            LOG.warning("Server %s was not deleted: %s", instance_uuid, failure.message)
+
+    def _confirm_first(self, context: RequestContext, instance: Instance) -> None:
+        """Nothing is to be left at the source: a server that waits for confirm is confirmed before it goes."""
+        services = _Requests(self._services, self._conductor)
+        move_id = request_confirm(services, context, instance, start=False)
+        self._engine.run(context, move_id)
+
+    def _delete(self, context: RequestContext, cell_uuid: str, database: Database, instance: Instance) -> None:
+        services, uuid = self._services, instance.uuid
+        volumes = block_devices.of_instance(database, uuid)
+        services.notifier.instance_action(context, instance, "delete", "start", host=instance.host or "")
+        with history.event(database, context, uuid, "compute_terminate_instance", instance.host or ""):
+            if instance.host and self._is_up(database, instance.host):
+                services.computes(cell_uuid).destroy_instance(
+                    context, instance.host, instance=instance, block_devices=volumes
+                )
+            devices.release(services, context, instance, volumes)
+            services.placement.delete_allocations(uuid)
+        instances.soft_delete(database, uuid)
+        groups.remove_member(services.api, uuid)
+        instance.vm_state, instance.task_state = VmState.DELETED, None
+        services.notifier.instance_action(context, instance, "delete", "end", host=instance.host or "")
+
+    def _is_up(self, database: Database, host: str) -> bool:
+        # A server on a dead host is deleted without it; what is left there is reaped when the host comes back.
+        found = hosts.list_services(database, host=host, binary="nova-compute")
+        return any(hosts.is_up(service, utcnow(), self._services.conf.service_down_time) for service in found)
+
+
+class _Requests:
+    """A conductor's services as `moves.requests` wants them."""
+
+    def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        self.api, self.cells, self.conductor = services.api, services.cells, conductor

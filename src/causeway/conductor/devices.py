@@ -1,0 +1,209 @@
+"""Ports and volumes of servers: made, reserved, attached, detached, released."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import string
+import uuid as uuids
+from collections.abc import Collection
+from typing import Any
+
+from causeway import errors
+from causeway.conductor import history
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import TaskState
+from causeway.store.cell import block_devices, instances
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+def next_device_name(devices: list[BlockDevice]) -> str:
+    """The first name that no device has: /dev/vda, /dev/vdb, ..."""
+    taken = {device.device_name for device in devices}
+    return next(name for letter in string.ascii_lowercase if (name := f"/dev/vd{letter}") not in taken)
+
+
+def make_port(
+    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+) -> Vif:
+    """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
+    if wanted.port_id is not None:
+        vif = services.network.port_as_vif(context, wanted.port_id)
+        return dataclasses.replace(vif, tag=wanted.tag, preserve_on_delete=True)
+    assert wanted.network_id is not None
+    vif = services.network.create_port(
+        context,
+        project_id=instance.project_id,
+        instance_uuid=instance.uuid,
+        network_id=wanted.network_id,
+        fixed_ip=wanted.fixed_ip,
+        security_groups=instance.security_groups,
+    )
+    return dataclasses.replace(vif, tag=wanted.tag)
+
+
+def save_devices(database: Database, instance: Instance, devices: list[BlockDevice]) -> None:
+    """Writes ports and volumes down before anything is built from them."""
+    with database.write() as connection:
+        instances.update_in(connection, instance.uuid, network_info=instance.network_info)
+        for device in devices:
+            block_devices.update_in(
+                connection,
+                device.uuid,
+                volume_id=device.volume_id,
+                attachment_id=device.attachment_id,
+                connection_info=device.connection_info,
+                device_name=device.device_name,
+            )
+
+
+def save_guest(
+    database: Database,
+    uuid: str,
+    outcome: GuestOutcome,
+    *,
+    expected_task: Collection[TaskState | None] | None = None,
+    **changes: Any,
+) -> None:
+    """Writes down what a compute reported of a guest. A server that is being deleted keeps its states."""
+    with database.write() as connection:
+        for device in outcome.block_devices:
+            block_devices.update_in(
+                connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
+            )
+        try:
+            instances.swap_in(
+                connection,
+                uuid,
+                expected_task=expected_task,
+                power_state=outcome.power_state,
+                network_info=outcome.network_info,
+                **changes,
+            )
+        except (errors.StateChanged, errors.ServerNotFound) as change:
+            LOG.info("Server %s is not what it was when its guest was made: %s", uuid, change.message)
+
+
+def release(
+    services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
+) -> None:
+    """Gives ports and volumes back: what was made for the server is deleted, what was there before is let go."""
+    for vif in instance.network_info:
+        if vif.preserve_on_delete:
+            services.network.unbind_port(context, vif.id)
+        else:
+            services.network.delete_port(context, vif.id)
+    for device in devices:
+        if device.attachment_id is not None:
+            services.volumes.delete_attachment(context, device.attachment_id)
+        if device.delete_on_termination and device.volume_id is not None and device.is_volume:
+            try:
+                services.volumes.delete(context, device.volume_id)
+            except errors.ServiceFailed as failure:
+                LOG.warning("Volume %s was not deleted with its server: %s", device.volume_id, failure.message)
+
+
+class DevicesEndpoint:
+    """RPC: attach and detach volumes and ports of servers."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def attach_volume(
+        self,
+        context: RequestContext,
+        *,
+        instance_uuid: str,
+        volume_id: str,
+        device: str | None,
+        tag: str | None,
+        delete_on_termination: bool,
+    ) -> BlockDevice:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        present = block_devices.of_instance(database, instance_uuid)
+        if device is not None and any(other.device_name == device for other in present):
+            raise errors.Conflict(f"The supplied device path ({device}) is in use.")
+        volume = services.volumes.show(context, volume_id)
+        mapping = BlockDevice(
+            uuid=str(uuids.uuid4()),
+            instance_uuid=instance_uuid,
+            source_type="volume",
+            destination_type="volume",
+            device_name=device or next_device_name(present),
+            volume_id=volume_id,
+            volume_size=volume.size,
+            tag=tag,
+            delete_on_termination=delete_on_termination,
+            attachment_id=services.volumes.create_attachment(context, volume_id, instance_uuid).id,
+        )
+        block_devices.add(database, mapping)
+        try:
+            with history.event(database, context, instance_uuid, "compute_attach_volume", instance.host or ""):
+                connected = services.computes(cell.uuid).attach_volume(
+                    context, instance.host or "", instance=instance, block_device=mapping
+                )
+        except errors.CausewayError:
+            services.volumes.delete_attachment(context, mapping.attachment_id or "")
+            block_devices.delete(database, mapping.uuid)
+            raise
+        block_devices.update(database, mapping.uuid, connection_info=connected.connection_info)
+        return connected
+
+    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        present = block_devices.of_instance(database, instance_uuid)
+        mapping = next((found for found in present if found.volume_id == volume_id), None)
+        if mapping is None:
+            return
+        with history.event(database, context, instance_uuid, "compute_detach_volume", instance.host or ""):
+            if instance.host:
+                services.computes(cell.uuid).detach_volume(
+                    context, instance.host, instance=instance, block_device=mapping
+                )
+            if mapping.attachment_id is not None:
+                services.volumes.delete_attachment(context, mapping.attachment_id)
+            block_devices.delete(database, mapping.uuid)
+
+    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        if requested.network_id is None and requested.port_id is None:
+            requested = services.network.validate_networks(context, [], 1, instance.project_id)[0]
+        vif = make_port(services, context, instance, requested)
+        instance.network_info.append(vif)
+        try:
+            with history.event(database, context, instance_uuid, "compute_attach_interface", instance.host or ""):
+                ports = services.computes(cell.uuid).attach_interface(
+                    context, instance.host or "", instance=instance, port_id=vif.id
+                )
+        except errors.CausewayError:
+            instance.network_info = [vif]
+            release(services, context, instance, [])
+            raise
+        instances.update(database, instance_uuid, network_info=ports)
+        return next(port for port in ports if port.id == vif.id)
+
+    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        vif = next((found for found in instance.network_info if found.id == port_id), None)
+        if vif is None:
+            return
+        with history.event(database, context, instance_uuid, "compute_detach_interface", instance.host or ""):
+            services.computes(cell.uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
+            release(services, context, dataclasses.replace(instance, network_info=[vif]), [])
+        left = [other for other in instance.network_info if other.id != port_id]
+        instances.update(database, instance_uuid, network_info=left)

@@ -1,0 +1,41 @@
+"""What work on a server leaves in its history: events of its action, faults, states."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.instance import ActionEvent, InstanceFault
+from causeway.store.cell import actions, instances
+from causeway.store.database import Database, utcnow
+
+
+@contextmanager
+def event(database: Database, context: RequestContext, uuid: str, name: str, host: str) -> Iterator[None]:
+    """An event of the request's action: written with its result when the block ends, whichever way it ends."""
+    record = ActionEvent(event=name, start_time=utcnow(), host=host, result="Success")
+    try:
+        yield
+    except Exception as failure:
+        record.result = "Error"
+        record.details = failure.message if isinstance(failure, errors.CausewayError) else type(failure).__name__
+        record.traceback = traceback.format_exc()
+        raise
+    finally:
+        record.finish_time = utcnow()
+        actions.record_event(database, uuid, context.request_id, record)
+
+
+def fail(database: Database, uuid: str, failure: errors.CausewayError, host: str | None = None, **changes: Any) -> None:
+    """Adds a fault and sets the states that the server has from now on. A server that is gone meanwhile is fine."""
+    fault = InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=host)
+    try:
+        with database.write() as connection:
+            actions.add_fault_in(connection, uuid, fault)
+            instances.update_in(connection, uuid, **changes)
+    except errors.ServerNotFound:
+        return

@@ -1,0 +1,58 @@
+"""The conductor service: super conductor of the cloud, and conductor of its cells."""
+
+from __future__ import annotations
+
+from causeway.conductor.build import BuildEndpoint
+from causeway.conductor.cell import CellEndpoint
+from causeway.conductor.delete import DeleteEndpoint
+from causeway.conductor.devices import DevicesEndpoint
+from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.moves import MovesEndpoint
+from causeway.conductor.power import PowerEndpoint
+from causeway.conductor.services import ConductorServices
+from causeway.moves.engine import Engine
+from causeway.rpc import cell_conductor
+from causeway.rpc import conductor as super_conductor
+from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.server import RpcServer
+from causeway.rpc.transport import Transport
+
+
+class ConductorService:
+    """Listens on the cloud's queue as super conductor, and on the queue of each of ``cells`` as their conductor."""
+
+    def __init__(self, services: ConductorServices, transport: Transport, cells: list[str]) -> None:
+        self._services = services
+        conductor = ConductorClient(transport)
+        engine = Engine(services)
+        self.moves = MovesEndpoint(services, engine, conductor)
+        self._servers = [
+            RpcServer(
+                transport,
+                super_conductor.TOPIC,
+                services.host,
+                [
+                    BuildEndpoint(services),
+                    DeleteEndpoint(services, engine, conductor),
+                    DevicesEndpoint(services),
+                    EventsEndpoint(services),
+                    PowerEndpoint(services),
+                    self.moves,
+                ],
+            )
+        ]
+        for cell_uuid in cells:
+            queue = services.transports.get(services.cells.mapping(cell_uuid).transport_url)
+            self._servers.append(
+                RpcServer(queue, cell_conductor.TOPIC, services.host, [CellEndpoint(services, cell_uuid)], threads=16)
+            )
+
+    def start(self) -> None:
+        for server in self._servers:
+            server.start()
+
+    def stop(self) -> None:
+        """Takes nothing new and waits for what is under way; a move that would take longer goes on after the next start."""
+        self._services.stopping.set()
+        for server in self._servers:
+            server.stop()
