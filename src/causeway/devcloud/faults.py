@@ -153,14 +153,14 @@ class Faults:
         if fault.action == "corrupt":
             if reads:
                 return _corrupted(app(environ, start_response), fault.after_bytes)
-            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, _invert)
+            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, breaks=False)
             return app(environ, start_response)
         if fault.action == "drop" and reads:
             return _cut(app(environ, start_response), fault.after_bytes)
         if fault.action == "drop" and fault.after_bytes == 0:
             return _dropped(start_response)
         if fault.action == "drop":
-            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, _break)
+            environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, breaks=True)
         body = app(environ, _ignore_response)
         close = getattr(body, "close", None)
         if close is not None:
@@ -216,19 +216,14 @@ def _invert(chunk: bytes, start: int) -> bytes:
     return chunk[:start] + bytes(255 - value for value in chunk[start : start + 4096]) + chunk[start + 4096 :]
 
 
-def _break(chunk: bytes, start: int) -> bytes:
-    if chunk and start == 0:
-        raise OSError("injected fault: the connection broke in the middle of the request's body")
-    return chunk[:start]
-
-
 class _Input:
-    """A request's body in which something goes wrong after a number of bytes."""
+    """A request's body that breaks off, or is wrong, after a number of bytes."""
 
-    def __init__(self, stream: Any, after_bytes: int, spoil: Callable[[bytes, int], bytes]) -> None:
+    def __init__(self, stream: Any, after_bytes: int, breaks: bool) -> None:
         self._stream = stream
         self._left = after_bytes
-        self._spoil = spoil
+        self._breaks = breaks
+        self._broken = False
 
     def read(self, size: int = -1) -> bytes:
         return self._pass(self._stream.read(size) if size >= 0 else self._stream.read())
@@ -237,6 +232,11 @@ class _Input:
         return self._pass(self._stream.readline(size))
 
     def _pass(self, chunk: bytes) -> bytes:
-        spoiled = self._spoil(chunk, self._left)
-        self._left = max(self._left - len(chunk), 0)
-        return spoiled
+        if self._broken or (self._breaks and chunk and self._left == 0):
+            raise OSError("injected fault: the connection broke in the middle of the request's body")
+        good = self._left
+        self._left = max(good - len(chunk), 0)
+        if self._breaks:
+            self._broken = len(chunk) > good
+            return chunk[:good]
+        return _invert(chunk, good)

@@ -43,7 +43,6 @@ def create(call: Call, port_id: str) -> Json:
     )
     binding.connect(call.cloud, port, row)
     port.bindings.append(row)
-    call.session.flush()
     call.cloud.plugger.reconcile(call, port, before)
     return {"binding": binding.view(row)}
 
@@ -68,7 +67,6 @@ def update(call: Call, port_id: str, host: str) -> Json:
     if "profile" in given:
         row.profile = attributes.mapping("profile", given["profile"])
     binding.connect(call.cloud, port, row)
-    call.session.flush()
     call.cloud.plugger.reconcile(call, port, before)
     return {"binding": binding.view(row)}
 
@@ -88,7 +86,6 @@ def activate(call: Call, port_id: str, host: str) -> Json:
     binding.connect(call.cloud, port, row)
     port.revision += 1
     port.updated_at = now()
-    call.session.flush()
     call.cloud.plugger.reconcile(call, port, before)
     return {"binding": binding.view(row)}
 
@@ -98,7 +95,6 @@ def delete(call: Call, port_id: str, host: str) -> None:
     row = _find(port, host)
     before = call.cloud.plugger.signature(port)
     port.bindings.remove(row)
-    call.session.flush()
     call.cloud.plugger.reconcile(call, port, before)
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.network import addresses, attributes, binding, networks, security_groups
 from causeway.devcloud.network.listing import collection, many, one, stamp
-from causeway.devcloud.store import FloatingIp, Network, Port, now
+from causeway.devcloud.store import FloatingIp, Network, Port, new_id, now
 from causeway.devcloud.web import Call, Json
 
 KNOWN = frozenset(
@@ -127,6 +127,7 @@ def _make(call: Call, given: Json) -> Port:
     if network.external and not network.shared and not call.caller.owns(network.project_id):
         raise forbidden("Ports on an external network are made by its own project.")
     row = Port(
+        id=new_id(),
         name="",
         description="",
         dns_name="",
@@ -147,16 +148,14 @@ def _make(call: Call, given: Json) -> Port:
         revision=1,
     )
     row.fixed_ips = addresses.allot(call.session, network, given.get("fixed_ips"), [])
-    call.session.add(row)
     _set(call, row, given)
     if row.port_security_enabled and given.get("security_groups") is None:
         row.security_groups = [security_groups.default_group(call.session, row.project_id).id]
-    call.session.flush()
-    before = call.cloud.plugger.signature(None)
     binding.move(call.cloud, row, str(given.get("binding:host_id") or ""))
     _set_profile(row, given)
+    call.session.add(row)
     call.session.flush()
-    call.cloud.plugger.reconcile(call, row, before)
+    call.cloud.plugger.reconcile(call, row, None)
     return row
 
 
@@ -183,7 +182,6 @@ def update(call: Call, port_id: str) -> Json:
     _set_profile(row, given)
     row.revision += 1
     row.updated_at = now()
-    call.session.flush()
     call.cloud.plugger.reconcile(call, row, before)
     return {"port": view(call, row)}
 
