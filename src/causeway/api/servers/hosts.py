@@ -1,0 +1,52 @@
+"""Compute hosts as the API asks after them: is the service up, what is its status."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api.request import ApiRequest
+from causeway.api.servers.views import Sight
+from causeway.model.host import Service
+from causeway.model.instance import Instance
+from causeway.store.api import cells as cell_records
+from causeway.store.cell import hosts as store
+from causeway.store.database import utcnow
+
+COMPUTE = "nova-compute"
+
+
+def is_up(request: ApiRequest, service: Service) -> bool:
+    return store.is_up(service, utcnow(), request.services.conf.service_down_time)
+
+
+def service_of(request: ApiRequest, host: str, cell_uuid: str) -> Service | None:
+    found = store.list_services(request.services.cells.database(cell_uuid), host=host, binary=COMPUTE)
+    return found[0] if found else None
+
+
+def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None) -> None:
+    """Raises ServiceDown unless the host's compute service reports; a disabled one is fine (bug 1938326)."""
+    home = cell_uuid or cell_records.cell_of_host(request.services.api, host)
+    service = service_of(request, host, home)
+    if service is None or not is_up(request, service):
+        raise errors.ServiceDown(
+            "Service is unavailable at this time: the compute service of the server's host is down."
+        )
+
+
+def status_of(request: ApiRequest, service: Service | None) -> str:
+    """``host_status`` of the Compute API; forced_down counts before disabled."""
+    if service is None:
+        return "UNKNOWN"
+    if service.forced_down:
+        return "DOWN"
+    if service.disabled:
+        return "MAINTENANCE"
+    return "UP" if is_up(request, service) else "UNKNOWN"
+
+
+def shown_status(instance: Instance, sight: Sight, status: str) -> str | None:
+    """The status as far as policy lets it be seen; None: not at all."""
+    status = status if instance.host else ""
+    if sight.host_status:
+        return status
+    return status if sight.unknown_host and status == "UNKNOWN" else None

@@ -1,0 +1,126 @@
+"""Finds the server of a request and checks whether an action may be done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.api.request import ApiRequest
+from causeway.api.validation import is_uuid
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.states import TaskState, VmState
+from causeway.store import listing
+from causeway.store.cell import actions, instances
+from causeway.store.database import Database, utcnow
+
+
+def target_of(instance: Instance) -> dict[str, Any]:
+    """What policy rules about a server compare with."""
+    return {"project_id": instance.project_id, "user_id": instance.user_id}
+
+
+def load(
+    request: ApiRequest,
+    server_id: str,
+    rule: str,
+    *,
+    columns: frozenset[str] | None = None,
+    tags: bool = True,
+    volumes: bool = False,
+) -> listing.Listed:
+    """The server, if the caller may see it (404 else) and policy allows ``rule`` on it (403 else)."""
+    if not is_uuid(server_id):
+        raise errors.ServerNotFound(server_id)
+    found = listing.get_server(request.services.cells, server_id, columns=columns, tags=tags, volumes=volumes)
+    if not request.context.is_admin and found.instance.project_id != request.project_id:
+        raise errors.ServerNotFound(server_id)
+    request.context.resource_uuid = server_id
+    request.authorize(rule, target_of(found.instance))
+    return found
+
+
+@dataclass
+class Home:
+    """A server that is in a cell, with that cell's database."""
+
+    instance: Instance
+    cell_uuid: str
+    database: Database
+
+
+def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
+    """A server that can be acted on: one without a cell yet is not in a state for that (409)."""
+    found = load(request, server_id, rule)
+    if found.cell_uuid is None:
+        raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
+    return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+
+
+def check_unlocked(request: ApiRequest, instance: Instance) -> None:
+    """Raises ServerLocked, but never for an administrator."""
+    if instance.locked and not request.context.is_admin:
+        raise errors.ServerLocked.for_server(instance.uuid)
+
+
+IDLE: tuple[TaskState | None, ...] = (None,)
+
+
+def check_state(
+    instance: Instance,
+    action: str,
+    *,
+    vm: Collection[VmState] | None = None,
+    task: Collection[TaskState | None] | None = IDLE,
+    launched: bool = True,
+) -> None:
+    """Raises InvalidState unless the states allow the action. Source: Compute API guide, "Server concepts"."""
+    if vm is not None and instance.vm_state not in vm:
+        raise errors.InvalidState.for_action(action, instance.uuid, "vm_state", instance.vm_state.value)
+    if task is not None and instance.task_state not in task:
+        raise errors.InvalidState.for_action(action, instance.uuid, "task_state", instance.task_state)
+    if launched and instance.launched_at is None:
+        raise errors.InvalidState.for_action(action, instance.uuid, "launched_at", None)
+
+
+def new_action(request: ApiRequest, instance: Instance, action: str) -> InstanceAction:
+    context = request.context
+    return InstanceAction(action, instance.uuid, context.request_id, context.user_id, context.project_id)
+
+
+def begin(
+    request: ApiRequest,
+    home: Home,
+    action: str,
+    *,
+    expected_task: Collection[TaskState | None] | None = None,
+    expected_vm: Collection[VmState] | None = None,
+    **changes: Any,
+) -> None:
+    """Takes the server for an action: a compare-and-swap on its states, and the action's record, in one transaction.
+
+    Raises StateChanged (409) if another request was quicker.
+    """
+    uuid = home.instance.uuid
+    with home.database.write() as connection:
+        table = instances.TABLE
+        statement = table.update().where(table.c.uuid == uuid, table.c.deleted.is_(False))
+        if expected_task is not None:
+            statement = statement.where(_is_one_of(table.c.task_state, expected_task))
+        if expected_vm is not None:
+            statement = statement.where(table.c.vm_state.in_([state.value for state in expected_vm]))
+        values = instances.MAPPER.changes(changes) | {"updated_at": utcnow()}
+        if not connection.execute(statement.values(values)).rowcount:
+            raise errors.StateChanged(
+                f"Instance {uuid} is being changed by another request. Try again when that has ended."
+            )
+        actions.start_in(connection, new_action(request, home.instance, action))
+
+
+def _is_one_of(column: sa.ColumnElement[Any], wanted: Collection[TaskState | None]) -> sa.ColumnElement[bool]:
+    values = [state.value for state in wanted if state is not None]
+    condition: sa.ColumnElement[bool] = column.in_(values) if values else sa.false()
+    return sa.or_(condition, column.is_(None)) if None in wanted else condition

@@ -1,0 +1,77 @@
+"""``GET /servers/{server_id}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import hosts, loading, schemas, specs
+from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
+from causeway.store.api import groups, mappings
+from causeway.store.cell import actions
+from causeway.store.listing import Listed
+
+SHOW = "os_compute_api:servers:show"
+
+
+@handler(query=schemas.NO_QUERY)
+def show(request: ApiRequest, server_id: str) -> Response:
+    view = ServerView(request)
+    try:
+        found = loading.load(request, server_id, SHOW, columns=view.columns(), tags=view.minor >= 26, volumes=True)
+    except errors.DatabaseFailed:
+        if view.minor < 69:
+            raise
+        return Response(200, {"server": _of_down_cell(request, view, server_id)})
+    return Response(200, {"server": whole(request, view, found)})
+
+
+def whole(request: ApiRequest, view: ServerView, found: Listed) -> dict[str, Any]:
+    """The server with all that its version shows."""
+    instance = found.instance
+    services = request.services
+    extras = Extras(found.volumes)
+    sight = view.sight(instance.project_id, instance.user_id)
+    if found.cell_uuid is not None and instance.status in WITH_FAULT:
+        faults = actions.latest_faults(services.cells.database(found.cell_uuid), [instance.uuid])
+        extras.fault = faults.get(instance.uuid)
+    if view.minor >= 71:
+        group = groups.of_server(services.api, instance.uuid)
+        extras.groups = [group.uuid] if group else []
+    if sight.host_status or sight.unknown_host:
+        service = (
+            hosts.service_of(request, instance.host, found.cell_uuid) if instance.host and found.cell_uuid else None
+        )
+        extras.host_status = hosts.shown_status(instance, sight, hosts.status_of(request, service))
+    if view.minor >= 100:
+        extras.hints = specs.hints_of(request, [instance.uuid]).get(instance.uuid, {})
+    return view.detail(instance, extras)
+
+
+def _of_down_cell(request: ApiRequest, view: ServerView, server_id: str) -> dict[str, Any]:
+    """What is known of a server whose cell does not answer. Source: API guide, "Down cells"."""
+    mapping = mappings.get(request.services.api, server_id)
+    if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
+        raise errors.ServerNotFound(server_id)
+    request.authorize(SHOW, {"project_id": mapping.project_id, "user_id": mapping.user_id})
+    spec = mappings.get_spec(request.services.api, server_id)
+    flavor, image = spec["flavor"], spec.get("image")
+    server = view.partial(mapping, detailed=True) | {
+        "user_id": mapping.user_id,
+        "image": {"id": image["id"], "links": []} if image else "",
+        "flavor": {
+            "vcpus": flavor["vcpus"],
+            "ram": flavor["memory_mb"],
+            "disk": flavor["root_gb"],
+            "ephemeral": flavor["ephemeral_gb"],
+            "swap": flavor["swap"],
+            "original_name": flavor["name"],
+        },
+        "OS-EXT-AZ:availability_zone": spec.get("availability_zone") or "UNKNOWN",
+        "OS-EXT-STS:power_state": 0,
+    }
+    if view.minor >= 71:
+        group = groups.of_server(request.services.api, server_id)
+        server["server_groups"] = [group.uuid] if group else []
+    return server
