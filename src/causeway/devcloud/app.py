@@ -13,6 +13,7 @@ from causeway.devcloud import bootstrap
 from causeway.devcloud.faults import Faults
 from causeway.devcloud.identity.routes import make_service as make_identity
 from causeway.devcloud.identity.tokens import Tokens
+from causeway.devcloud.image.files import drop_broken_uploads
 from causeway.devcloud.image.routes import make_service as make_image
 from causeway.devcloud.network.plugging import Plugger
 from causeway.devcloud.network.routes import make_service as make_network
@@ -65,6 +66,7 @@ class Devcloud:
         self._calls_lock = threading.Lock()
         with self.store.transaction() as session:
             self.hosts = set(session.scalars(select(Host.name)))
+        drop_broken_uploads(self)
         self.plugger = Plugger(self)
         self.volume_jobs = VolumeJobs(self)
         services = {
@@ -90,6 +92,7 @@ class Devcloud:
         accounts = bootstrap.run(self.store, self.config)
         self.tokens.forget()
         self.tokens.drop_expired()
+        self.plugger.resume()
         return accounts
 
     def register_hosts(self, names: Iterable[str]) -> None:

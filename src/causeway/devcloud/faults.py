@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from causeway.devcloud.web import drain
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -141,6 +143,7 @@ class Faults:
     ) -> Iterable[bytes]:
         released = self._released
         if fault.action == "status":
+            drain(environ)
             start_response(f"{fault.status} Injected", [("Content-Type", "text/plain"), ("Content-Length", "15")])
             return [b"injected fault\n"]
         if fault.action == "delay":

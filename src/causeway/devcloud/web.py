@@ -29,6 +29,7 @@ Handler = Callable[..., Json | list[Any] | None]
 ErrorBody = Callable[[int, str, str], tuple[str, bytes]]
 
 MAX_JSON_BYTES = 4 << 20
+DRAIN_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -156,26 +157,42 @@ class Service:
             raise ApiError(401, "The request you have made requires authentication.", "Unauthorized")
         return caller
 
-    def _write_error(self, response: falcon.Response, status: int, message: str, kind: str) -> None:
+    def _write_error(
+        self, request: falcon.Request, response: falcon.Response, status: int, message: str, kind: str
+    ) -> None:
+        drain(request.env)
         response.status = falcon.code_to_http_status(status)
         response.content_type, response.data = self._error_body(status, message, kind)
         if status == 401:
             response.set_header("WWW-Authenticate", f'Keystone uri="{self._cloud.config.base_url}/identity"')
 
-    def _on_api_error(self, _req: falcon.Request, response: falcon.Response, error: ApiError, _params: Json) -> None:
-        self._write_error(response, error.status, error.message, error.kind)
+    def _on_api_error(self, request: falcon.Request, response: falcon.Response, error: ApiError, _params: Json) -> None:
+        self._write_error(request, response, error.status, error.message, error.kind)
 
     def _on_http_error(
-        self, _req: falcon.Request, response: falcon.Response, error: falcon.HTTPError, _params: Json
+        self, request: falcon.Request, response: falcon.Response, error: falcon.HTTPError, _params: Json
     ) -> None:
         message = error.description or error.title or "The request failed."
-        self._write_error(response, error.status_code, message, "HTTPError")
+        self._write_error(request, response, error.status_code, message, "HTTPError")
         if error.headers is not None:
             response.set_headers(error.headers)
 
     def _on_crash(self, request: falcon.Request, response: falcon.Response, _error: Exception, _params: Json) -> None:
         LOG.exception("%s failed: %s %s", self._name, request.method, request.path)
-        self._write_error(response, 500, "An unexpected error occurred in devcloud; its log says more.", "Unexpected")
+        self._write_error(
+            request, response, 500, "An unexpected error occurred in devcloud; its log says more.", "Unexpected"
+        )
+
+
+def drain(environ: dict[str, Any]) -> None:
+    """Reads what is left of a chunked body that was refused; else it would be taken for the connection's next request."""
+    if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+        return
+    try:
+        while environ["wsgi.input"].read(DRAIN_BYTES):
+            pass
+    except (OSError, ValueError) as error:
+        LOG.info("the rest of a refused body could not be read: %s", error)
 
 
 class _Resource:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from sqlalchemy import select
+
 from causeway.devcloud.errors import ApiError, bad_request, conflict, forbidden
 from causeway.devcloud.image import views
 from causeway.devcloud.image.inspect import virtual_size
@@ -82,6 +84,15 @@ def _set_queued(call: Call, image_id: str) -> None:
         row = session.get(Image, image_id)
         if row is not None and row.status == "saving":
             row.status = "queued"
+
+
+def drop_broken_uploads(cloud: "Devcloud") -> None:
+    """Images that were being uploaded when devcloud ended are queued again, without bytes. To be called at the start."""
+    with cloud.store.transaction() as session:
+        for row in session.scalars(select(Image).where(Image.status == "saving")):
+            row.status = "queued"
+    for partial in cloud.images_dir.glob("*.partial"):
+        partial.unlink()
 
 
 def download(call: Call, image_id: str) -> None:

@@ -58,9 +58,9 @@ class Plugger:
         self._http = requests.Session()
         self._thread = threading.Thread(target=self._work, name="devcloud-plugger", daemon=True)
         self._thread.start()
-        self._resume()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
+        """Goes on with the ports that waited to be plugged when devcloud was last stopped."""
         with self._cloud.store.transaction() as session:
             waiting = [(row.id, self.signature(row)) for row in session.scalars(select(Port)) if row.status != "ACTIVE"]
         for port_id, wanted in waiting:
