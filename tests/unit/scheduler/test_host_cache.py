@@ -1,0 +1,127 @@
+"""What the scheduler remembers of hosts, and when it looks again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from causeway.clients.placement import Capacity, ProviderSummary
+from causeway.model.host import Aggregate
+from causeway.scheduler import host_state
+from causeway.scheduler.group_picks import GroupPicks
+from causeway.scheduler.host_state import HostCache, HostRecord, HostState
+
+MakeHost = Callable[..., HostState]
+
+
+class Hosts:
+    """A source that counts how often it is asked."""
+
+    def __init__(self, records: list[HostRecord], aggregates: list[Aggregate] | None = None) -> None:
+        self.records, self._aggregates = records, aggregates or []
+        self.looks = 0
+
+    def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:  # noqa: ARG002
+        self.looks += 1
+        return self.records
+
+    def aggregates(self) -> list[Aggregate]:
+        return self._aggregates
+
+    def group_hosts(self, group_uuid: str) -> dict[str, int]:  # noqa: ARG002
+        return {}
+
+    def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:  # noqa: ARG002
+        return {}
+
+
+def cache_of(source: Hosts, max_age: float = 100, now: datetime | None = None) -> HostCache:
+    moment = now or datetime.now(UTC).replace(tzinfo=None)
+    return HostCache(source, max_age=max_age, service_down_time=60, now=lambda: moment)
+
+
+def test_hosts_are_looked_up_once(make_host: MakeHost) -> None:
+    source = Hosts([make_host().record])
+    cache = cache_of(source)
+    for _ in range(3):
+        assert [host.host for host in cache.states()] == ["host1"]
+        cache.aggregates()
+        cache.find(host="host1")
+    assert source.looks == 1
+    cache.invalidate()
+    cache.states()
+    assert source.looks == 2
+
+
+def test_what_is_too_old_is_looked_up_again(make_host: MakeHost) -> None:
+    source = Hosts([make_host().record])
+    cache = cache_of(source, max_age=0)
+    cache.states()
+    cache.states()
+    assert source.looks == 2
+
+
+def test_a_service_goes_down_while_it_is_remembered(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_state, "LEAST_SECONDS_BETWEEN_LOOKS", 0)
+    seen = datetime(2026, 1, 1)
+    source = Hosts([make_host(service={"last_seen_up": seen}).record])
+    moment = seen + timedelta(seconds=60)
+    cache = HostCache(source, max_age=1000, service_down_time=60, now=lambda: moment)
+    assert cache.states()[0].is_up
+    moment += timedelta(seconds=1)
+    assert not cache.states()[0].is_up
+    # It was looked up again before that was said: it might have reported meanwhile.
+    assert source.looks == 2
+    source.records[0].service.last_seen_up = moment
+    assert cache.states()[0].is_up
+
+
+def test_a_service_that_is_forced_down_or_never_reported_is_down(make_host: MakeHost) -> None:
+    for service in ({"forced_down": True}, {"last_seen_up": None}):
+        assert not cache_of(Hosts([make_host(service=service).record])).states()[0].is_up
+
+
+def test_a_host_that_is_new_is_found(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_state, "LEAST_SECONDS_BETWEEN_LOOKS", 0)
+    source = Hosts([])
+    cache = cache_of(source)
+    assert cache.states() == []
+    source.records = [make_host().record]
+    summary = ProviderSummary("node-host1", "node-host1", resources={"VCPU": Capacity(8, 3)})
+    assert [host.free_vcpus for host in cache.states({"node-host1": summary})] == [5]
+
+
+def test_a_host_knows_its_aggregates_and_zone(make_host: MakeHost) -> None:
+    aggregates = [
+        Aggregate("a", "a", ["host1"], {"gen": "1"}),
+        Aggregate("b", "b", ["host1", "host2"], {"availability_zone": "zone1"}),
+        Aggregate("c", "c", ["host2"], {"gen": "2"}),
+    ]
+    state = cache_of(Hosts([make_host().record], aggregates)).states()[0]
+    assert state.aggregate_values("gen") == {"1"}
+    assert state.availability_zone("nova") == "zone1"
+    assert make_host().availability_zone("nova") == "nova"
+
+
+def test_a_pick_counts_for_the_next_server_of_the_request(make_host: MakeHost) -> None:
+    host = make_host(capacity={"VCPU": Capacity(8, 1)})
+    host.take({"VCPU": 2, "CUSTOM_X": 1})
+    assert (host.free_vcpus, host.num_instances) == (5, 1)
+
+
+def test_a_pick_for_a_group_counts_until_the_databases_show_it() -> None:
+    picks = GroupPicks()
+    with picks.turn("group"), picks.turn(None):
+        picks.add("group", "host1", 1)
+    assert picks.seen("group", {}) == {"host1": 1}
+    assert picks.seen("group", {"host1": 1, "host2": 1}) == {"host1": 1, "host2": 1}
+    assert picks.seen("other", {}) == {}
+
+
+def test_a_pick_for_a_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("causeway.scheduler.group_picks.SECONDS_UNTIL_SEEN", -1)
+    picks = GroupPicks()
+    picks.add("group", "host1", 1)
+    assert picks.seen("group", {}) == {}

@@ -1,0 +1,169 @@
+"""From a flavor to a query; what of a request is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from causeway import errors
+from causeway.clients.placement import RequestGroup
+from causeway.model.flavor import Flavor
+from causeway.model.host import Aggregate
+from causeway.model.image import ImageMeta
+from causeway.scheduler.request import PERSISTED, Destination, RequestedGroup, RequestSpec
+from causeway.scheduler.resources import Prefilters, candidates_request, flavor_groups, flavor_resources
+
+MakeSpec = Callable[..., RequestSpec]
+
+
+@pytest.mark.parametrize(
+    ("flavor", "is_volume_backed", "resources"),
+    [
+        ({"root_gb": 10}, False, {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 10}),
+        ({"root_gb": 10}, True, {"VCPU": 2, "MEMORY_MB": 512}),
+        ({"root_gb": 0}, False, {"VCPU": 2, "MEMORY_MB": 512}),
+        ({"root_gb": 10, "ephemeral_gb": 5, "swap": 1025}, True, {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 7}),
+        ({"root_gb": 0, "extra_specs": {"resources:VCPU": "0"}}, False, {"MEMORY_MB": 512}),
+        (
+            {"root_gb": 0, "extra_specs": {"resources:CUSTOM_GPU": "1", "resources:MEMORY_MB": "64"}},
+            False,
+            {"VCPU": 2, "MEMORY_MB": 64, "CUSTOM_GPU": 1},
+        ),
+        ({"root_gb": 0, "extra_specs": {"hw:cpu_policy": "dedicated"}}, False, {"PCPU": 2, "MEMORY_MB": 512}),
+    ],
+)
+def test_what_a_flavor_holds(flavor: dict[str, Any], is_volume_backed: bool, resources: dict[str, int]) -> None:
+    assert flavor_resources(Flavor("1", "f", 2, 512, **flavor), is_volume_backed=is_volume_backed) == resources
+
+
+def test_groups_and_traits_of_a_flavor() -> None:
+    extra_specs = {
+        "resources_NET1:SRIOV_NET_VF": "1",
+        "trait_NET1:CUSTOM_FAST": "required",
+        "trait:HW_CPU_X86_AVX": "required",
+        "trait:CUSTOM_OLD": "forbidden",
+        "trait:CUSTOM_IGNORED": "preferred",
+    }
+    groups = flavor_groups(Flavor("1", "f", 1, 128, 1, extra_specs=extra_specs), is_volume_backed=False)
+    assert groups["_NET1"] == RequestGroup("_NET1", {"SRIOV_NET_VF": 1}, {"CUSTOM_FAST"})
+    assert (groups[""].required, groups[""].forbidden) == ({"HW_CPU_X86_AVX"}, {"CUSTOM_OLD"})
+
+
+def test_an_amount_that_is_none(make_spec: MakeSpec) -> None:
+    with pytest.raises(errors.NoValidHost, match="resources:VCPU=many"):
+        candidates_request(make_spec(extra_specs={"resources:VCPU": "many"}), [], Prefilters())
+
+
+def test_the_query(make_spec: MakeSpec) -> None:
+    image = ImageMeta("i", disk_format="qcow2", properties={"trait:CUSTOM_FROM_IMAGE": "required"})
+    spec = make_spec(image=image, extra_specs={"trait:CUSTOM_OLD": "forbidden"})
+    asked = candidates_request(spec, [], Prefilters(image_type_support=True))
+    assert asked.to_query() == [
+        ("limit", "1000"),
+        ("required", "CUSTOM_FROM_IMAGE,!CUSTOM_OLD"),
+        ("resources", "DISK_GB:1,MEMORY_MB:128,VCPU:1"),
+        ("root_required", "COMPUTE_IMAGE_TYPE_QCOW2,!COMPUTE_STATUS_DISABLED"),
+    ]
+
+
+def test_one_host_is_asked_for_in_its_tree_without_a_limit(make_spec: MakeSpec) -> None:
+    query = dict(candidates_request(make_spec(), [], Prefilters(), in_tree="node").to_query())
+    assert query["in_tree"] == "node"
+    assert "limit" not in query
+
+
+def test_group_policy(make_spec: MakeSpec) -> None:
+    two = {"resources1:CUSTOM_A": "1", "resources2:CUSTOM_B": "1"}
+    with pytest.raises(errors.NoValidHost, match="group_policy"):
+        candidates_request(make_spec(extra_specs=two), [], Prefilters())
+    asked = candidates_request(make_spec(extra_specs=two | {"group_policy": "isolate"}), [], Prefilters())
+    assert asked.group_policy == "isolate"
+    ports = [RequestGroup("_port1", {"NET_BW_EGR_KILOBIT_PER_SEC": 1}), RequestGroup("_port2", {"CUSTOM_A": 1})]
+    asked = candidates_request(make_spec(requested_resources=ports), [], Prefilters())
+    assert (asked.group_policy, len(asked.groups)) == ("none", 3)
+
+
+AGGREGATES = [
+    Aggregate("z1", "z1", metadata={"availability_zone": "zone1"}),
+    Aggregate("z1b", "z1b", metadata={"availability_zone": "zone1"}),
+    Aggregate("z2", "z2", metadata={"availability_zone": "zone2"}),
+    Aggregate("tenant", "tenant", metadata={"filter_tenant_id1": "p"}),
+    Aggregate("isolated", "isolated", metadata={"trait:CUSTOM_LICENCE": "required"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "prefilters", "member_of", "forbidden"),
+    [
+        ({}, {}, [], set()),
+        ({"availability_zone": "zone1"}, {}, [{"z1", "z1b"}], set()),
+        # The default zone is where no other zone is.
+        ({"availability_zone": "nova"}, {}, [], {"z1", "z1b", "z2"}),
+        ({}, {"limit_tenants": True}, [{"tenant"}], set()),
+        ({"project_id": "q"}, {"limit_tenants": True}, [], set()),
+        ({"availability_zone": "zone2"}, {"limit_tenants": True}, [{"z2"}, {"tenant"}], set()),
+        ({}, {"isolated_aggregates": True}, [], {"isolated"}),
+        ({"extra_specs": {"trait:CUSTOM_LICENCE": "required"}}, {"isolated_aggregates": True}, [], set()),
+    ],
+)
+def test_aggregates_that_narrow_the_query(
+    make_spec: MakeSpec, spec: Any, prefilters: Any, member_of: list[set[str]], forbidden: set[str]
+) -> None:
+    asked = candidates_request(make_spec(**spec), AGGREGATES, Prefilters(**prefilters))
+    assert asked.groups[0].member_of == member_of
+    assert asked.groups[0].forbidden_aggregates == forbidden
+
+
+def test_zones_and_projects_without_aggregates(make_spec: MakeSpec) -> None:
+    with pytest.raises(errors.NoValidHost, match="availability zone zone9"):
+        candidates_request(make_spec(availability_zone="zone9"), AGGREGATES, Prefilters())
+    strict = Prefilters(limit_tenants=True, aggregate_required_for_tenants=True)
+    with pytest.raises(errors.NoValidHost, match="project"):
+        candidates_request(make_spec(project_id="q"), AGGREGATES, strict)
+
+
+def full_spec(make_spec: MakeSpec) -> RequestSpec:
+    return make_spec(
+        image=ImageMeta("image"),
+        is_volume_backed=True,
+        num_instances=2,
+        availability_zone="zone1",
+        server_group=RequestedGroup("group", "anti-affinity", {"max_server_per_host": 2}),
+        scheduler_hints={"group": ["group"]},
+        requested_destination=Destination(host="host", cell="cell", allow_cross_cell_move=True),
+        ignore_hosts=["host"],
+        force_hosts=["host"],
+        requested_resources=[RequestGroup("_port", {"CUSTOM_A": 1})],
+        same_subtree=[{"_port"}],
+        limits={"memory_mb": 1},
+    )
+
+
+def test_what_belongs_to_one_request_is_never_kept(make_spec: MakeSpec) -> None:
+    spec = full_spec(make_spec)
+    kept = spec.to_persist()
+    assert kept.keys() == PERSISTED
+    again = RequestSpec.from_persisted(kept)
+    plain = make_spec()
+    for name in RequestSpec.__dataclass_fields__:
+        assert getattr(again, name) == getattr(spec if name in PERSISTED else plain, name), name
+
+
+def test_a_spec_that_another_version_wrote(make_spec: MakeSpec) -> None:
+    stored = full_spec(make_spec).to_persist() | {"ignore_hosts": ["host"], "of_the_future": 1}
+    assert RequestSpec.from_persisted(stored).ignore_hosts == []
+
+
+def test_a_spec_crosses_rpc_as_json(make_spec: MakeSpec) -> None:
+    spec = full_spec(make_spec)
+    assert msgspec.json.decode(msgspec.json.encode(spec), type=RequestSpec) == spec
+
+
+def test_the_source_cell_is_preferred_only_if_the_move_may_leave_it(make_spec: MakeSpec) -> None:
+    assert make_spec().preferred_cell is None
+    assert make_spec(requested_destination=Destination(cell="c")).preferred_cell is None
+    both = Destination(cell="c", allow_cross_cell_move=True)
+    assert make_spec(requested_destination=both).preferred_cell == "c"
