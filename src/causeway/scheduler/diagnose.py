@@ -72,11 +72,13 @@ def _not_in_aggregates(host: HostState, request: Request, asked: CandidatesReque
         if all(of_host & wanted for wanted in group.member_of) and not of_host & group.forbidden_aggregates:
             continue
         zone = request.spec.availability_zone
-        if zone is not None and host.availability_zone(zone) != zone:
+        zones = {aggregate.availability_zone for aggregate in host.aggregates if aggregate.availability_zone}
+        # The default zone has no aggregate to be a member of.
+        if zone is not None and zone not in zones and (zones or group.member_of):
             return Refusal(
                 f"is not in availability zone {zone}",
                 f"are not in availability zone {zone}",
-                {"zone": host.availability_zone("none")},
+                {"zone": ", ".join(sorted(zones)) or "the default one"},
             )
         return Refusal("is not in the right host aggregates", "are not in the right host aggregates")
     return None
