@@ -13,13 +13,11 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import from_wire, to_wire
-from causeway.rpc.transport import ContextSerializer, Outgoing, Transport, Verdict
+from causeway.rpc.transport import SEND_RETRIES, ContextSerializer, Outgoing, Transport, Verdict
 
 T = TypeVar("T")
 
 LONG_RPC_TIMEOUT = 1800
-# How often sending is tried again while the message queue can't be reached: about ten seconds, not for ever.
-SEND_RETRIES = 3
 
 
 class RpcClient:
@@ -88,6 +86,7 @@ class RpcClient:
             server=server, timeout=timeout, call_monitor_timeout=monitor_timeout, **_given(version=version)
         )
         try:
+            self._transport.reach()
             reply = sending.call(context, method, **wire)
         except oslo_messaging.MessagingTimeout:
             raise self._timeout(method, server, time.monotonic() - started) from None
@@ -95,7 +94,8 @@ class RpcClient:
             raise errors.CausewayError(
                 f"{method} failed unexpectedly: {error.exc_type}.", details=f"{self._where(server)}: {error.value}"
             ) from error
-        except oslo_messaging.MessagingException as error:
+        except Exception as error:
+            # Drivers let errors of their libraries through, such as kombu's OperationalError.
             raise self._not_sent(method, server, error) from error
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
@@ -130,7 +130,8 @@ class RpcClient:
             return
         try:
             self._prepare(server=server, fanout=fanout, **_given(version=version)).cast(context, method, **wire)
-        except oslo_messaging.MessagingException as error:
+        except Exception as error:
+            # As in `call`.
             raise self._not_sent(method, server, error) from error
 
     def _prepare(self, **target: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from enum import Enum
 from typing import Any
 
 import oslo_messaging
+from oslo_messaging._drivers import common as driver_common
 from oslo_utils import importutils
 
 from causeway.context import RequestContext
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,31 @@ class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
         return context
 
 
+# How often sending is tried again while the message queue can't be reached: about ten seconds, not for ever.
+SEND_RETRIES = 3
+
+
 class Transport:
     """A message queue that clients send to and servers listen on. ``on_send`` is consulted before each message."""
 
     def __init__(self, messaging: Any, owner: Transports) -> None:
         self.messaging = messaging
         self._owner = owner
+        self._reached = False
+
+    def reach(self) -> None:
+        """Before the first call: raises oslo.messaging's `MessageDeliveryFailure` if RabbitMQ can't be reached.
+
+        oslo.messaging connects the queue for replies with the first call, and waits without end for that connection; the
+        one for sending can be had with a bound. Drivers without connections have nothing to reach.
+        """
+        if self._reached:
+            return
+        connect = getattr(self.messaging._driver, "_get_connection", None)
+        if connect is not None:
+            with connect(driver_common.PURPOSE_SEND, SEND_RETRIES):
+                LOG.debug("The message queue can be reached")
+        self._reached = True
 
     @property
     def conf(self) -> Any:

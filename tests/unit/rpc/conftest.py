@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 
@@ -7,6 +8,8 @@ import pytest
 from oslo_config import cfg
 
 from causeway.rpc import Transport, Transports
+
+RABBIT_URL = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
 
 
 @pytest.fixture
@@ -18,7 +21,18 @@ def transports() -> Iterator[Transports]:
     transports.cleanup()
 
 
-@pytest.fixture
-def transport(transports: Transports) -> Transport:
-    """A message queue of the test's own."""
-    return transports.get(f"causeway-memory://{uuid.uuid4()}")
+@pytest.fixture(
+    params=[
+        "memory",
+        pytest.param(
+            "rabbitmq",
+            marks=[
+                pytest.mark.integration,
+                pytest.mark.skipif(RABBIT_URL is None, reason="CAUSEWAY_TEST_RABBIT_URL names no RabbitMQ"),
+            ],
+        ),
+    ]
+)
+def transport(request: pytest.FixtureRequest, transports: Transports) -> Transport:
+    """A message queue of the test's own; and where there is a RabbitMQ, that (in one process, its queues are shared)."""
+    return transports.get(RABBIT_URL if request.param == "rabbitmq" else f"causeway-memory://{uuid.uuid4()}")

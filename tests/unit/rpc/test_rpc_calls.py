@@ -292,25 +292,3 @@ def test_stopping_waits_for_the_work_in_hand(start: Start, client: RpcClient, co
     stopper.join(TIMEOUT)
     assert answers.get(timeout=TIMEOUT) == "done"
     caller.join(TIMEOUT)
-
-
-def test_closing_the_transport_wakes_those_who_wait(
-    start: Start, transports: Transports, client: RpcClient, context: RequestContext
-) -> None:
-    endpoint = Compute()
-    start(endpoint)
-    failures: SimpleQueue[Exception] = SimpleQueue()
-
-    def call() -> None:
-        try:
-            client.call(context, "hold", result=str, timeout=60)
-        except errors.CausewayError as error:
-            failures.put(error)
-
-    caller = threading.Thread(target=call)
-    caller.start()
-    assert endpoint.entered.wait(TIMEOUT)
-    transports.cleanup()
-    assert isinstance(failures.get(timeout=TIMEOUT), errors.RpcTimeout)
-    endpoint.release.set()
-    caller.join(TIMEOUT)
