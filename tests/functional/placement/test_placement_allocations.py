@@ -6,12 +6,18 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+import requests
+from keystoneauth1 import token_endpoint
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
 
 from causeway import errors
 from causeway.clients.placement import CandidatesRequest, PlacementClient, RequestGroup
 from causeway.clients.placement.local import LocalPlacement
+from causeway.clients.placement.transport import WsgiTransport
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}
 LARGE = {"VCPU": 2, "MEMORY_MB": 192, "DISK_GB": 2}
@@ -167,6 +173,9 @@ def test_an_alternate_host_is_claimed_while_the_migration_keeps_the_source(
 ) -> None:
     source, target, alternate = make_host(), make_host(), make_host()
     server, migration = moved(client, source, target)
+    client.reset_calls()
+    client.claim_for_move(server, migration, {alternate: LARGE}, "project", "user", source_provider=source)
+    assert client.calls == {"GET /allocations/{consumer}": 1, "PUT /allocations/{consumer}": 1}
     for claimer, host in ((client, alternate), (placement.client(), target)):
         claimer.claim_for_move(server, migration, {host: LARGE}, "project", "user", source_provider=source)
         assert truth(placement, server) == {host: LARGE}
@@ -268,6 +277,38 @@ def test_confirm_drops_what_the_migration_held(
     client.drop_migration(migration)
     assert client.get_usages(source) == NOTHING
     assert truth(placement, server) == {target: LARGE}
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_answer_that_is_lost(placement: LocalPlacement, make_host: MakeHost, is_done: bool) -> None:
+    """Whether the write was made or not, the caller gets an error and may simply repeat the call."""
+    lost: list[str] = []
+
+    def flaky(environ: dict[str, Any], start_response: Any) -> Any:
+        if environ["REQUEST_METHOD"] == "POST" and not lost:
+            lost.append(environ["PATH_INFO"])
+            if is_done:
+                list(placement.internal_app(environ, lambda *_args: None))
+            raise requests.ConnectionError("the connection broke")
+        return placement.internal_app(environ, start_response)
+
+    session = requests.Session()
+    session.mount("http://flaky", WsgiTransport(flaky))
+    auth = token_endpoint.Token("http://flaky", "admin")
+    client = PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override="http://flaky"))
+    source, target = make_host(), make_host()
+    server, migration = claimed(client, source), new_uuid()
+    with pytest.raises(errors.ServiceFailed, match="did not answer"):
+        client.claim_for_move(server, migration, {target: LARGE}, "project", "user", source_provider=source)
+    client.claim_for_move(server, migration, {target: LARGE}, "project", "user", source_provider=source)
+    assert truth(placement, server) == {target: LARGE}
+    assert truth(placement, migration) == {source: SMALL}
+    lost.clear()
+    with pytest.raises(errors.ServiceFailed):
+        client.give_back(server, migration)
+    client.give_back(server, migration)
+    assert truth(placement, server) == {source: SMALL}
+    assert client.get_usages(target) == NOTHING
 
 
 def test_moving_allocations_between_consumers(
