@@ -1,30 +1,11 @@
-"""Running the system's tools."""
+"""The tools that the lab's files share: network namespaces, their devices, processes of pid files."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
-from causeway.errors import GuestFailed
-
-_TIMEOUT = 30.0
-
-
-def run(*command: str | Path, stdin: str | None = None, timeout: float = _TIMEOUT) -> str:
-    """What the command wrote to its output. Raises `GuestFailed` if it fails, hangs or is missing."""
-    words = [str(word) for word in command]
-    try:
-        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout, errors="replace")
-    except FileNotFoundError as error:
-        raise GuestFailed(f"'{words[0]}' is not installed; run scripts/install-packages.sh.") from error
-    except subprocess.TimeoutExpired as error:
-        raise GuestFailed(f"'{words[0]}' did not end within {timeout:.0f} s.", details=" ".join(words)) from error
-    if done.returncode:
-        raise GuestFailed(
-            f"'{words[0]}' failed: {done.stderr.strip()[-300:] or done.returncode}", details=" ".join(words)
-        )
-    return done.stdout
+from causeway.virt.libvirt.commands import run
 
 
 def namespaces() -> set[str]:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from causeway.errors import GuestFailed
-from causeway.virt.lab.commands import ip_batch, links, namespaces, process_runs, run
+from causeway.virt.lab.commands import ip_batch, links, namespaces, process_runs
 from causeway.virt.lab.topology import NetworkOfLab, SubnetTopology
+from causeway.virt.libvirt.commands import run
 
 _LEASE_SECONDS = 86400
 _STOP_SECONDS = 5.0

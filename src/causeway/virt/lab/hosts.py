@@ -4,7 +4,7 @@
 
     lab = Lab(state_dir / "lab")
     endpoints = lab.start(["cell1-host1", "cell2-host1"])
-    driver = LibvirtDriver(endpoints["cell1-host1"].uri, "cell1-host1", endpoints["cell1-host1"].instances_dir, ...)
+    driver = driver_of(endpoints["cell1-host1"])     # causeway.virt.lab.drivers
     ...
     lab.stop(keep_guests=True)
 
@@ -65,6 +65,8 @@ class LibvirtEndpoint:
     netns: str
     instances_dir: Path
     network_agent: NetworkAgent
+    # Where the drivers of a lab keep whether KVM works.
+    probe_cache: Path
     # This host's share of the machine: vCPUs are not divided, memory (MiB) and disk (GiB) are.
     vcpus: int
     memory_mb: int
@@ -124,6 +126,7 @@ class Lab:
             netns=self.network.namespace(host),
             instances_dir=folder / "instances",
             network_agent=self.network.agent(host),
+            probe_cache=self.root_dir / "virt-type.json",
             vcpus=os.cpu_count() or 1,
             memory_mb=memory // count,
             local_gb=max(1, shutil.disk_usage(folder).free // 2**30 // count),

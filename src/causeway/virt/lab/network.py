@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from causeway.model.network import Vif
-from causeway.virt.lab.commands import ip_batch, links, namespaces, run
+from causeway.virt.lab.commands import ip_batch, links, namespaces
 from causeway.virt.lab.dhcp import DhcpServer
 from causeway.virt.lab.topology import NetworkTopology, default_segmentation_id
+from causeway.virt.libvirt.commands import run
 
 _VXLAN_PORT = 4789
 _MULTICAST_GROUP = "239.1.1.1"

@@ -1,0 +1,116 @@
+"""The connection to libvirtd: opened when needed, opened anew after libvirtd was restarted, every call with a timeout."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+import libvirt
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from causeway.errors import GuestFailed
+from causeway.virt.libvirt.events import EVENT_LOOP, GuestEvents
+
+_T = TypeVar("_T")
+
+_WORKERS = 16
+# libvirtd that does not answer 3 times, 5 s apart, is given up; calls that hang then fail.
+_KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 5, 3
+# A libvirtd that is being restarted is back after this, or it is down.
+_CONNECT_SECONDS = 10.0
+
+
+class Connection:
+    """Runs calls on a live connection. ``call`` gives `GuestFailed` for whatever libvirt says or does not say."""
+
+    def __init__(self, uri: str, *, name: str, timeout: float) -> None:
+        self.events = GuestEvents()
+        self._uri = uri
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._open: Any = None
+        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix=f"libvirt-{name}")
+
+    def start(self) -> None:
+        EVENT_LOOP.acquire()
+        self.call("connect", lambda connection: connection.getVersion())
+
+    def close(self) -> None:
+        with self._lock:
+            connection, self._open = self._open, None
+        if connection is not None:
+            _close(connection)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        EVENT_LOOP.release()
+
+    def call(
+        self, what: str, function: Callable[[Any], _T], *, timeout: float | None = None, again: bool = False
+    ) -> _T:
+        """``function(connection)``, in a thread of its own. ``what`` completes "The hypervisor failed to ...".
+
+        ``again``: it changes nothing, or nothing more when called twice, so a call that lost its connection is repeated.
+        """
+        seconds = timeout if timeout is not None else self._timeout
+        future = self._pool.submit(self._with_connection, function, again)
+        try:
+            return future.result(seconds)
+        except FutureTimeoutError as error:
+            future.cancel()
+            raise GuestFailed(f"The hypervisor did not answer within {seconds:.0f} s when asked to {what}.") from error
+        except libvirt.libvirtError as error:
+            raise GuestFailed(f"The hypervisor failed to {what}.", details=str(error)) from error
+
+    def _with_connection(self, function: Callable[[Any], _T], again: bool) -> _T:
+        connection = self._connected()
+        try:
+            return function(connection)
+        except libvirt.libvirtError:
+            if not _is_lost(connection):
+                raise
+            self._drop(connection)
+            if not again:
+                raise
+        return function(self._connected())
+
+    def _connected(self) -> Any:
+        with self._lock:
+            if self._open is not None and not _is_lost(self._open):
+                return self._open
+            attempts = Retrying(
+                retry=retry_if_exception_type(libvirt.libvirtError),
+                wait=wait_fixed(0.1),
+                stop=stop_after_delay(_CONNECT_SECONDS),
+                reraise=True,
+            )
+            self._open = attempts(self._connect)
+            return self._open
+
+    def _connect(self) -> Any:
+        connection = libvirt.open(self._uri)
+        connection.setKeepAlive(_KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT)
+        self.events.register(connection)
+        return connection
+
+    def _drop(self, connection: Any) -> None:
+        with self._lock:
+            if self._open is connection:
+                self._open = None
+        _close(connection)
+
+
+def _is_lost(connection: Any) -> bool:
+    try:
+        return not connection.isAlive()
+    except libvirt.libvirtError:
+        return True
+
+
+def _close(connection: Any) -> None:
+    try:
+        connection.close()
+    except libvirt.libvirtError:
+        # It was lost already; there is nothing more to let go of.
+        return

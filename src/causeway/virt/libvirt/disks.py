@@ -1,0 +1,265 @@
+"""The disks of guests on one host.
+
+::
+
+    INSTANCES/UUID/disk            root disk, qcow2, on the base image if there is one
+    INSTANCES/UUID/disk.info       which image the base is (JSON)
+    INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
+    INSTANCES/UUID/console.log     what the guest wrote to its serial console
+    INSTANCES/UUID_resize/         the same, put aside by a move ("stashed")
+    INSTANCES/export-UUID-*.qcow2  a root disk made ready to be sent
+
+A file is made under another name and renamed when it is complete, so whatever is called ``disk`` is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from causeway.errors import DiskTransferFailed, GuestFailed
+from causeway.virt.driver import DiskExport, RootDisk
+from causeway.virt.libvirt.commands import run
+
+_GIB = 2**30
+_STASHED = "_resize"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CONSOLE_TAIL = 100 * 1024
+_CONSOLE_LIMIT = 4 * 2**20
+
+
+@dataclass
+class InstanceDisks:
+    """``timeout`` bounds in seconds whatever reads or writes a whole disk."""
+
+    directory: Path
+    timeout: float
+
+    def folder(self, uuid: str) -> Path:
+        return self.directory / uuid
+
+    def stashed_folder(self, uuid: str) -> Path:
+        return self.directory / f"{uuid}{_STASHED}"
+
+    def root(self, uuid: str) -> Path:
+        return self.folder(uuid) / "disk"
+
+    def console_log(self, uuid: str) -> Path:
+        return self.folder(uuid) / "console.log"
+
+    def by_uuid(self) -> dict[str, bool]:
+        """uuid -> whether stashed."""
+        found: dict[str, bool] = {}
+        for path in self.directory.iterdir() if self.directory.exists() else ():
+            uuid = path.name.removesuffix(_STASHED)
+            if _UUID.fullmatch(uuid) and path.is_dir():
+                found[uuid] = found.get(uuid, False) or path.name.endswith(_STASHED)
+        return found
+
+    def make_folder(self, uuid: str) -> None:
+        self.folder(uuid).mkdir(parents=True, exist_ok=True)
+
+    def create_root(self, uuid: str, wanted: RootDisk) -> None:
+        """Makes the root disk, or takes the snapshot as it. A disk that is there already stays (unless a snapshot is).
+
+        Raises `GuestFailed` if the base image is missing or unfit, `DiskTransferFailed` if the snapshot is.
+        """
+        self.make_folder(uuid)
+        disk = self.root(uuid)
+        received = disk.with_name("disk.received")
+        if wanted.snapshot is not None and wanted.snapshot.exists():
+            self._take(wanted.snapshot, wanted.snapshot_format, received)
+        if received.exists():
+            self._settle(received, wanted)
+            self._write_info(uuid, wanted)
+            received.replace(disk)
+        elif disk.exists():
+            return
+        elif wanted.snapshot is not None:
+            raise DiskTransferFailed(f"The root disk of server {uuid} was not received.", details=str(wanted.snapshot))
+        elif wanted.base is not None:
+            partial = disk.with_name("disk.partial")
+            base_format = _safe_format(wanted.base)
+            run("qemu-img", "create", "-q", "-f", "qcow2", "-F", base_format, "-b", wanted.base, partial)
+            _grow(partial, wanted.size_gb)
+            self._write_info(uuid, wanted)
+            partial.replace(disk)
+        else:
+            raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
+
+    def write_config_drive(self, uuid: str, files: dict[str, bytes]) -> None:
+        if not files:
+            return
+        with tempfile.TemporaryDirectory(prefix="config-drive-") as name:
+            for path, content in files.items():
+                target = Path(name) / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+            partial = self.folder(uuid) / "disk.config.partial"
+            options = ("-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", "config-2")
+            run("genisoimage", *options, "-o", partial, name)
+            partial.replace(self.folder(uuid) / "disk.config")
+
+    def config_drive(self, uuid: str) -> Path | None:
+        path = self.folder(uuid) / "disk.config"
+        return path if path.exists() else None
+
+    def console_output(self, uuid: str) -> bytes:
+        """The last 100 KiB, also of a stashed guest."""
+        for path in (self.console_log(uuid), self.stashed_folder(uuid) / "console.log"):
+            if path.exists():
+                return _tail(path)
+        return b""
+
+    def shorten_console(self, uuid: str) -> None:
+        """Keeps the tail of a log that has grown long; only while no guest writes to it."""
+        path = self.console_log(uuid)
+        if path.exists() and path.stat().st_size > _CONSOLE_LIMIT:
+            path.write_bytes(_tail(path))
+
+    # of a move
+
+    @contextmanager
+    def export(self, uuid: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
+        """A copy without the ground it stands on: what differs from the base, or everything.
+
+        The copy names no backing file: image services refuse images that do.
+        """
+        folder = next(
+            (path for path in (self.folder(uuid), self.stashed_folder(uuid)) if (path / "disk").exists()), None
+        )
+        if folder is None:
+            raise GuestFailed(f"Server {uuid} has no root disk on this host.")
+        disk = folder / "disk"
+        for stale in self.directory.glob(f"export-{uuid}-*"):
+            stale.unlink()
+        info = _image_info(disk)
+        base, base_format = info.get("full-backing-filename"), info.get("backing-filename-format")
+        handle, name = tempfile.mkstemp(dir=self.directory, prefix=f"export-{uuid}-", suffix=".qcow2")
+        os.close(handle)
+        copy = Path(name)
+        try:
+            if base and not flatten:
+                run(
+                    *(
+                        "qemu-img",
+                        "convert",
+                        "-q",
+                        "-f",
+                        "qcow2",
+                        "-O",
+                        "qcow2",
+                        "-B",
+                        base,
+                        "-F",
+                        base_format or "qcow2",
+                    ),
+                    *(disk, copy),
+                    timeout=self.timeout,
+                )
+                run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", copy)
+                base_image_id = self._read_info(folder).get("base_image_id") or image_ref
+            else:
+                run("qemu-img", "convert", "-q", "-f", "qcow2", "-O", "qcow2", disk, copy, timeout=self.timeout)
+                base_image_id = None
+            yield DiskExport(copy, "qcow2", copy.stat().st_size, base_image_id)
+        finally:
+            copy.unlink(missing_ok=True)
+
+    def stash(self, uuid: str) -> None:
+        if self.folder(uuid).exists() and not self.stashed_folder(uuid).exists():
+            self.folder(uuid).rename(self.stashed_folder(uuid))
+
+    def restore(self, uuid: str) -> None:
+        if not self.stashed_folder(uuid).exists():
+            return
+        if self.root(uuid).exists():
+            raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
+        # What is there without a disk is left of an attempt, or of a guest that has its root disk on a volume.
+        if self.folder(uuid).exists():
+            shutil.rmtree(self.folder(uuid))
+        self.stashed_folder(uuid).rename(self.folder(uuid))
+
+    def delete_stashed(self, uuid: str) -> None:
+        self._delete(self.stashed_folder(uuid))
+
+    def delete(self, uuid: str) -> None:
+        self._delete(self.folder(uuid))
+
+    def _delete(self, folder: Path) -> None:
+        if not folder.exists():
+            return
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise GuestFailed("The disks of the server could not be deleted.", details=str(error)) from error
+
+    def _take(self, snapshot: Path, snapshot_format: str, received: Path) -> None:
+        """Checks the snapshot and moves it in; whatever is called ``received`` is whole and safe."""
+        partial = received.with_name("disk.partial")
+        if snapshot_format != "qcow2":
+            command = ("qemu-img", "convert", "-q", "-f", snapshot_format, "-O", "qcow2")
+            run(*command, snapshot, partial, timeout=self.timeout)
+        else:
+            _safe_format(snapshot, expected="qcow2")
+            if snapshot.stat().st_dev == received.parent.stat().st_dev:
+                snapshot.replace(received)
+                return
+            shutil.copyfile(snapshot, partial)
+        partial.replace(received)
+        snapshot.unlink()
+
+    def _settle(self, received: Path, wanted: RootDisk) -> None:
+        """Puts a received disk on this host's base image and grows it; may be repeated."""
+        if wanted.base is not None:
+            base_format = _safe_format(wanted.base)
+            run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", wanted.base, received)
+        _grow(received, wanted.size_gb)
+
+    def _write_info(self, uuid: str, wanted: RootDisk) -> None:
+        path = self.folder(uuid) / "disk.info"
+        path.write_text(json.dumps({"base_image_id": wanted.base_image_id if wanted.base else None}))
+
+    def _read_info(self, folder: Path) -> dict[str, Any]:
+        path = folder / "disk.info"
+        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        return found
+
+
+def _image_info(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run("qemu-img", "info", "-U", "--output=json", path))
+    return found
+
+
+def _safe_format(path: Path, *, expected: str | None = None) -> str:
+    """The format of an image that came from outside, which must not lead to other files of this host."""
+    if not path.exists():
+        raise GuestFailed("An image that a root disk needs is not on this host.", details=str(path))
+    info = _image_info(path)
+    found = str(info["format"])
+    external = (info.get("format-specific") or {}).get("data", {}).get("data-file")
+    if info.get("backing-filename") or external or (expected and found != expected):
+        raise DiskTransferFailed(
+            "An image names files outside of itself, or is not what it was said to be; it is refused.",
+            details=f"{path}: format {found}, expected {expected or 'any'}",
+        )
+    return found
+
+
+def _grow(path: Path, size_gb: int) -> None:
+    if size_gb * _GIB > int(_image_info(path)["virtual-size"]):
+        run("qemu-img", "resize", "-q", "-f", "qcow2", path, f"{size_gb}G")
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _CONSOLE_TAIL))
+        return file.read()

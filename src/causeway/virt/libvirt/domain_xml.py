@@ -1,0 +1,170 @@
+"""The libvirt XML of guests and devices. Pure functions: what goes in decides what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from causeway.errors import GuestFailed
+from causeway.model.network import Vif
+
+# MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
+_TCG_CACHE_MIB = 64
+_BUS_OF_PREFIX = {"vd": "virtio", "sd": "scsi", "hd": "ide"}
+
+
+@dataclass
+class GuestDisk:
+    """One disk of a guest. ``target`` is its name without /dev/; ``serial`` is how it is found again."""
+
+    target: str
+    path: Path
+    disk_format: str
+    is_block: bool = False
+    serial: str | None = None
+    is_root: bool = False
+    cache: str = "none"
+    read_only: bool = False
+    bus: str | None = None
+
+
+@dataclass
+class GuestHardware:
+    """What a guest is made of, besides its disks and ports. ``virt_type`` is kvm or qemu; memory in MiB."""
+
+    uuid: str
+    name: str
+    title: str
+    virt_type: str
+    vcpus: int
+    memory_mb: int
+    console_log: Path
+    machine: str = "pc"
+    config_drive: Path | None = None
+    disks: list[GuestDisk] = field(default_factory=list)
+    vifs: list[Vif] = field(default_factory=list)
+
+
+def domain_xml(guest: GuestHardware) -> str:
+    """The definition of a guest."""
+    domain = ET.Element("domain", type=guest.virt_type)
+    _text(domain, "name", guest.name)
+    _text(domain, "uuid", guest.uuid)
+    if guest.title:
+        # libvirt takes no line breaks in a title
+        _text(domain, "title", " ".join(guest.title.split()))
+    _text(domain, "memory", guest.memory_mb, unit="MiB")
+    _text(domain, "vcpu", guest.vcpus)
+    _text(ET.SubElement(domain, "os"), "type", "hvm", arch="x86_64", machine=guest.machine)
+    _processor(domain, guest)
+    ET.SubElement(domain, "clock", offset="utc")
+    _text(domain, "on_poweroff", "destroy")
+    _text(domain, "on_reboot", "restart")
+    _text(domain, "on_crash", "destroy")
+    devices = ET.SubElement(domain, "devices")
+    for disk in guest.disks:
+        devices.append(_disk(disk))
+    if any(_bus(disk) == "scsi" for disk in guest.disks):
+        ET.SubElement(devices, "controller", type="scsi", model="virtio-scsi")
+    if guest.config_drive is not None:
+        # A CD drive, so that the names of the disks in the guest are those the user was told.
+        cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
+        ET.SubElement(cd, "driver", name="qemu", type="raw")
+        ET.SubElement(cd, "source", file=str(guest.config_drive))
+        ET.SubElement(cd, "target", dev="hda", bus="ide")
+        ET.SubElement(cd, "readonly")
+    for vif in guest.vifs:
+        devices.append(_interface(vif))
+    for kind in ("serial", "console"):
+        port = ET.SubElement(devices, kind, type="file")
+        ET.SubElement(port, "source", path=str(guest.console_log), append="on")
+        ET.SubElement(port, "target", {"port": "0"} if kind == "serial" else {"type": "serial", "port": "0"})
+    rng = ET.SubElement(devices, "rng", model="virtio")
+    _text(rng, "backend", "/dev/urandom", model="random")
+    ET.SubElement(devices, "memballoon", model="virtio")
+    return ET.tostring(domain, encoding="unicode")
+
+
+def disk_xml(disk: GuestDisk) -> str:
+    return ET.tostring(_disk(disk), encoding="unicode")
+
+
+def interface_xml(vif: Vif) -> str:
+    return ET.tostring(_interface(vif), encoding="unicode")
+
+
+def device_of_serial(xml: str, serial: str) -> str | None:
+    """The XML of a guest's disk with this serial."""
+    for disk in ET.fromstring(xml).iterfind("devices/disk"):
+        if disk.findtext("serial") == serial:
+            return ET.tostring(disk, encoding="unicode")
+    return None
+
+
+def device_of_mac(xml: str, mac: str) -> str | None:
+    """The XML of a guest's interface with this MAC address."""
+    for interface in ET.fromstring(xml).iterfind("devices/interface"):
+        address = interface.find("mac")
+        if address is not None and address.get("address", "").lower() == mac.lower():
+            return ET.tostring(interface, encoding="unicode")
+    return None
+
+
+def _processor(domain: ET.Element, guest: GuestHardware) -> None:
+    features = ET.SubElement(domain, "features")
+    ET.SubElement(features, "acpi")
+    ET.SubElement(features, "apic")
+    if guest.virt_type == "kvm":
+        cpu = ET.SubElement(domain, "cpu", mode="host-model")
+    else:
+        _text(ET.SubElement(features, "tcg"), "tb-cache", _TCG_CACHE_MIB, unit="MiB")
+        cpu = ET.SubElement(domain, "cpu")
+    ET.SubElement(cpu, "topology", sockets=str(guest.vcpus), cores="1", threads="1")
+
+
+def _bus(disk: GuestDisk) -> str:
+    return disk.bus or _BUS_OF_PREFIX.get(disk.target[:2], "virtio")
+
+
+def _disk(disk: GuestDisk) -> ET.Element:
+    element = ET.Element("disk", type="block" if disk.is_block else "file", device="disk")
+    ET.SubElement(element, "driver", name="qemu", type=disk.disk_format, cache=disk.cache, discard="unmap")
+    ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.path)})
+    ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
+    if disk.read_only:
+        ET.SubElement(element, "readonly")
+    if disk.serial:
+        _text(element, "serial", disk.serial)
+    if disk.is_root:
+        ET.SubElement(element, "boot", order="1")
+    return element
+
+
+def _interface(vif: Vif) -> ET.Element:
+    if vif.vif_type == "tap":
+        element = ET.Element("interface", type="ethernet")
+    elif vif.vif_type in ("bridge", "ovs"):
+        element = ET.Element("interface", type="bridge")
+        ET.SubElement(element, "source", bridge=_bridge_of(vif))
+    else:
+        raise GuestFailed(f"Port {vif.id} has the binding type '{vif.vif_type}', which this hypervisor can't plug.")
+    ET.SubElement(element, "mac", address=vif.address)
+    if vif.vif_type == "ovs":
+        port = ET.SubElement(element, "virtualport", type="openvswitch")
+        ET.SubElement(port, "parameters", interfaceid=str(vif.details.get("ovs_interfaceid") or vif.id))
+    ET.SubElement(element, "target", dev=vif.devname)
+    ET.SubElement(element, "model", type="virtio")
+    ET.SubElement(element, "mtu", size=str(vif.mtu))
+    return element
+
+
+def _bridge_of(vif: Vif) -> str:
+    bridge = vif.details.get("bridge_name")
+    if bridge:
+        return str(bridge)
+    return "br-int" if vif.vif_type == "ovs" else f"brq{vif.network_id[:11]}"
+
+
+def _text(parent: ET.Element, tag: str, value: object, **attributes: str) -> None:
+    ET.SubElement(parent, tag, attributes).text = str(value)

@@ -1,0 +1,297 @@
+"""The libvirt driver: guests of one host through its libvirtd.
+
+This class says in which order things happen; how each is done is in the file of its concern: `connection`, `events` (libvirtd),
+`domain_xml` (what a guest looks like), `disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
+
+A guest's domain has the server's uuid, so it is found whatever it is called. Side effects of starting a guest are undone in
+reverse order if a later one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+from causeway.errors import GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.model.states import PowerState
+from causeway.virt.driver import DiskExport, Driver, GuestFacts, GuestSpec, HostFacts, nothing_to_wait_for
+from causeway.virt.libvirt import devices, host, power
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.domain_xml import (
+    GuestDisk,
+    GuestHardware,
+    device_of_mac,
+    device_of_serial,
+    disk_xml,
+    domain_xml,
+    interface_xml,
+)
+from causeway.virt.libvirt.network import NetworkAgent, Ports
+from causeway.virt.libvirt.probe import decide_virt_type
+from causeway.virt.libvirt.volumes import Volumes, direct_io_works
+
+
+class LibvirtDriver(Driver):
+    """``hostname`` is the host's name in Causeway. Times are seconds.
+
+    ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
+    ready on this host; None if the network service has an agent of its own. ``call_timeout``: for one call of libvirt;
+    ``disk_timeout``: for reading or writing a whole root disk; ``detach_timeout``: for a guest to let go of a device.
+    """
+
+    supports_migrate_to_same_host = False
+
+    def __init__(
+        self,
+        uri: str,
+        hostname: str,
+        instances_dir: Path,
+        *,
+        virt_type: str = "auto",
+        machine: str = "pc",
+        network_agent: NetworkAgent | None = None,
+        limits: host.HostLimits | None = None,
+        host_ip: str = "127.0.0.1",
+        probe_cache: Path | None = None,
+        call_timeout: float = 60.0,
+        disk_timeout: float = 3600.0,
+        detach_timeout: float = 60.0,
+    ) -> None:
+        if virt_type not in ("auto", "kvm", "qemu"):
+            raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
+        self._hostname = hostname
+        self._host_ip = host_ip
+        self._limits = limits or host.HostLimits()
+        self._wanted_virt_type = virt_type
+        self._virt_type = "qemu"
+        self._machine = machine
+        self._probe_cache = probe_cache or instances_dir / "virt-type.json"
+        self._detach_timeout = detach_timeout
+        self._instances_dir = instances_dir
+        self._disks = InstanceDisks(instances_dir, disk_timeout)
+        self._volumes = Volumes(hostname, instances_dir / "mnt", instances_dir / "locks")
+        self._ports = Ports(network_agent)
+        self._connection = Connection(uri, name=hostname, timeout=call_timeout)
+        self._cache = "none"
+
+    def start(self) -> None:
+        self._instances_dir.mkdir(parents=True, exist_ok=True)
+        self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
+        self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
+        self._connection.start()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def host_facts(self) -> HostFacts:
+        return self._connection.call(
+            "describe its host",
+            lambda connection: host.host_facts(
+                connection,
+                hostname=self._hostname,
+                virt_type=self._virt_type,
+                instances_dir=self._instances_dir,
+                limits=self._limits,
+                host_ip=self._host_ip,
+            ),
+            again=True,
+        )
+
+    def list_guests(self) -> dict[str, PowerState]:
+        def ask(connection: Any) -> dict[str, PowerState]:
+            return {domain.UUIDString(): power.power_state_of(domain) for domain in connection.listAllDomains()}
+
+        return self._connection.call("list its guests", ask, again=True)
+
+    def inspect(self, uuid: str) -> GuestFacts:
+        def ask(connection: Any) -> tuple[PowerState, int, int] | None:
+            domain = power.find(connection, uuid)
+            if domain is None:
+                return None
+            _, memory_kib, _, vcpus, _ = domain.info()
+            return power.power_state_of(domain), vcpus, memory_kib // 1024
+
+        guest = self._connection.call(f"describe guest {uuid}", ask, again=True)
+        power_state, vcpus, memory_mb = guest or (None, 0, 0)
+        return GuestFacts(
+            uuid=uuid,
+            power_state=power_state,
+            vcpus=vcpus,
+            memory_mb=memory_mb,
+            has_disks=self._disks.folder(uuid).exists(),
+            has_stashed_disks=self._disks.stashed_folder(uuid).exists(),
+        )
+
+    def list_disks(self) -> dict[str, bool]:
+        return self._disks.by_uuid()
+
+    # guests
+
+    def spawn(
+        self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> PowerState:
+        uuid = spec.instance.uuid
+        if power.state(self._connection, uuid) == PowerState.RUNNING:
+            return PowerState.RUNNING
+        power.remove(self._connection, uuid)
+        with ExitStack() as undo:
+            if not self._disks.folder(uuid).exists():
+                undo.callback(self._disks.delete, uuid)
+            self._disks.make_folder(uuid)
+            if spec.root_disk is not None:
+                self._disks.create_root(uuid, spec.root_disk)
+            state = self._start(spec, undo, vifs_plugged or nothing_to_wait_for)
+            undo.pop_all()
+        return state
+
+    def power_on(self, spec: GuestSpec) -> PowerState:
+        uuid = spec.instance.uuid
+        state = power.state(self._connection, uuid)
+        if state == PowerState.PAUSED:
+            power.resume(self._connection, uuid)
+        if state in (PowerState.RUNNING, PowerState.PAUSED):
+            return PowerState.RUNNING
+        self._disks.make_folder(uuid)
+        with ExitStack() as undo:
+            self._start(spec, undo, nothing_to_wait_for)
+            undo.pop_all()
+        return PowerState.RUNNING
+
+    def power_off(self, uuid: str, timeout: float) -> None:
+        if power.state(self._connection, uuid) is None:
+            raise GuestFailed(f"There is no guest of server {uuid} on this host.")
+        power.shut_down(self._connection, uuid, timeout)
+
+    def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState:
+        power.shut_down(self._connection, spec.instance.uuid, 0 if hard else timeout)
+        return self.power_on(spec)
+
+    def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
+        power.remove(self._connection, uuid)
+        for vif in vifs:
+            self._ports.unplug(uuid, vif)
+        for volume in volumes:
+            self._volumes.disconnect(volume)
+        if destroy_disks:
+            self._disks.delete(uuid)
+
+    def console_output(self, uuid: str) -> bytes:
+        return self._disks.console_output(uuid)
+
+    # devices
+
+    def volume_connector(self) -> dict[str, Any]:
+        return self._volumes.connector_properties(self._host_ip)
+
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
+        self._volumes.check(connection_info)
+
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        serial = str(volume.volume_id)
+        with ExitStack() as undo:
+            disk = self._volumes.connect(volume)
+            undo.callback(self._volumes.disconnect, volume)
+            devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
+            undo.pop_all()
+
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        serial = str(volume.volume_id)
+        devices.detach(
+            self._connection,
+            uuid,
+            lambda xml: device_of_serial(xml, serial),
+            what=f"volume {serial}",
+            timeout=self._detach_timeout,
+        )
+        self._volumes.disconnect(volume)
+
+    def attach_interface(self, uuid: str, vif: Vif) -> None:
+        with ExitStack() as undo:
+            self._ports.plug(uuid, vif)
+            undo.callback(self._ports.unplug, uuid, vif)
+            devices.attach(self._connection, uuid, interface_xml(vif), lambda xml: device_of_mac(xml, vif.address))
+            undo.pop_all()
+
+    def detach_interface(self, uuid: str, vif: Vif) -> None:
+        devices.detach(
+            self._connection,
+            uuid,
+            lambda xml: device_of_mac(xml, vif.address),
+            what=f"port {vif.id}",
+            timeout=self._detach_timeout,
+        )
+        self._ports.unplug(uuid, vif)
+
+    # disks of a move
+
+    def export_root_disk(self, instance: Instance, *, flatten: bool) -> AbstractContextManager[DiskExport]:
+        if power.state(self._connection, instance.uuid) in (PowerState.RUNNING, PowerState.PAUSED):
+            raise GuestFailed(f"The root disk of server {instance.uuid} can't be sent while its guest runs.")
+        return self._disks.export(instance.uuid, image_ref=instance.image_ref, flatten=flatten)
+
+    def stash_disks(self, uuid: str) -> None:
+        self._disks.stash(uuid)
+
+    def restore_stashed_disks(self, uuid: str) -> None:
+        self._disks.restore(uuid)
+
+    def delete_stashed_disks(self, uuid: str) -> None:
+        self._disks.delete_stashed(uuid)
+
+    def delete_disks(self, uuid: str) -> None:
+        if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
+            raise GuestFailed(f"The disks of server {uuid} can't be deleted while its guest runs.")
+        self._disks.delete(uuid)
+
+    def _start(
+        self, spec: GuestSpec, undo: ExitStack, vifs_plugged: Callable[[], AbstractContextManager[None]]
+    ) -> PowerState:
+        """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
+        uuid = spec.instance.uuid
+        self._disks.write_config_drive(uuid, spec.config_drive)
+        self._disks.shorten_console(uuid)
+        volumes = []
+        for volume in spec.volumes:
+            volumes.append(self._volumes.connect(volume))
+            undo.callback(self._volumes.disconnect, volume)
+        xml = domain_xml(self._hardware(spec, volumes))
+        if not spec.power_on:
+            power.define(self._connection, uuid, xml)
+            return PowerState.SHUTDOWN
+        with vifs_plugged():
+            for vif in spec.vifs:
+                self._ports.plug(uuid, vif)
+                undo.callback(self._ports.unplug, uuid, vif)
+            undo.callback(power.remove, self._connection, uuid)
+            power.start_paused(self._connection, uuid, xml)
+        power.resume(self._connection, uuid)
+        return PowerState.RUNNING
+
+    def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
+        instance = spec.instance
+        disks = list(volumes)
+        root = self._disks.root(instance.uuid)
+        if not any(disk.is_root for disk in volumes):
+            if not root.exists():
+                raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
+            target = Path(instance.root_device_name or "/dev/vda").name
+            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache))
+        return GuestHardware(
+            uuid=instance.uuid,
+            name=instance.instance_name,
+            title=instance.display_name,
+            virt_type=self._virt_type,
+            vcpus=instance.flavor.vcpus,
+            memory_mb=instance.flavor.memory_mb,
+            console_log=self._disks.console_log(instance.uuid),
+            machine=self._machine,
+            config_drive=self._disks.config_drive(instance.uuid),
+            disks=disks,
+            vifs=spec.vifs,
+        )

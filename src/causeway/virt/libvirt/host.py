@@ -1,0 +1,80 @@
+"""What the host is and has."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import os_traits
+
+from causeway.errors import GuestFailed
+from causeway.virt.driver import HostFacts
+from causeway.virt.libvirt.commands import run
+
+# What this driver can do, and no more.
+TRAITS = [
+    os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
+    os_traits.COMPUTE_IMAGE_TYPE_RAW,
+    os_traits.COMPUTE_NET_ATTACH_INTERFACE,
+    os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
+    os_traits.COMPUTE_NODE,
+    os_traits.COMPUTE_STORAGE_BUS_IDE,
+    os_traits.COMPUTE_STORAGE_BUS_SCSI,
+    os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
+]
+
+
+@dataclass
+class HostLimits:
+    """What the host gives to guests; None: all that the hypervisor says it has. Memory in MiB, disk in GiB."""
+
+    vcpus: int | None = None
+    memory_mb: int | None = None
+    local_gb: int | None = None
+
+
+def host_facts(
+    connection: Any, *, hostname: str, virt_type: str, instances_dir: Path, limits: HostLimits, host_ip: str
+) -> HostFacts:
+    capabilities = ET.fromstring(connection.getCapabilities())
+    _, memory, vcpus, *_ = connection.getInfo()
+    disk = shutil.disk_usage(instances_dir).total // 2**30
+    architecture = capabilities.findtext("host/cpu/arch") or "x86_64"
+    return HostFacts(
+        hypervisor_hostname=hostname,
+        hypervisor_type="QEMU",
+        hypervisor_version=connection.getVersion(),
+        vcpus=limits.vcpus if limits.vcpus is not None else vcpus,
+        memory_mb=limits.memory_mb if limits.memory_mb is not None else memory,
+        local_gb=limits.local_gb if limits.local_gb is not None else disk,
+        cpu_info=_cpu_info(capabilities, architecture),
+        host_ip=host_ip,
+        supported_instances=[[name, virt_type, "hvm"] for name in dict.fromkeys((architecture, "i686"))],
+        traits=[str(trait) for trait in TRAITS],
+        uptime=_uptime(),
+    )
+
+
+def _cpu_info(capabilities: ET.Element, architecture: str) -> dict[str, Any]:
+    cpu = capabilities.find("host/cpu")
+    if cpu is None:
+        return {"arch": architecture}
+    topology = cpu.find("topology")
+    return {
+        "arch": architecture,
+        "model": cpu.findtext("model") or "",
+        "vendor": cpu.findtext("vendor") or "",
+        "topology": {name: int(value) for name, value in (topology.attrib if topology is not None else {}).items()},
+        "features": sorted(feature.get("name", "") for feature in cpu.iterfind("feature")),
+    }
+
+
+def _uptime() -> str | None:
+    try:
+        return run("uptime").strip()
+    except GuestFailed:
+        # A host without the tool has no uptime to show; nothing else depends on it.
+        return None

@@ -1,0 +1,70 @@
+"""Plugging ports.
+
+libvirt puts a guest's tap device into the bridge or switch that the port's binding names. What has to be there first is made
+by an agent: in a real cloud the network service's own (which reacts to the tap device) and os-vif, in the lab the lab's.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol
+
+import os_vif
+from os_vif import exception as os_vif_exception
+from os_vif.objects import instance_info
+from os_vif.objects import network as os_vif_network
+from os_vif.objects import vif as os_vif_objects
+
+from causeway.errors import GuestFailed
+from causeway.model.network import Vif
+
+
+class NetworkAgent(Protocol):
+    """Makes ready on this host what a port is to be plugged into. Raises `GuestFailed`."""
+
+    def prepare(self, vif: Vif) -> None: ...
+
+
+class Ports:
+    """``agent`` None: the network service has an agent of its own on this host."""
+
+    def __init__(self, agent: NetworkAgent | None) -> None:
+        self._agent = agent
+        self._lock = threading.Lock()
+        self._initialized = False
+
+    def plug(self, uuid: str, vif: Vif) -> None:
+        if self._agent is not None and vif.vif_type == "bridge":
+            self._agent.prepare(vif)
+        elif vif.vif_type == "ovs":
+            self._with_os_vif(uuid, vif, plug=True)
+
+    def unplug(self, uuid: str, vif: Vif) -> None:
+        if vif.vif_type == "ovs":
+            self._with_os_vif(uuid, vif, plug=False)
+
+    def _with_os_vif(self, uuid: str, vif: Vif, *, plug: bool) -> None:
+        with self._lock:
+            if not self._initialized:
+                os_vif.initialize()
+                self._initialized = True
+        guest = instance_info.InstanceInfo(uuid=uuid, name=f"instance-{uuid}")
+        bridge = str(vif.details.get("bridge_name") or "br-int")
+        port = os_vif_objects.VIFOpenVSwitch(
+            id=vif.id,
+            address=vif.address,
+            vif_name=vif.devname,
+            bridge_name=bridge,
+            plugin="ovs",
+            has_traffic_filtering=bool(vif.details.get("port_filter")),
+            preserve_on_delete=vif.preserve_on_delete,
+            network=os_vif_network.Network(id=vif.network_id, bridge=bridge, label=vif.network_label, mtu=vif.mtu),
+            port_profile=os_vif_objects.VIFPortProfileOpenVSwitch(
+                interface_id=str(vif.details.get("ovs_interfaceid") or vif.id), datapath_type="system"
+            ),
+        )
+        try:
+            (os_vif.plug if plug else os_vif.unplug)(port, guest)
+        except (os_vif_exception.ExceptionBase, OSError) as error:
+            what = "plugged" if plug else "unplugged"
+            raise GuestFailed(f"Port {vif.id} could not be {what}.", details=str(error)) from error

@@ -1,0 +1,133 @@
+"""Power states and transitions of guests; each is a success if the guest is there already."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import libvirt
+
+from causeway.model.states import PowerState
+from causeway.virt.libvirt.connection import Connection
+
+# A guest that is booting does not hear the power button: it is pressed again.
+_PRESS_AGAIN_SECONDS = 5.0
+
+_POWER_STATES = {
+    libvirt.VIR_DOMAIN_NOSTATE: PowerState.NOSTATE,
+    libvirt.VIR_DOMAIN_RUNNING: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_BLOCKED: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_PAUSED: PowerState.PAUSED,
+    # On its way down, but not there.
+    libvirt.VIR_DOMAIN_SHUTDOWN: PowerState.RUNNING,
+    libvirt.VIR_DOMAIN_SHUTOFF: PowerState.SHUTDOWN,
+    libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
+    libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
+}
+_OFF = (PowerState.SHUTDOWN, PowerState.CRASHED, None)
+_UNDEFINE = (
+    libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
+    | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+)
+
+
+def find(connection: Any, uuid: str) -> Any:
+    """The guest, or None."""
+    try:
+        return connection.lookupByUUIDString(uuid)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() == libvirt.VIR_ERR_NO_DOMAIN:
+            return None
+        raise
+
+
+def power_state_of(domain: Any) -> PowerState:
+    return _POWER_STATES.get(domain.state()[0], PowerState.NOSTATE)
+
+
+def state(connection: Connection, uuid: str) -> PowerState | None:
+    """None: there is no such guest."""
+
+    def ask(hypervisor: Any) -> PowerState | None:
+        domain = find(hypervisor, uuid)
+        return None if domain is None else power_state_of(domain)
+
+    return connection.call(f"say how guest {uuid} is", ask, again=True)
+
+
+def start_paused(connection: Connection, uuid: str, xml: str) -> None:
+    """Defines the guest and starts it, so that its devices are there but it does not run yet."""
+
+    def start(hypervisor: Any) -> None:
+        hypervisor.defineXML(xml).createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED)
+
+    connection.call(f"start guest {uuid}", start)
+
+
+def define(connection: Connection, uuid: str, xml: str) -> None:
+    connection.call(f"define guest {uuid}", lambda hypervisor: hypervisor.defineXML(xml), again=True)
+
+
+def resume(connection: Connection, uuid: str) -> None:
+    def go_on(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        if power_state_of(domain) == PowerState.PAUSED:
+            domain.resume()
+
+    connection.call(f"start the processors of guest {uuid}", go_on, again=True)
+
+
+def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
+    """Presses the guest's power button and waits until it is off; after ``timeout`` seconds pulls the plug."""
+    end = time.monotonic() + timeout
+    with connection.events.stopped(uuid) as stopped:
+        while (left := end - time.monotonic()) > 0:
+            if state(connection, uuid) in _OFF:
+                return
+            connection.call(f"shut guest {uuid} down", lambda hypervisor: _press(hypervisor, uuid), again=True)
+            if stopped.wait(min(left, _PRESS_AGAIN_SECONDS)):
+                return
+    pull_plug(connection, uuid)
+
+
+def pull_plug(connection: Connection, uuid: str) -> None:
+    def stop(hypervisor: Any) -> None:
+        domain = find(hypervisor, uuid)
+        if domain is not None:
+            _ignoring_off(domain, domain.destroy)
+
+    connection.call(f"stop guest {uuid}", stop, again=True)
+
+
+def remove(connection: Connection, uuid: str) -> None:
+    """Stops the guest at once and makes the hypervisor forget it."""
+
+    def forget(hypervisor: Any) -> None:
+        domain = find(hypervisor, uuid)
+        if domain is None:
+            return
+        if domain.isActive():
+            _ignoring_off(domain, domain.destroy)
+        if find(hypervisor, uuid) is not None:
+            domain.undefineFlags(_UNDEFINE)
+
+    connection.call(f"remove guest {uuid}", forget, again=True)
+
+
+def _press(hypervisor: Any, uuid: str) -> None:
+    domain = find(hypervisor, uuid)
+    if domain is not None:
+        _ignoring_off(domain, lambda: domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN))
+
+
+def _ignoring_off(domain: Any, action: Any) -> None:
+    """Runs ``action`` on a guest which may go off by itself in the meantime."""
+    try:
+        action()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() not in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
+            raise
+        if error.get_error_code() == libvirt.VIR_ERR_OPERATION_INVALID and domain.isActive():
+            raise

@@ -1,0 +1,123 @@
+"""Volumes: os-brick connects them to the host, this turns what it says into a guest's disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+from os_brick import exception as brick_exception
+from os_brick import privileged
+from os_brick.initiator import connector
+from oslo_concurrency import lockutils, processutils
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.virt.libvirt.domain_xml import GuestDisk
+
+_SCAN_ATTEMPTS = 5
+_BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionError, OSError, ValueError)
+
+
+class Volumes:
+    """``mount_dir`` is where shares of NFS-like volumes are mounted."""
+
+    def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path) -> None:
+        self._hostname = hostname
+        self._mount_dir = mount_dir
+        self._lock = threading.Lock()
+        self._properties: dict[str, Any] | None = None
+        # os-brick asks for locks between processes; it fails if nobody said where they are kept.
+        lockutils.set_defaults(str(lock_dir))
+        if os.geteuid() == 0:
+            # As root nothing has to be asked of a helper process with more rights.
+            privileged.default.set_client_mode(False)
+
+    def connector_properties(self, host_ip: str) -> dict[str, Any]:
+        with self._lock:
+            if self._properties is None:
+                found = connector.get_connector_properties(
+                    root_helper="", my_ip=host_ip, multipath=False, enforce_multipath=False, host=self._hostname
+                )
+                self._properties = dict(found)
+            return dict(self._properties)
+
+    def check(self, connection_info: dict[str, Any]) -> None:
+        """Raises `ClaimRefused` if this host has no means to open such a volume."""
+        protocol = str(connection_info.get("driver_volume_type", ""))
+        if protocol.lower() == "nfs" and not shutil.which("mount.nfs"):
+            raise ClaimRefused("The host can't mount NFS volumes.", details="mount.nfs is missing: install nfs-common")
+        try:
+            self._connector(protocol)
+        except _BRICK_ERRORS as error:
+            raise ClaimRefused(f"The host can't open volumes of the type '{protocol}'.", details=str(error)) from error
+        path = _data(connection_info).get("device_path")
+        if protocol.lower() == "local" and not (path and os.access(path, os.R_OK | os.W_OK)):
+            raise ClaimRefused("The volume can't be opened on the host.", details=str(path))
+
+    def connect(self, volume: BlockDevice) -> GuestDisk:
+        """The volume as a disk for a guest; connected already is a success. Raises `GuestFailed`."""
+        info = volume.connection_info or {}
+        try:
+            device = self._connector(str(info.get("driver_volume_type", ""))).connect_volume(_data(info))
+            path = Path(str(device["path"]))
+            mode = path.stat().st_mode
+        except _BRICK_ERRORS as error:
+            raise GuestFailed(f"Volume {volume.volume_id} could not be connected.", details=str(error)) from error
+        return self.as_disk(volume, path, is_block=stat.S_ISBLK(mode))
+
+    def disconnect(self, volume: BlockDevice) -> None:
+        """Lets go of the volume; not connected is a success."""
+        info = volume.connection_info
+        if not info:
+            return
+        data = _data(info)
+        try:
+            self._connector(str(info.get("driver_volume_type", ""))).disconnect_volume(
+                data, {"path": data.get("device_path")}, force=True, ignore_errors=True
+            )
+        except _BRICK_ERRORS as error:
+            raise GuestFailed(f"Volume {volume.volume_id} could not be disconnected.", details=str(error)) from error
+
+    def as_disk(self, volume: BlockDevice, path: Path, *, is_block: bool) -> GuestDisk:
+        data = _data(volume.connection_info or {})
+        if not volume.device_name:
+            raise GuestFailed(f"Volume {volume.volume_id} was given no device name.")
+        return GuestDisk(
+            target=Path(volume.device_name).name,
+            path=path,
+            disk_format=str(data.get("format") or "raw"),
+            is_block=is_block,
+            serial=volume.volume_id,
+            is_root=volume.is_root,
+            cache="none" if is_block or direct_io_works(path.parent) else "writeback",
+            read_only=data.get("access_mode") == "ro",
+            bus=volume.disk_bus,
+        )
+
+    def _connector(self, protocol: str) -> Any:
+        options: dict[str, Any] = {}
+        if protocol.lower() in ("nfs", "glusterfs", "quobyte", "vzstorage", "scality"):
+            self._mount_dir.mkdir(parents=True, exist_ok=True)
+            options["nfs_mount_point_base"] = str(self._mount_dir)
+        return connector.InitiatorConnector.factory(
+            protocol.upper(), "", use_multipath=False, device_scan_attempts=_SCAN_ATTEMPTS, **options
+        )
+
+
+def direct_io_works(directory: Path) -> bool:
+    """Whether files there can be opened past the page cache (not on every file system)."""
+    try:
+        handle = os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT)
+    except OSError:
+        return False
+    os.close(handle)
+    return True
+
+
+def _data(connection_info: dict[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = connection_info.get("data") or {}
+    return data
