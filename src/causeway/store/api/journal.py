@@ -52,6 +52,11 @@ def unfinished(database: Database) -> list[Move]:
     return _select(database, MOVES.c.state.not_in([state.value for state in MOVE_ENDED]))
 
 
+def all_moves(database: Database) -> list[Move]:
+    """Every move there ever was, oldest first."""
+    return _select(database, sa.true())
+
+
 def active_of_server(database: Database, instance_uuid: str) -> Move | None:
     """The server's move that has not ended; there is at most one."""
     ended = [state.value for state in MOVE_ENDED]

@@ -1,0 +1,37 @@
+"""``causeway``: the one command, with a subcommand for each thing one does with a cloud."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+# command -> (module, function, help): a command's module is only loaded when it is used.
+COMMANDS = {
+    "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
+    "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _help = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), function)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_module, _function, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(package_name="causeway")
+def cli() -> None:
+    """Causeway: a compute control plane for clouds split into cells, made for moving servers."""

@@ -1,0 +1,116 @@
+"""``causeway move``: what moves did, read from the journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from causeway.cli.up import DEFAULT_STATE_DIR
+from causeway.embedded.settings import StateDir
+from causeway.model.moves import Move, MoveStep
+from causeway.store.api import journal
+from causeway.store.database import Database
+
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_STATE_DIR,
+    show_default=True,
+    help="The cloud's state directory.",
+)
+database_option = click.option("--database", help="URL of the API database, for a cloud of many processes.")
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+
+
+@click.group()
+def move() -> None:
+    """Look at moves of servers: where they are, what they did."""
+
+
+def _open(state_dir: Path, database: str | None) -> Database:
+    url = database or StateDir(state_dir).database("api")
+    if database is None and not Path(url.removeprefix("sqlite:///")).exists():
+        raise click.ClickException(f"There is no cloud in {state_dir}: give --state-dir or --database.")
+    return Database(url, "the API")
+
+
+@move.command("list")
+@state_dir_option
+@database_option
+@json_option
+@click.option("--all", "everything", is_flag=True, help="Ended moves too.")
+def list_moves(state_dir: Path, database: str | None, as_json: bool, everything: bool) -> None:
+    """Moves that have not ended (or all of them)."""
+    api = _open(state_dir, database)
+    moves = journal.all_moves(api) if everything else journal.unfinished(api)
+    if as_json:
+        click.echo(json.dumps([_summary(found) for found in moves], indent=2))
+        return
+    table = Table("Move", "Server", "Recipe", "State", "Started", "Owner", "Error")
+    for found in moves:
+        error = (found.error or {}).get("message", "")
+        table.add_row(
+            found.id, found.instance_uuid, found.recipe, found.state, str(found.started_at), found.owner or "", error
+        )
+    Console().print(table)
+
+
+@move.command()
+@click.argument("server")
+@state_dir_option
+@database_option
+@json_option
+def show(server: str, state_dir: Path, database: str | None, as_json: bool) -> None:
+    """The timeline of every move of SERVER (its uuid): each step, where, how long, how many bytes."""
+    api = _open(state_dir, database)
+    moves = journal.of_server(api, server)
+    if not moves:
+        raise click.ClickException(f"Server {server} was never moved.")
+    timelines = [(found, journal.steps(api, found.id)) for found in moves]
+    if as_json:
+        document = [_summary(found) | {"steps": [_step(step) for step in steps]} for found, steps in timelines]
+        click.echo(json.dumps(document, indent=2))
+        return
+    for found, steps in timelines:
+        Console().print(timeline(found, steps))
+
+
+def timeline(found: Move, steps: list[MoveStep]) -> Table:
+    """A move as a table."""
+    title = f"{found.recipe} of {found.instance_uuid}: {found.state}"
+    table = Table("Step", "Phase", "Where", "State", "Seconds", "Bytes", "Error", title=title)
+    for step in steps:
+        error = (step.error or {}).get("message", "")
+        seconds = f"{_seconds(step):.3f}" if step.ended_at else "running"
+        table.add_row(
+            step.step,
+            step.phase,
+            step.host or "records",
+            step.state,
+            seconds,
+            f"{step.bytes_done:,}" if step.bytes_done is not None else "",
+            error,
+        )
+    return table
+
+
+def _seconds(step: MoveStep) -> float:
+    if step.started_at is None or step.ended_at is None:
+        return 0.0
+    return (step.ended_at - step.started_at).total_seconds()
+
+
+def _step(step: MoveStep) -> dict[str, Any]:
+    known: dict[str, Any] = msgspec.to_builtins(step)
+    return known | {"seconds": _seconds(step) if step.ended_at else None}
+
+
+def _summary(found: Move) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.to_builtins(found)
+    return {name: value for name, value in whole.items() if name != "data"}

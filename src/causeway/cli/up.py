@@ -1,0 +1,87 @@
+"""``causeway up``: every role in one process."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from pathlib import Path
+
+import click
+import platformdirs
+
+from causeway import errors
+
+DEFAULT_STATE_DIR = Path(platformdirs.user_data_dir("causeway"))
+
+
+@click.command()
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_STATE_DIR,
+    show_default=True,
+    help="Where everything is kept. Started again on the same directory, the cloud finds everything again.",
+)
+@click.option("--port", default=8774, show_default=True, help="Port of all APIs; 0 picks a free one.")
+@click.option("--cells", default=2, show_default=True, type=click.IntRange(1), help="Number of cells.")
+@click.option("--hosts-per-cell", default=1, show_default=True, type=click.IntRange(1), help="Hosts in each cell.")
+@click.option(
+    "--driver",
+    type=click.Choice(["libvirt", "simulated"]),
+    default="simulated",
+    show_default=True,
+    help="Real guests in QEMU (needs root and libvirt), or simulated ones.",
+)
+@click.option("--config-file", multiple=True, help="Options to use, in nova.conf's form. May be given several times.")
+@click.option("--policy-file", help="Policy to use instead of STATE_DIR/policy.yaml.")
+@click.option("--debug", is_flag=True, help="Log everything.")
+def up(
+    state_dir: Path,
+    port: int,
+    cells: int,
+    hosts_per_cell: int,
+    driver: str,
+    config_file: tuple[str, ...],
+    policy_file: str | None,
+    debug: bool,
+) -> None:
+    """Run a whole cloud in this process, on embedded parts.
+
+    Prints "ready: URL" when requests can be served. Ctrl-C or SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml:
+    point OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway" (a project member) and "causeway-admin".
+    """
+    from causeway.embedded.cloud import EmbeddedCloud
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    cloud = EmbeddedCloud(
+        state_dir,
+        port=port,
+        cells=cells,
+        hosts_per_cell=hosts_per_cell,
+        driver="libvirt" if driver == "libvirt" else "simulated",
+        config_files=config_file,
+        policy_file=policy_file,
+    )
+    _log_to(state_dir, debug)
+    try:
+        cloud.start()
+    except OSError as failure:
+        raise click.ClickException(f"{failure}. Is another cloud running on this port or directory?") from failure
+    except errors.CausewayError as failure:
+        raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
+    click.echo(f"ready: {cloud.url}")
+    stop.wait()
+    cloud.stop()
+
+
+def _log_to(state_dir: Path, debug: bool) -> None:
+    """Logs go to STATE_DIR/causeway.log."""
+    state_dir.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(
+        filename=state_dir / "causeway.log",
+        level=logging.DEBUG if debug else logging.INFO,
+        format="%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s",
+    )

@@ -1,0 +1,210 @@
+"""The embedded cloud: puts every role and everything around them into one process."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import socket
+import uuid as uuids
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from causeway import roles
+from causeway.clients.placement import local_placement
+from causeway.conf import new_config
+from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
+from causeway.embedded import content
+from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
+from causeway.embedded.settings import StateDir
+from causeway.embedded.web import WebServer
+from causeway.model.host import CELL0_UUID, CellMapping
+from causeway.store import schema
+from causeway.store.api import cells as cell_records
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+DriverName = Literal["libvirt", "simulated"]
+
+
+class EmbeddedCloud:
+    """`causeway up`: `start` returns when requests can be served, `stop` when everything has ended.
+
+    ``hosts_per_cell`` hosts in each of ``cells`` cells, named cell1-host1, cell1-host2, ..., cell2-host1, ... A cloud that
+    is started on the state directory of an earlier one finds everything again, its guests included.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path,
+        *,
+        port: int = 8774,
+        cells: int = 2,
+        hosts_per_cell: int = 1,
+        driver: DriverName = "simulated",
+        config_files: Sequence[str] = (),
+        policy_file: str | None = None,
+        overrides: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
+        self.state = StateDir(state_dir.resolve())
+        self.hosts_by_cell = [
+            [f"cell{cell}-host{host}" for host in range(1, hosts_per_cell + 1)] for cell in range(1, cells + 1)
+        ]
+        self._port = port
+        self._driver = driver
+        self._config_files = config_files
+        self._policy_file = policy_file
+        self._overrides = overrides or {}
+        self._cleanup = ExitStack()
+        # Clouds in one process must not share queues.
+        self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
+
+    def start(self) -> None:
+        """Starts everything; what was started is stopped again if something fails."""
+        with ExitStack() as undo:
+            undo.callback(self._cleanup.close)
+            self._start()
+            undo.pop_all()
+
+    def stop(self) -> None:
+        """Stops everything in the reverse order; guests of libvirt hosts go on running."""
+        self._cleanup.close()
+
+    def _start(self) -> None:
+        self.state.prepare()
+        on_stop = self._cleanup.callback
+        self.web = WebServer(self._port)
+        self.url = self.web.url
+        self.devcloud, self.accounts = self._start_devcloud()
+        self.placement = local_placement(self.state.database("placement"))
+        on_stop(self.placement.close)
+        self.conf = self._configure(self.accounts)
+        self.around = roles.surroundings(self.conf, self.placement.client())
+        on_stop(self.around.close)
+        self.api_database, self.cells = self._open_databases()
+
+        self.web.mount("/placement", self.placement.public_app(self._authtoken("placement")))
+        self.web.mount("/compute", roles.api_app(self.around, self.api_database, self.cells, socket.gethostname()))
+        self.web.start()
+        on_stop(self.web.stop)
+        self._start_roles()
+        self._fill()
+        users = {"causeway": "demo", "causeway-admin": "admin"}
+        self.state.write_clouds(
+            self.accounts.auth_url,
+            {
+                cloud: (self.accounts[user].username, self.accounts[user].password, self.accounts[user].project_name)
+                for cloud, user in users.items()
+            },
+        )
+
+    def _start_devcloud(self) -> tuple[Devcloud, Accounts]:
+        devcloud = Devcloud(DevcloudConfig(self.state.devcloud, self.url))
+        self._cleanup.callback(devcloud.close)
+        accounts = devcloud.bootstrap()
+        devcloud.register_hosts([host for hosts in self.hosts_by_cell for host in hosts])
+        for prefix, app in devcloud.apps.items():
+            self.web.mount(prefix, app)
+        return devcloud, accounts
+
+    def _authtoken(self, user: str) -> dict[str, Any]:
+        account = self.accounts[user]
+        return {
+            "auth_type": "password",
+            "auth_url": self.accounts.auth_url,
+            "www_authenticate_uri": self.accounts.auth_url,
+            "username": account.username,
+            "password": account.password,
+            "project_name": account.project_name,
+            "user_domain_id": account.domain_id,
+            "project_domain_id": account.domain_id,
+        }
+
+    def _configure(self, accounts: Accounts) -> Any:
+        del accounts
+        credentials = self._authtoken("causeway")
+        conf = new_config(config_files=self._config_files)
+        groups = {"service_user": {"send_service_user_token": True}}
+        for group in ("keystone_authtoken", "service_user", "neutron", "glance", "cinder"):
+            options = {**credentials, **groups.get(group, {})}
+            if group != "keystone_authtoken":
+                del options["www_authenticate_uri"]
+            roles_options(conf, group, options)
+        conf.set_override("transport_url", self._queue("api"))
+        conf.set_override("state_path", str(self.state.path))
+        conf.set_override("policy_file", self._policy_file or str(self.state.policy), group="oslo_policy")
+        for group, options in self._overrides.items():
+            for name, value in options.items():
+                conf.set_override(name, value, group=None if group == "DEFAULT" else group)
+        return conf
+
+    def _queue(self, name: str) -> str:
+        return f"causeway-memory://{self._queues}-{name}"
+
+    def _open_databases(self) -> tuple[Database, Cells]:
+        api = Database(self.state.database("api"), "the API")
+        self._cleanup.callback(api.close)
+        schema.sync(api, "api")
+        known = {cell.name: cell for cell in cell_records.list_cells(api)}
+        for number, name in enumerate(["cell0", *(f"cell{n}" for n in range(1, len(self.hosts_by_cell) + 1))]):
+            url = self.state.database(name)
+            database = Database(url, name)
+            schema.sync(database, "cell")
+            database.close()
+            identity = known[name].uuid if name in known else str(uuids.uuid4())
+            queue = "none:///" if number == 0 else self._queue(name)
+            cell_records.save_cell(api, CellMapping(CELL0_UUID if number == 0 else identity, name, queue, url))
+        cells = Cells(api)
+        self._cleanup.callback(cells.close)
+        return api, cells
+
+    def _start_roles(self) -> None:
+        on_stop, name = self._cleanup.callback, socket.gethostname()
+        cells = self.cells.mappings(cell0=False)
+        server, scheduler = roles.scheduler(self.around, self.cells, name)
+        server.start()
+        on_stop(server.stop)
+        conductor = roles.conductor(
+            self.around, self.api_database, self.cells, name, of_cells=[cell.uuid for cell in cells]
+        )
+        conductor.start()
+        on_stop(conductor.stop)
+        self.hosts: Hosts = (
+            LibvirtHosts(self.state, self.devcloud) if self._driver == "libvirt" else SimulatedHosts(self.state)
+        )
+        self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
+        on_stop(self.hosts.stop)
+        self.computes = {}
+        for cell, hosts in zip(cells, self.hosts_by_cell, strict=False):
+            for host in hosts:
+                service = roles.compute(
+                    self.around, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
+                )
+                service.start()
+                on_stop(service.stop)
+                self.computes[host] = service
+        scheduler.invalidate()
+        conductor.moves.resume()
+
+    def _fill(self) -> None:
+        """On first start: an image, a network, aggregates and flavors."""
+        marker = self.state.path / "filled"
+        if marker.exists():
+            return
+        content.make_flavors(self.api_database)
+        content.make_aggregates(self.api_database, self.around.placement, self.hosts_by_cell)
+        content.make_image(self.around.images, *self.hosts.demo_image())
+        content.make_network(self.around.sessions)
+        marker.touch()
+
+
+def roles_options(conf: Any, group: str, options: dict[str, Any]) -> None:
+    """Sets options of a group, registering those that its authentication plug-in brings."""
+    from keystoneauth1 import loading
+
+    conf.register_opts(loading.get_auth_plugin_conf_options(options["auth_type"]), group=group)
+    for name, value in options.items():
+        conf.set_override(name, value, group=group)

@@ -1,0 +1,115 @@
+"""The hypervisors of an embedded cloud: simulated, or a lab of libvirt hosts."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from ipaddress import ip_network
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from causeway.embedded.settings import StateDir
+from causeway.virt.driver import Driver
+from causeway.virt.simulated import SimulatedDriver
+
+if TYPE_CHECKING:
+    from causeway.devcloud import Devcloud
+
+LOG = logging.getLogger(__name__)
+
+
+class Hosts(ABC):
+    """Makes the drivers of all hosts."""
+
+    @abstractmethod
+    def start(self, names: list[str]) -> None: ...
+
+    @abstractmethod
+    def driver(self, name: str) -> Driver: ...
+
+    @abstractmethod
+    def demo_image(self) -> tuple[Path, str]:
+        """A small image that these hosts can boot, and its disk format."""
+
+    def stop(self) -> None:
+        """Lets go; guests go on running."""
+
+
+class SimulatedHosts(Hosts):
+    """Hosts that are small files."""
+
+    def __init__(self, state: StateDir) -> None:
+        self._state = state
+
+    def start(self, names: list[str]) -> None:
+        pass
+
+    def driver(self, name: str) -> Driver:
+        return SimulatedDriver(name, self._state.host(name))
+
+    def demo_image(self) -> tuple[Path, str]:
+        path = self._state.path / "demo-image.raw"
+        if not path.exists():
+            path.write_bytes(b"A disk image for simulated hosts.\n".ljust(4096, b"\0"))
+        return path, "raw"
+
+
+class LibvirtHosts(Hosts):
+    """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
+
+    def __init__(self, state: StateDir, devcloud: Devcloud) -> None:
+        from causeway.virt.lab import Lab, LibvirtEndpoint
+
+        self._state = state
+        self._devcloud = devcloud
+        self._lab = Lab(state.lab)
+        self._endpoints: dict[str, LibvirtEndpoint] = {}
+
+    def start(self, names: list[str]) -> None:
+        self._endpoints = self._lab.start(names)
+        self._devcloud.on_ports_changed = self._wire
+        self._wire()
+
+    def driver(self, name: str) -> Driver:
+        from causeway.virt.libvirt import LibvirtDriver
+
+        endpoint = self._endpoints[name]
+        return LibvirtDriver.of_lab(endpoint)
+
+    def demo_image(self) -> tuple[Path, str]:
+        from causeway.virt.lab.guest_image import build_guest_image
+
+        return build_guest_image(self._state.path / "cache").path, "qcow2"
+
+    def stop(self) -> None:
+        self._devcloud.on_ports_changed = None
+        self._lab.stop(keep_guests=True)
+
+    def _wire(self) -> None:
+        from causeway.virt.lab.topology import NetworkOfLab, NetworkTopology, PortTopology, SubnetTopology
+
+        networks = [
+            NetworkOfLab(
+                id=network.id,
+                segmentation_id=network.segmentation_id,
+                mtu=network.mtu,
+                subnets=[
+                    SubnetTopology(
+                        cidr=subnet.cidr,
+                        # devcloud has no routers: the gateway's address is free for the DHCP server
+                        dhcp_address=subnet.gateway_ip or str(list(ip_network(subnet.cidr).hosts())[-1]),
+                        gateway=subnet.gateway_ip,
+                        dns=list(subnet.dns_nameservers),
+                        enable_dhcp=subnet.enable_dhcp,
+                    )
+                    for subnet in network.subnets
+                ],
+                ports=[
+                    PortTopology(mac=port.mac, ip=address, host=port.host)
+                    for port in network.ports
+                    for _subnet, address in port.ips
+                ],
+            )
+            for network in self._devcloud.network_topology()
+        ]
+        self._lab.network.sync(NetworkTopology(networks))

@@ -1,0 +1,78 @@
+"""Where things are in the state directory of an embedded cloud, and the files in it that users read and edit."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+POLICY = """\
+# Policy of this cloud: rules that differ from the defaults. Read again when it changes.
+#
+# The default of this rule is "!": nobody's servers leave their cell by a resize or a cold migration. Here every member of
+# a project may have its own servers moved across cells.
+"compute:servers:resize:cross_cell": "rule:project_member_or_admin"
+"""
+
+
+@dataclass(frozen=True)
+class StateDir:
+    """The state directory."""
+
+    path: Path
+
+    @property
+    def policy(self) -> Path:
+        return self.path / "policy.yaml"
+
+    @property
+    def clouds(self) -> Path:
+        return self.path / "clouds.yaml"
+
+    @property
+    def devcloud(self) -> Path:
+        return self.path / "devcloud"
+
+    @property
+    def lab(self) -> Path:
+        return self.path / "lab"
+
+    def database(self, name: str) -> str:
+        return f"sqlite:///{self.path / (name + '.sqlite')}"
+
+    def host(self, name: str) -> Path:
+        return self.path / "hosts" / name
+
+    def prepare(self) -> None:
+        """Makes the directory, readable by its owner only: it holds credentials."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.chmod(0o700)
+        if not self.policy.exists():
+            self.policy.write_text(POLICY)
+
+    def write_clouds(self, auth_url: str, members: dict[str, tuple[str, str, str]]) -> None:
+        """Writes clouds.yaml: cloud -> (user, password, project)."""
+        clouds = {
+            name: {
+                "auth": {
+                    "auth_url": auth_url,
+                    "username": user,
+                    "password": password,
+                    "project_name": project,
+                    "user_domain_id": "default",
+                    "project_domain_id": "default",
+                },
+                "region_name": "RegionOne",
+                "identity_api_version": "3",
+                "volume_api_version": "3",
+                "compute_default_microversion": "2.96",
+            }
+            for name, (user, password, project) in members.items()
+        }
+        temporary = self.clouds.with_suffix(".new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            yaml.safe_dump({"clouds": clouds}, file, sort_keys=False)
+        temporary.replace(self.clouds)

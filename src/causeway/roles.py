@@ -1,0 +1,137 @@
+"""The roles of a cloud, put together from a configuration: the same for one process and for many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from causeway.api.app import build_app
+from causeway.api.services import ApiServices
+from causeway.clients.identity import IdentityClient
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.placement import PlacementClient
+from causeway.clients.session import ServiceSessions
+from causeway.clients.volume import VolumeClient
+from causeway.compute.service import ComputeService
+from causeway.conductor.service import ConductorService
+from causeway.conductor.services import ConductorServices
+from causeway.notify.notifier import Notifier
+from causeway.policy import Enforcer
+from causeway.rpc import scheduler as scheduler_rpc
+from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.scheduler import SchedulerClient
+from causeway.rpc.server import RpcServer
+from causeway.rpc.transport import Transports
+from causeway.scheduler.cells_source import CellsSource
+from causeway.scheduler.service import Scheduler
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+from causeway.virt.driver import Driver
+
+
+@dataclass
+class Surroundings:
+    """What every role of a process shares: its configuration, queues, and clients of the services around."""
+
+    conf: cfg.ConfigOpts
+    transports: Transports
+    sessions: ServiceSessions
+    placement: PlacementClient
+    images: ImageClient
+    network: NetworkClient
+    volumes: VolumeClient
+    identity: IdentityClient
+
+    def close(self) -> None:
+        self.transports.cleanup()
+        self.sessions.close()
+
+
+def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundings:
+    """The clients that a configuration names."""
+    sessions = ServiceSessions(conf)
+    return Surroundings(
+        conf=conf,
+        transports=Transports(conf),
+        sessions=sessions,
+        placement=placement,
+        images=ImageClient(sessions),
+        network=NetworkClient(sessions),
+        volumes=VolumeClient(sessions),
+        identity=IdentityClient(sessions),
+    )
+
+
+def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer, Scheduler]:
+    """A scheduler, listening on the cloud's queue."""
+    service = Scheduler(around.conf, around.placement, CellsSource(cells))
+    transport = around.transports.get(around.conf.transport_url)
+    endpoint = SchedulerEndpoint(service)
+    return RpcServer(transport, scheduler_rpc.TOPIC, host, [endpoint], threads=16), service
+
+
+class SchedulerEndpoint:
+    """RPC: what the scheduler can be asked."""
+
+    def __init__(self, service: Scheduler) -> None:
+        self.select_destinations = service.select_destinations
+
+
+def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: list[str]) -> ConductorService:
+    """A super conductor that is also the conductor of the given cells."""
+    transport = around.transports.get(around.conf.transport_url)
+    services = ConductorServices(
+        host=host,
+        conf=around.conf,
+        api=api,
+        cells=cells,
+        transports=around.transports,
+        scheduler=SchedulerClient(transport),
+        placement=around.placement,
+        images=around.images,
+        network=around.network,
+        volumes=around.volumes,
+        notifier=Notifier(around.conf, f"nova-conductor:{host}"),
+    )
+    return ConductorService(services, transport, of_cells)
+
+
+def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str, state_dir: Path) -> ComputeService:
+    """The compute service of one host."""
+    return ComputeService(
+        name,
+        around.conf,
+        driver=driver,
+        transport=around.transports.get(cell_transport),
+        placement=around.placement,
+        images=around.images,
+        network=around.network,
+        volumes=around.volumes,
+        state_dir=state_dir,
+    )
+
+
+def api_app(
+    around: Surroundings, api: Database, cells: Cells, host: str
+) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    """The Compute API as a WSGI application."""
+    return build_app(
+        ApiServices(
+            conf=around.conf,
+            api=api,
+            cells=cells,
+            conductor=ConductorClient(around.transports.get(around.conf.transport_url)),
+            placement=around.placement,
+            images=around.images,
+            network=around.network,
+            volumes=around.volumes,
+            enforcer=Enforcer(around.conf),
+            identity=around.identity,
+            notifier=Notifier(around.conf, f"nova-api:{host}"),
+        )
+    )
