@@ -1,0 +1,42 @@
+# What a developer and a newcomer call. `make demo` and `make test` do all set-up by themselves.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Two workers; a file's tests stay on one, so that what they share is made once.
+PYTEST_OPTIONS ?= -n 2 --dist loadfile
+
+.DEFAULT_GOAL := help
+.PHONY: help packages install lint format test demo bench clean
+
+help: ## shows this
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
+		do printf '  make %-10s %s\n' "$$name" "$$what"; done
+
+packages: ## installs the Debian packages that are missing (as root)
+	@scripts/install-packages.sh
+
+install: packages ## makes .venv with everything
+	@PYTHON="$(PYTHON)" scripts/install-venv.sh
+
+lint: install ## ruff, mypy --strict, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: install ## lets ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: install ## all tests; make test TESTS=tests/unit for some
+	$(BIN)/pytest -v $(PYTEST_OPTIONS) $(TESTS)
+
+demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep" and others)
+	@$(BIN)/python -m causeway.cli.demo $(DEMO)
+
+bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean: ## takes away what was built and installed here
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
