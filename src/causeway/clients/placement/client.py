@@ -40,7 +40,6 @@ from causeway.clients.placement.types import (
     CandidatesRequest,
     Capacity,
     ProviderSummary,
-    Resources,
 )
 
 ATTEMPTS = 4
@@ -364,6 +363,3 @@ def remote_placement(conf: ConfigOpts) -> PlacementClient:
     session = loading.load_session_from_conf_options(conf, "placement", auth=auth)
     adapter = loading.load_adapter_from_conf_options(conf, "placement", session=session)
     return PlacementClient(adapter, timeout=conf.placement.timeout or DEFAULT_TIMEOUT_SECONDS)
-
-
-__all__ = ["PlacementClient", "Resources", "remote_placement"]

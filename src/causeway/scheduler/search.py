@@ -1,0 +1,149 @@
+"""One request under way: rank what Placement offers, claim the best, say why."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from causeway import errors
+from causeway.clients.placement import AllocationRequest, Candidates, CandidatesRequest, PlacementClient
+from causeway.scheduler.diagnose import PLACEMENT, look_closer, why_not_offered
+from causeway.scheduler.explain import Refusal
+from causeway.scheduler.filters import HostFilter, Request
+from causeway.scheduler.group_picks import GroupPicks
+from causeway.scheduler.host_state import HostCache, HostState
+from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult, Selection
+from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, verdict_on
+
+LOG = logging.getLogger(__name__)
+
+NO_VALID_HOST = "No valid host was found."
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every search of a scheduler works with.
+
+    ``decisive``: filters whose verdict says more about a host that Placement does not offer than that it is full.
+    """
+
+    placement: PlacementClient
+    hosts: HostCache
+    ranker: Ranker
+    decisive: list[HostFilter]
+    groups: GroupPicks
+    num_alternates: int
+    default_zone: str
+
+
+class Search:
+    """What Placement offers for a request, and the hosts as this request sees them: what it has picked counts."""
+
+    def __init__(
+        self, tools: Tools, spec: RequestSpec, asked: CandidatesRequest, candidates: Candidates, request: Request
+    ) -> None:
+        self._tools = tools
+        self._spec = spec
+        self._asked = asked
+        self._candidates = candidates
+        self._request = request
+        self._offered = by_node(candidates)
+        self._states: list[HostState] | None = None
+
+    def rank(self) -> Ranking:
+        if self._states is None:
+            self._states = self._tools.hosts.states({uuid: self._candidates.providers[uuid] for uuid in self._offered})
+            unknown = self._offered.keys() - {host.node_uuid for host in self._states}
+            if unknown:
+                LOG.info("Placement offers providers that no cell has a compute node for: %s", ", ".join(unknown))
+        return self._tools.ranker.rank(self._states, self._request)
+
+    def place(self, instance_uuid: str, *, alternates: bool, move: MoveClaim | None) -> SchedulingResult:
+        """Ranks and claims. Raises NoValidHost."""
+        ranking = self.rank()
+        selected = self._claim_best(ranking, instance_uuid, move)
+        if selected is None:
+            self.add_those_not_offered(ranking, closer=True)
+            explanation = ranking.explanation()
+            raise errors.NoValidHost(
+                f"{NO_VALID_HOST} {explanation.summary()}.", details=explanation.summary(with_hosts=True)
+            )
+        others = alternates_of(
+            selected,
+            ranking.fitting,
+            self._tools.num_alternates if alternates else 0,
+            lambda host: ranking.verdicts[host.node_uuid].refusal is None,
+        )
+        self.add_those_not_offered(ranking, closer=False)
+        result = SchedulingResult(
+            instance_uuid=instance_uuid,
+            selected=self._selection(selected),
+            alternates=[self._selection(host) for host in others],
+            explanation=ranking.explanation(),
+        )
+        selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
+        self._remember_pick(selected.host)
+        return result
+
+    def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
+        """Verdicts on the hosts that are not among the candidates. ``closer``: worth more questions to Placement."""
+        missing = [host for host in self._tools.hosts.states() if host.node_uuid not in self._offered]
+        offers = look_closer(self._tools.placement, self._asked) if closer and missing else None
+        for host in missing:
+            refusal = why_not_offered(host, self._request, self._asked, self._tools.decisive, offers)
+            ranking.verdicts[host.node_uuid] = verdict_on(host, refusal)
+
+    def _claim_best(self, ranking: Ranking, instance_uuid: str, move: MoveClaim | None) -> HostState | None:
+        for host in ranking.fitting:
+            verdict = ranking.verdicts[host.node_uuid]
+            try:
+                self._claim(instance_uuid, self._offered[host.node_uuid], move)
+            except errors.ClaimRefused as refused:
+                LOG.info(
+                    "Placement refused the claim of server %s on %s: %s", instance_uuid, host.host, refused.details
+                )
+                verdict.refusal = Refusal(
+                    "was full when it was claimed",
+                    "were full when they were claimed",
+                    {"Placement": refused.details},
+                    filter=PLACEMENT,
+                )
+                continue
+            verdict.selected = True
+            return host
+        return None
+
+    def _claim(self, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
+        """Raises ClaimRefused if there is no room (any more)."""
+        spec, placement = self._spec, self._tools.placement
+        if move is None:
+            placement.claim(instance_uuid, how.allocations, spec.project_id, spec.user_id)
+            return
+        placement.claim_for_move(
+            instance_uuid,
+            move.migration_uuid,
+            how.allocations,
+            spec.project_id,
+            spec.user_id,
+            source_provider=move.source_node,
+            source=move.source,
+        )
+
+    def _remember_pick(self, host: str) -> None:
+        group = self._spec.server_group
+        if group is not None:
+            members = self._request.group_hosts
+            members[host] = members.get(host, 0) + 1
+            self._tools.groups.add(group.uuid, host, members[host])
+
+    def _selection(self, host: HostState) -> Selection:
+        return Selection(
+            host=host.host,
+            node_uuid=host.node_uuid,
+            hypervisor_hostname=host.record.node.hypervisor_hostname,
+            cell_uuid=host.cell_uuid,
+            cell_name=host.record.cell_name,
+            allocation_request=self._offered[host.node_uuid],
+            availability_zone=host.availability_zone(self._tools.default_zone),
+            limits=dict(self._spec.limits),
+        )
