@@ -6,6 +6,7 @@
     ├── BadRequest                    400  bad_request
     │   ├── ValidationFailed          400  validation_failed
     │   ├── FlavorNotUsable           400  flavor_not_usable
+    │   ├── InvalidVolume             400  invalid_volume
     │   └── MigrationNotFinished      400  no_finished_migration
     ├── Unauthorized                  401  unauthorized
     ├── Forbidden                     403  forbidden
@@ -69,6 +70,12 @@ class ValidationFailed(BadRequest):
 
 class FlavorNotUsable(BadRequest):
     code = "flavor_not_usable"
+
+
+class InvalidVolume(BadRequest):
+    """The volume's state or kind does not allow what is asked of it."""
+
+    code = "invalid_volume"
 
 
 class MigrationNotFinished(BadRequest):

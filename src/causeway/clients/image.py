@@ -1,0 +1,287 @@
+"""The image service (Image API v2)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import requests
+
+from causeway import errors
+from causeway.clients.session import ServiceApi, ServiceSessions
+from causeway.context import RequestContext
+from causeway.model.image import ImageMeta
+
+LOG = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+
+UPLOAD_CHUNK_BYTES = 1 << 20
+# Also the grain in which runs of zeros become holes of the file.
+DOWNLOAD_CHUNK_BYTES = 256 << 10
+ZEROS = bytes(DOWNLOAD_CHUNK_BYTES)
+PAGE_SIZE = 200
+
+# Everything else that an image has is a property of its own.
+STANDARD_KEYS = frozenset(
+    (
+        *("id", "name", "status", "visibility", "owner", "protected", "os_hidden", "disk_format", "container_format"),
+        *("min_disk", "min_ram", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "created_at"),
+        *("updated_at", "tags", "self", "file", "schema", "direct_url", "locations", "stores"),
+    )
+)
+
+
+class ImageClient:
+    """Images are the users': calls are made with their token while it is valid."""
+
+    def __init__(self, sessions: ServiceSessions) -> None:
+        options = sessions.conf.glance
+        self._api = ServiceApi(sessions, "glance", "image", version_suffix="/v2", retries=options.num_retries)
+
+    def show(self, context: RequestContext, image_id: str) -> ImageMeta:
+        """Raises ImageNotFound."""
+        answer = self._api.call(
+            context,
+            "GET",
+            "/v2/images/{image_id}",
+            f"show image {image_id}",
+            missing=not_found(image_id),
+            image_id=image_id,
+        )
+        return image_meta(answer.json())
+
+    def list(self, context: RequestContext, filters: Mapping[str, str] | None = None) -> list[ImageMeta]:
+        """All images that the caller sees and that match; filters as of the Image API (name, status, a property, ...)."""
+        found: list[ImageMeta] = []
+        query: dict[str, str | int] = {"limit": PAGE_SIZE, **(filters or {})}
+        while True:
+            page = self._api.call(context, "GET", "/v2/images", "list images", query=query).json()
+            found.extend(image_meta(each) for each in page["images"])
+            if "next" not in page or not page["images"]:
+                return found
+            query["marker"] = found[-1].id
+
+    def create(
+        self,
+        context: RequestContext,
+        *,
+        name: str,
+        properties: Mapping[str, Any] | None = None,
+        image_id: str | None = None,
+        visibility: str = "private",
+        disk_format: str | None = None,
+        container_format: str | None = None,
+        min_disk: int = 0,
+        min_ram: int = 0,
+        owner: str | None = None,
+    ) -> ImageMeta:
+        """Makes an image's record, status ``queued``. min_disk in GiB, min_ram in MiB.
+
+        With ``image_id`` it may be repeated: an image of that id that is there already is returned. Properties that are
+        None are left out. ``owner``: a project; by default that of the context, also when our own credentials are used.
+        """
+        wanted: dict[str, Any] = {
+            **{key: str(value) for key, value in (properties or {}).items() if value is not None},
+            "name": name,
+            "visibility": visibility,
+            "min_disk": min_disk,
+            "min_ram": min_ram,
+        }
+        given = {"id": image_id, "disk_format": disk_format, "container_format": container_format, "owner": owner}
+        wanted.update({key: value for key, value in given.items() if value is not None})
+
+        def body(as_service: bool) -> dict[str, Any]:
+            if as_service and owner is None and context.project_id is not None:
+                return {**wanted, "owner": context.project_id}
+            return wanted
+
+        answer = self._api.call(
+            context,
+            "POST",
+            "/v2/images",
+            f"make image {name}",
+            body=body,
+            accept=(409,) if image_id is not None else (),
+            repeatable=image_id is not None,
+        )
+        if answer.status_code == 409 and image_id is not None:
+            return self.show(context, image_id)
+        return image_meta(answer.json())
+
+    def upload(
+        self,
+        context: RequestContext,
+        image_id: str,
+        file: Path,
+        size: int | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Sends a file's first ``size`` bytes (all by default) as the image's data.
+
+        ``progress`` is told (bytes done, bytes total) after every MiB. Raises ServiceFailed if the connection breaks (the
+        image is ``queued`` again then), ServiceRefused if the image has its data already.
+        """
+        total = file.stat().st_size if size is None else size
+
+        def chunks() -> Iterator[bytes]:
+            with file.open("rb") as source:
+                yield from _chunks(source, total, progress)
+
+        self._api.call(
+            context,
+            "PUT",
+            "/v2/images/{image_id}/file",
+            f"take the data of image {image_id}",
+            data=chunks,
+            headers={"Content-Type": "application/octet-stream", "Content-Length": str(total)},
+            missing=not_found(image_id),
+            image_id=image_id,
+        )
+
+    def download(
+        self,
+        context: RequestContext,
+        image_id: str,
+        destination: Path,
+        progress: Progress | None = None,
+        image: ImageMeta | None = None,
+    ) -> ImageMeta:
+        """Writes the image's data to ``destination``, which appears only when size and checksum were found right.
+
+        Runs of zeros become holes. ``image`` spares asking for it. ``progress``: (bytes done, bytes total). Raises
+        ImageNotFound, ServiceRefused (it has no data), ServiceFailed (the connection broke, or the bytes are not the
+        image's); nothing is left of the file then.
+        """
+        image = image or self.show(context, image_id)
+        answer = self._api.call(
+            context,
+            "GET",
+            "/v2/images/{image_id}/file",
+            f"give the data of image {image_id}",
+            headers={"Accept": "*/*", "Accept-Encoding": "identity"},
+            missing=not_found(image_id),
+            stream=True,
+            image_id=image_id,
+        )
+        partial = destination.with_name(f".{destination.name}.{secrets.token_hex(4)}.partial")
+        try:
+            if answer.status_code == 204:
+                raise errors.ServiceRefused(f"Image {image_id} has no data: its status is {image.status}.")
+            _receive(answer, image, partial, progress)
+            partial.replace(destination)
+        finally:
+            answer.close()
+            partial.unlink(missing_ok=True)
+        return image
+
+    def delete(self, context: RequestContext, image_id: str) -> None:
+        """An image that is not there (any more) is fine."""
+        with suppress(errors.ImageNotFound):
+            self._api.call(
+                context,
+                "DELETE",
+                "/v2/images/{image_id}",
+                f"delete image {image_id}",
+                missing=not_found(image_id),
+                image_id=image_id,
+            )
+
+    def add_member(self, context: RequestContext, image_id: str, project_id: str) -> None:
+        """Lets a project see a shared image; one that does already is fine."""
+        self._api.call(
+            context,
+            "POST",
+            "/v2/images/{image_id}/members",
+            f"share image {image_id} with project {project_id}",
+            body={"member": project_id},
+            accept=(409,),
+            repeatable=True,
+            missing=not_found(image_id),
+            image_id=image_id,
+        )
+
+
+def not_found(image_id: str) -> errors.ImageNotFound:
+    return errors.ImageNotFound(f"Image {image_id} could not be found.")
+
+
+def image_meta(document: Mapping[str, Any]) -> ImageMeta:
+    """An image of the Image API as ours."""
+    return ImageMeta(
+        id=document["id"],
+        name=document.get("name") or "",
+        status=document.get("status") or "queued",
+        disk_format=document.get("disk_format"),
+        container_format=document.get("container_format"),
+        size=document.get("size") or 0,
+        virtual_size=document.get("virtual_size"),
+        min_ram=document.get("min_ram") or 0,
+        min_disk=document.get("min_disk") or 0,
+        checksum=document.get("checksum"),
+        os_hash_algo=document.get("os_hash_algo"),
+        os_hash_value=document.get("os_hash_value"),
+        owner=document.get("owner"),
+        visibility=document.get("visibility") or "private",
+        properties={key: value for key, value in document.items() if key not in STANDARD_KEYS},
+    )
+
+
+def _chunks(source: BinaryIO, total: int, progress: Progress | None) -> Iterator[bytes]:
+    done = 0
+    while done < total:
+        chunk = source.read(min(UPLOAD_CHUNK_BYTES, total - done))
+        if not chunk:
+            raise OSError(f"the file ended after {done} of {total} bytes")
+        yield chunk
+        done += len(chunk)
+        if progress is not None:
+            progress(done, total)
+
+
+def _receive(answer: requests.Response, image: ImageMeta, path: Path, progress: Progress | None) -> None:
+    algorithm, expected = _checksum_of(image)
+    digest = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
+    done = 0
+    with path.open("wb") as file:
+        try:
+            for chunk in answer.iter_content(DOWNLOAD_CHUNK_BYTES):
+                if digest is not None:
+                    digest.update(chunk)
+                if chunk == (ZEROS if len(chunk) == len(ZEROS) else ZEROS[: len(chunk)]):
+                    file.seek(len(chunk), os.SEEK_CUR)
+                else:
+                    file.write(chunk)
+                done += len(chunk)
+                if progress is not None:
+                    progress(done, image.size)
+        except requests.RequestException as error:
+            raise errors.ServiceFailed(
+                f"The image service stopped after {done} of {image.size} bytes of image {image.id}. Try again later.",
+                details=f"{type(error).__name__}: {error}",
+            ) from error
+        # A file that ends with a hole has its length all the same.
+        file.truncate(done)
+    if image.size and done != image.size:
+        raise errors.ServiceFailed(f"Image {image.id} has {image.size} bytes, but {done} came. Try again later.")
+    if digest is not None and digest.hexdigest() != expected:
+        raise errors.ServiceFailed(
+            f"The data of image {image.id} is damaged: its {algorithm} checksum is not the one of the image. Try again"
+            " later.",
+            details=f"expected {expected}, received {digest.hexdigest()}",
+        )
+
+
+def _checksum_of(image: ImageMeta) -> tuple[str | None, str | None]:
+    if image.os_hash_value and image.os_hash_algo in hashlib.algorithms_available:
+        return image.os_hash_algo, image.os_hash_value
+    if image.checksum:
+        return "md5", image.checksum
+    LOG.warning("image %s has no checksum that we know; its data is not verified", image.id)
+    return None, None

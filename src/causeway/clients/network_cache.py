@@ -1,0 +1,51 @@
+"""Networks and subnets, remembered for some seconds: every look at a server's ports needs them, and they rarely change."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Json = dict[str, Any]
+Reader = Callable[[list[str]], list[Json]]
+
+LIFETIME_SECONDS = 10.0
+MOST_ENTRIES = 2000
+
+
+class NetworkCache:
+    """``read_networks`` and ``read_subnets`` ask the service for those of given ids."""
+
+    def __init__(self, read_networks: Reader, read_subnets: Reader, lifetime: float = LIFETIME_SECONDS) -> None:
+        self._lifetime = lifetime
+        self._lock = threading.Lock()
+        self._networks: dict[str, tuple[float, Json]] = {}
+        self._subnets: dict[str, tuple[float, Json]] = {}
+        self._read_networks = read_networks
+        self._read_subnets = read_subnets
+
+    def of_ports(self, ports: Iterable[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
+        """The networks and the subnets of ports, by id. What the service does not show (any more) is left out."""
+        ports = list(ports)
+        networks = {port["network_id"] for port in ports}
+        subnets = {ip["subnet_id"] for port in ports for ip in port.get("fixed_ips") or []}
+        return (
+            self._get(self._networks, self._read_networks, networks),
+            self._get(self._subnets, self._read_subnets, subnets),
+        )
+
+    def _get(self, kept: dict[str, tuple[float, Json]], read: Reader, ids: set[str]) -> dict[str, Json]:
+        oldest = time.monotonic() - self._lifetime
+        with self._lock:
+            found = {each: kept[each][1] for each in ids if each in kept and kept[each][0] >= oldest}
+        missing = sorted(ids - found.keys())
+        if missing:
+            fresh = {each["id"]: each for each in read(missing)}
+            now = time.monotonic()
+            with self._lock:
+                if len(kept) > MOST_ENTRIES:
+                    kept.clear()
+                kept.update({each: (now, value) for each, value in fresh.items()})
+            found |= fresh
+        return found

@@ -1,0 +1,65 @@
+"""From the network service's ports to a server's network info."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from causeway.model.network import FixedIp, Vif
+
+Json = dict[str, Any]
+
+# Of the network, for the host's plugging: shown to administrators only, and only by services with the provider extension.
+PROVIDER_ATTRIBUTES = {
+    "provider:segmentation_id": "segmentation_id",
+    "provider:network_type": "network_type",
+    "provider:physical_network": "physical_network",
+}
+
+
+def order_ports(ports: list[Json], known: list[str]) -> list[Json]:
+    """Ports in the order in which they are known; new ones after them, the older first."""
+    places = {port_id: place for place, port_id in enumerate(known)}
+    return sorted(ports, key=lambda port: (places.get(port["id"], len(places)), port.get("created_at") or ""))
+
+
+def vif_of(
+    port: Mapping[str, Any],
+    networks: Mapping[str, Json],
+    subnets: Mapping[str, Json],
+    floating_ips: Mapping[tuple[str, str], list[str]],
+) -> Vif:
+    """``networks`` and ``subnets`` by id; ``floating_ips`` by (port id, fixed address)."""
+    network = networks.get(port["network_id"], {})
+    details = dict(port.get("binding:vif_details") or {})
+    for attribute, name in PROVIDER_ATTRIBUTES.items():
+        if network.get(attribute) is not None:
+            details[name] = network[attribute]
+    return Vif(
+        id=port["id"],
+        address=port["mac_address"],
+        network_id=port["network_id"],
+        network_label=network.get("name") or "",
+        fixed_ips=[
+            _fixed_ip(ip, subnets.get(ip["subnet_id"], {}), floating_ips.get((port["id"], ip["ip_address"]), []))
+            for ip in port.get("fixed_ips") or []
+        ],
+        mtu=network.get("mtu") or Vif.mtu,
+        vnic_type=port.get("binding:vnic_type") or "normal",
+        vif_type=port.get("binding:vif_type"),
+        details=details,
+        profile=dict(port.get("binding:profile") or {}),
+        active=port.get("status") == "ACTIVE",
+    )
+
+
+def _fixed_ip(ip: Mapping[str, Any], subnet: Mapping[str, Any], floating_ips: list[str]) -> FixedIp:
+    return FixedIp(
+        address=ip["ip_address"],
+        subnet_id=ip["subnet_id"],
+        version=subnet.get("ip_version") or (6 if ":" in ip["ip_address"] else 4),
+        cidr=subnet.get("cidr") or "",
+        gateway=subnet.get("gateway_ip"),
+        dns=list(subnet.get("dns_nameservers") or []),
+        floating_ips=list(floating_ips),
+    )

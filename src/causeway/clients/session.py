@@ -1,0 +1,543 @@
+"""How the services around us are called: credentials, endpoints, retries, counting, and what failures become.
+
+One `ServiceSessions` per process holds the connections (kept alive, shared by all threads) and the credentials. Each client
+has a `ServiceApi` of it and calls routes::
+
+    api = ServiceApi(sessions, "glance", "image", version_suffix="/v2")
+    api.call(context, "GET", "/v2/images/{image_id}", "show image x", image_id=x, missing=ImageNotFound(...)).json()
+
+Who calls. A call with a context that has a user's token is made with that token, and with an ``X-Service-Token`` if
+``[service_user] send_service_user_token`` says so. Without a token (recovery after a crash, periodic tasks), and when the
+token is not valid any more because the work took longer than it lives, the call is made with the service's own
+credentials: those of the client's group, else those of ``[service_user]``. A call with context None is always made so.
+
+What is retried: answers of 5xx and broken connections, of calls that may be repeated (all but POST, unless the caller says
+otherwise), ``http_retries`` times with growing pauses. Everything else fails at once.
+
+keystoneauth1 loads credentials, fetches tokens and reads the catalog. The calls themselves go straight to the connection
+pool of `requests`: its session machinery and keystoneauth's take longer than everything else on our side of a call
+(0.6 ms against 0.3 ms; openstacksdk's resources above 1 ms), and a move makes twenty of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import requests
+import tenacity
+from keystoneauth1 import exceptions as keystone_errors
+from keystoneauth1 import loading
+from keystoneauth1.session import Session
+from oslo_config.cfg import ConfigOpts
+from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
+
+from causeway import errors
+from causeway.context import RequestContext
+
+LOG = logging.getLogger(__name__)
+
+POOL_HOSTS = 16
+POOL_CONNECTIONS_PER_HOST = 32
+DEFAULT_TIMEOUT_SECONDS = 60.0
+CONNECT_TIMEOUT_SECONDS = 10.0
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 3.0
+REMEMBERED_EXPIRED_TOKENS = 1000
+RETRIED_STATUSES = frozenset({500, 502, 503, 504})
+REPEATABLE_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
+
+Body = Any
+BodyMaker = Callable[[bool], Any]
+
+
+class Calls:
+    """Counts calls by "service METHOD /route/{template}"; what is counted is what goes out, retries included.
+
+    ``before`` and ``after`` are for fault injection: callables that see the key before a call is sent, and after its
+    answer came. They may take their time, or raise.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self.before: Callable[[str], None] | None = None
+        self.after: Callable[[str], None] | None = None
+
+    def count(self, key: str) -> None:
+        with self._lock:
+            self._counts[key] += 1
+
+    def snapshot(self) -> Counter[str]:
+        """What was counted since the start or the last reset."""
+        with self._lock:
+            return self._counts.copy()
+
+    def reset(self) -> None:
+        with self._lock:
+            self._counts.clear()
+
+
+calls = Calls()
+
+
+@dataclass(frozen=True)
+class _Credentials:
+    """The service's own credentials for one group of options."""
+
+    auth: Any
+    session: Session
+
+
+class ServiceSessions:
+    """Connections and credentials for all clients of a process.
+
+    ``conf`` has the options of `causeway.conf`. ``transport`` is a requests.Session to use instead of one of our own (with
+    in-process transports mounted on it, for example); it is not closed with this object.
+    """
+
+    def __init__(self, conf: ConfigOpts, *, transport: requests.Session | None = None) -> None:
+        self.conf = conf
+        self._own_transport = transport is None
+        self.transport = transport if transport is not None else _new_transport()
+        self.sends_service_token = bool(conf.service_user.send_service_user_token)
+        self.stopping = threading.Event()
+        self._lock = threading.RLock()
+        self._credentials: dict[str, _Credentials | None] = {}
+        self._expired: OrderedDict[bytes, None] = OrderedDict()
+
+    def close(self) -> None:
+        """Ends the connections; calls that pause before a retry give up."""
+        self.stopping.set()
+        if self._own_transport:
+            self.transport.close()
+
+    def credentials(self, group: str) -> _Credentials | None:
+        """The credentials of a group, or of [service_user] if it has none; None if neither has."""
+        with self._lock:
+            if group not in self._credentials:
+                self._credentials[group] = self._load(group) or (
+                    self.credentials("service_user") if group != "service_user" else None
+                )
+            return self._credentials[group]
+
+    def _load(self, group: str) -> _Credentials | None:
+        try:
+            auth = loading.load_auth_from_conf_options(self.conf, group)
+        except keystone_errors.MissingAuthPlugin:
+            auth = None
+        if auth is None:
+            return None
+        return _Credentials(auth, loading.load_session_from_conf_options(self.conf, group, session=self.transport))
+
+    def token(self, credentials: _Credentials, *, fresh: bool = False) -> str:
+        """A token for the service's own credentials, cached until shortly before it expires."""
+        if fresh:
+            credentials.auth.invalidate()
+        try:
+            return str(credentials.auth.get_token(credentials.session))
+        except keystone_errors.ClientException as error:
+            raise errors.ServiceFailed(
+                "The identity service gave no token for the service's own credentials. Try again later.",
+                details=f"{type(error).__name__}: {error}",
+            ) from error
+
+    def has_expired(self, token: str) -> bool:
+        with self._lock:
+            return _digest(token) in self._expired
+
+    def remember_expired(self, token: str) -> None:
+        with self._lock:
+            self._expired[_digest(token)] = None
+            if len(self._expired) > REMEMBERED_EXPIRED_TOKENS:
+                self._expired.popitem(last=False)
+
+
+def _new_transport() -> requests.Session:
+    transport = requests.Session()
+    # Proxies of the environment would be looked up for every call; they are, once per endpoint.
+    transport.trust_env = False
+    for prefix in ("http://", "https://"):
+        transport.mount(prefix, HTTPAdapter(POOL_HOSTS, POOL_CONNECTIONS_PER_HOST))
+    return transport
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+@dataclass(frozen=True)
+class _Endpoint:
+    """Where a service is. ``project_part`` is what follows in the URL if it names the project, with ``{project}``."""
+
+    url: str
+    project_part: str
+    own_project: str | None
+    verify: Any
+    cert: Any
+    proxies: dict[str, str]
+
+
+class _Failed(Exception):
+    """A call that may be repeated failed; carries what to raise in the end."""
+
+    def __init__(self, error: errors.ServiceFailed) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class ServiceApi:
+    """Calls to one service. ``group``: its options; ``name``: what it is called in messages and counts.
+
+    ``version_suffix`` is cut from the end of the catalog's URL (routes begin with the version); ``service_type`` and
+    ``interfaces`` override the group's options of that name.
+    """
+
+    def __init__(
+        self,
+        sessions: ServiceSessions,
+        group: str,
+        name: str,
+        *,
+        version_suffix: str = "",
+        service_type: str | None = None,
+        interfaces: list[str] | None = None,
+        region: str | None = None,
+        endpoint: str | None = None,
+        retries: int = 3,
+    ) -> None:
+        options = getattr(sessions.conf, group)
+        self.sessions = sessions
+        self.name = name
+        self.group = group
+        self._suffix = version_suffix
+        self._service_type = service_type or options.service_type
+        self._interfaces = interfaces or options.valid_interfaces
+        self._region = region or options.region_name
+        self._override = endpoint or options.endpoint_override
+        self._options = options
+        self._timeout = (CONNECT_TIMEOUT_SECONDS, float(options.timeout or DEFAULT_TIMEOUT_SECONDS))
+        self._retries = retries
+        self._endpoint: _Endpoint | None = None
+
+    def acts_as_user(self, context: RequestContext | None) -> bool:
+        """Whether a call with this context is made with the user's token."""
+        return (
+            context is not None and bool(context.auth_token) and not self.sessions.has_expired(context.auth_token or "")
+        )
+
+    def call(
+        self,
+        context: RequestContext | None,
+        method: str,
+        route: str,
+        what: str,
+        *,
+        body: Body = None,
+        query: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None,
+        headers: Mapping[str, str] | None = None,
+        data: Callable[[], Iterable[bytes]] | None = None,
+        missing: errors.NotFound | None = None,
+        accept: Iterable[int] = (),
+        repeatable: bool | None = None,
+        service_token: bool = False,
+        as_service: bool = False,
+        stream: bool = False,
+        **parts: str,
+    ) -> requests.Response:
+        """The answer, if it is a success or its status is in ``accept``.
+
+        ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; a callable is asked for it with True if
+        the call is made with the service's own credentials. ``missing`` is raised for 404. ``data`` gives
+        what is streamed, and needs a Content-Length header. ``service_token``: send X-Service-Token whenever there are
+        credentials for it. ``as_service``: with our own credentials, whatever the context has.
+
+        Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
+        """
+        if data is not None or repeatable is False or (repeatable is None and method not in REPEATABLE_METHODS):
+            retries = 0
+        else:
+            retries = self._retries
+        path = route.format(**{key: quote(part, safe="") for key, part in parts.items()}) if parts else route
+        if query:
+            path += "?" + urlencode([*(query.items() if isinstance(query, Mapping) else query)], doseq=True)
+        key = f"{self.name} {method} {route}"
+
+        def send_as(user: bool, fresh: bool = False) -> requests.Response:
+            prepared = self._prepare(context, user, fresh, method, path, body, headers, data, service_token)
+            return self._send(key, what, prepared, retries, stream)
+
+        as_user = not as_service and self.acts_as_user(context)
+        response = send_as(as_user)
+        if response.status_code == 401:
+            response = self._again(context, response, as_user, send_as)
+        if response.status_code < 400 or response.status_code in accept:
+            return response
+        raise self._error(response, what, missing)
+
+    def _again(
+        self,
+        context: RequestContext | None,
+        response: requests.Response,
+        as_user: bool,
+        send_as: Callable[..., requests.Response],
+    ) -> requests.Response:
+        if as_user and context is not None and context.auth_token:
+            if self.sessions.credentials(self.group) is None:
+                return response
+            LOG.info("the user's token is not valid any more; the %s service is called with our own", self.name)
+            self.sessions.remember_expired(context.auth_token)
+        response.close()
+        return send_as(False, fresh=not as_user)
+
+    def _prepare(
+        self,
+        context: RequestContext | None,
+        as_user: bool,
+        fresh: bool,
+        method: str,
+        path: str,
+        body: Body,
+        headers: Mapping[str, str] | None,
+        data: Callable[[], Iterable[bytes]] | None,
+        service_token: bool,
+    ) -> requests.PreparedRequest:
+        endpoint = self._resolve()
+        request = requests.PreparedRequest()
+        request.method = method
+        sent: dict[str, str] = {"Accept": "application/json", "User-Agent": "causeway"}
+        project = endpoint.own_project
+        if as_user and context is not None:
+            sent["X-Auth-Token"] = context.auth_token or ""
+            project = context.project_id or project
+            if service_token or self.sessions.sends_service_token:
+                credentials = self.sessions.credentials("service_user") or self.sessions.credentials(self.group)
+                if credentials is not None:
+                    sent["X-Service-Token"] = self.sessions.token(credentials)
+        else:
+            credentials = self.sessions.credentials(self.group)
+            if credentials is None:
+                raise self._unconfigured()
+            sent["X-Auth-Token"] = self.sessions.token(credentials, fresh=fresh)
+            if service_token:
+                sent["X-Service-Token"] = sent["X-Auth-Token"]
+        if context is not None and context.global_id:
+            sent["X-OpenStack-Request-Id"] = context.global_id
+        if headers:
+            sent.update(headers)
+        if callable(body):
+            body = body(not as_user)
+        if body is not None:
+            encoded = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+            sent["Content-Length"] = str(len(encoded))
+            request.body = encoded
+        elif data is not None:
+            request.body = data()  # type: ignore[assignment]
+        elif method in ("POST", "PUT"):
+            sent["Content-Length"] = "0"
+        if endpoint.project_part:
+            version, _slash, rest = path[1:].partition("/")
+            request.url = f"{endpoint.url}/{version}{endpoint.project_part.format(project=project)}/{rest}"
+        else:
+            request.url = endpoint.url + path
+        request.headers = CaseInsensitiveDict(sent)
+        request.hooks = {"response": []}
+        request._cookies = None  # type: ignore[attr-defined]
+        return request
+
+    def _send(
+        self, key: str, what: str, request: requests.PreparedRequest, retries: int, stream: bool
+    ) -> requests.Response:
+        if not retries:
+            try:
+                return self._send_once(key, what, request, stream)
+            except _Failed as failed:
+                raise failed.error from failed.__cause__
+        try:
+            return tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(_Failed),
+                stop=tenacity.stop_any(
+                    tenacity.stop_after_attempt(retries + 1), tenacity.stop_when_event_set(self.sessions.stopping)
+                ),
+                wait=tenacity.wait_exponential_jitter(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, jitter=0.1),
+                sleep=tenacity.sleep_using_event(self.sessions.stopping),
+                reraise=True,
+            )(self._send_once, key, what, request, stream)
+        except _Failed as failed:
+            raise failed.error from failed.__cause__
+
+    def _send_once(self, key: str, what: str, request: requests.PreparedRequest, stream: bool) -> requests.Response:
+        endpoint = self._resolve()
+        calls.count(key)
+        if calls.before is not None:
+            calls.before(key)
+        began = time.perf_counter()
+        try:
+            response = self.sessions.transport.get_adapter(request.url or "").send(
+                request,
+                stream=True,
+                timeout=self._timeout,
+                verify=endpoint.verify,
+                cert=endpoint.cert,
+                proxies=endpoint.proxies,
+            )
+            if not stream or response.status_code >= 400:
+                response.content  # noqa: B018 - reads it, which gives the connection back to the pool
+        except (requests.RequestException, OSError) as error:
+            raise _Failed(
+                errors.ServiceFailed(
+                    f"The {self.name} service did not answer when it was asked to {what}. Try again later.",
+                    details=f"{key} at {endpoint.url}: {type(error).__name__}: {error}",
+                )
+            ) from error
+        if LOG.isEnabledFor(logging.DEBUG):
+            LOG.debug(
+                "%s %s -> %d in %.1f ms (%s)",
+                request.method,
+                request.url,
+                response.status_code,
+                (time.perf_counter() - began) * 1000,
+                response.headers.get("x-openstack-request-id", "no request id"),
+            )
+        if calls.after is not None:
+            calls.after(key)
+        if response.status_code in RETRIED_STATUSES:
+            raise _Failed(
+                errors.ServiceFailed(
+                    f"The {self.name} service failed when it was asked to {what}. Try again later.",
+                    details=f"{key}: {response.status_code}: {message_of(response)}",
+                )
+            )
+        return response
+
+    def _resolve(self) -> _Endpoint:
+        if self._endpoint is None:
+            self._endpoint = self._find_endpoint()
+        return self._endpoint
+
+    def _find_endpoint(self) -> _Endpoint:
+        credentials = self.sessions.credentials(self.group)
+        url, own_project = self._override, None
+        try:
+            if credentials is not None:
+                own_project = credentials.auth.get_project_id(credentials.session)
+                if url is None:
+                    url = credentials.auth.get_endpoint(
+                        credentials.session,
+                        service_type=self._service_type,
+                        interface=self._interfaces,
+                        region_name=self._region,
+                        skip_discovery=True,
+                    )
+        except keystone_errors.ClientException as error:
+            raise errors.ServiceFailed(
+                f"The identity service did not say where the {self.name} service is. Try again later.",
+                details=f"{type(error).__name__}: {error}",
+            ) from error
+        if url is None and credentials is None:
+            raise self._unconfigured()
+        if url is None:
+            raise errors.ServiceFailed(
+                f"The {self.name} service is not in the service catalog.",
+                details=f"no endpoint of type {self._service_type}: see valid_interfaces, region_name and"
+                f" endpoint_override in [{self.group}]",
+            )
+        url, project_part = self._split(str(url).rstrip("/"), own_project)
+        options = self._options
+        return _Endpoint(
+            url=url,
+            project_part=project_part,
+            own_project=own_project,
+            verify=False if options.insecure else options.cafile or True,
+            cert=(options.certfile, options.keyfile) if options.certfile and options.keyfile else options.certfile,
+            proxies=dict(requests.utils.get_environ_proxies(url)),
+        )
+
+    def _split(self, url: str, own_project: str | None) -> tuple[str, str]:
+        """(root, part with the project) of a catalog's URL: some services have the project in all their paths."""
+        part = ""
+        for mark in filter(None, (own_project, "%(project_id)s", "%(tenant_id)s", "$(project_id)s")):
+            for prefix in ("/", "/AUTH_"):
+                if url.endswith(prefix + mark):
+                    url, part = url.removesuffix(prefix + mark), prefix + "{project}"
+        return url.removesuffix(self._suffix).rstrip("/"), part
+
+    def _unconfigured(self) -> errors.ServiceFailed:
+        return errors.ServiceFailed(
+            f"The {self.name} service can't be called: this service has no credentials of its own.",
+            details=f"set auth_type and the options of that plug-in in [{self.group}] or [service_user]",
+        )
+
+    def _error(self, response: requests.Response, what: str, missing: errors.NotFound | None) -> errors.CausewayError:
+        status, message = response.status_code, message_of(response)
+        details = f"{response.request.method} {response.url}: {status}: {message}"
+        if status == 404:
+            if missing is not None:
+                missing.details = missing.details or details
+                return missing
+            return errors.NotFound(f"The {self.name} service could not {what}: {message}", details=details)
+        if status == 401:
+            return errors.Unauthorized(
+                f"The {self.name} service did not accept the credentials to {what}. Log in again.", details=details
+            )
+        if status == 403:
+            return errors.Forbidden(f"The {self.name} service does not allow to {what}: {message}", details=details)
+        if status == 413 or kind_of(response) == "OverQuota":
+            return errors.OverQuota(
+                f"The {self.name} service's quota does not allow to {what}: {message}", details=details
+            )
+        if status >= 500:
+            return errors.ServiceFailed(f"The {self.name} service failed to {what}. Try again later.", details=details)
+        return errors.ServiceRefused(f"The {self.name} service refused to {what}: {message}", details=details)
+
+
+def message_of(response: requests.Response) -> str:
+    """What an error's body says, whichever of the services' forms it has."""
+    document = _document(response)
+    if isinstance(document, dict):
+        inner = next((value for value in document.values() if isinstance(value, dict)), document)
+        for name in ("message", "detail", "title"):
+            if isinstance(inner.get(name), str) and inner[name]:
+                return str(inner[name])
+        if isinstance(document.get("message"), str):
+            return str(document["message"])
+    text = response.text if isinstance(response.text, str) else ""
+    if "<html" in text.lower():
+        text = text[text.lower().find("<body") :]
+        text = " ".join(_without_tags(text).split())
+    return text.strip()[:500] or str(response.reason)
+
+
+def kind_of(response: requests.Response) -> str:
+    """The network service's name for an error, e.g. ``IpAddressInUse``; empty if there is none."""
+    document = _document(response)
+    inner = document.get("NeutronError") if isinstance(document, dict) else None
+    return str(inner.get("type", "")) if isinstance(inner, dict) else ""
+
+
+def _document(response: requests.Response) -> Any:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _without_tags(text: str) -> str:
+    kept, inside = [], False
+    for character in text:
+        if character in "<>":
+            inside = character == "<"
+            kept.append(" ")
+        elif not inside:
+            kept.append(character)
+    return "".join(kept)

@@ -1,0 +1,331 @@
+"""The block storage service (Block Storage API v3, attachments of 3.44 and later)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+
+from causeway import errors
+from causeway.clients.session import ServiceApi, ServiceSessions, message_of
+from causeway.context import RequestContext
+
+# 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.
+MICROVERSION = "3.60"
+OLDEST_MICROVERSION = "3.44"
+FIRST_POLL_SECONDS = 0.1
+LONGEST_POLL_SECONDS = 3.0
+INTERFACES = {"publicURL": "public", "internalURL": "internal", "adminURL": "admin"}
+
+
+@dataclass
+class Volume:
+    """A volume as the service shows it. ``size`` in GiB; ``attachments``: ids of the servers it is attached to."""
+
+    id: str
+    status: str
+    size: int
+    name: str = ""
+    bootable: bool = False
+    multiattach: bool = False
+    encrypted: bool = False
+    availability_zone: str | None = None
+    volume_type: str | None = None
+    project_id: str | None = None
+    # {"id", "server_id", "attachment_id", "host_name", "device"} each
+    attachments: list[dict[str, Any]] = field(default_factory=list)
+    image_metadata: dict[str, str] = field(default_factory=dict)
+    shared_targets: bool | None = None
+    service_uuid: str | None = None
+
+
+@dataclass
+class Attachment:
+    """A use of a volume by a server. ``connection_info`` is empty until there is a connector.
+
+    ``connection_info`` has the form that os-brick and the drivers take: ``driver_volume_type``, ``data`` and ``serial``.
+    """
+
+    id: str
+    volume_id: str
+    instance_uuid: str | None
+    status: str
+    mode: str | None = None
+    connection_info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self.connection_info)
+
+
+class VolumeClient:
+    """Volumes are the users': calls are made with their token while it is valid, and with a service token beside it
+    where the service asks for one (deleting a connected attachment)."""
+
+    def __init__(self, sessions: ServiceSessions) -> None:
+        options = sessions.conf.cinder
+        service_type, _separator, interface = str(options.catalog_info).partition("::")
+        self._stopping = sessions.stopping
+        self._version = MICROVERSION
+        self._api = ServiceApi(
+            sessions,
+            "cinder",
+            "volume",
+            service_type=service_type,
+            interfaces=[INTERFACES.get(interface, interface or "public")],
+            region=options.os_region_name,
+            endpoint=options.endpoint_template,
+            version_suffix="/v3",
+            retries=options.http_retries,
+        )
+
+    # Volumes
+
+    def show(self, context: RequestContext, volume_id: str) -> Volume:
+        """Raises VolumeNotFound."""
+        answer = self._call(context, "GET", "/v3/volumes/{volume_id}", f"show volume {volume_id}", volume_id=volume_id)
+        return _volume(answer.json()["volume"])
+
+    def create(
+        self,
+        context: RequestContext,
+        *,
+        size: int | None,
+        name: str = "",
+        image_id: str | None = None,
+        snapshot_id: str | None = None,
+        volume_type: str | None = None,
+        availability_zone: str | None = None,
+        description: str = "",
+    ) -> Volume:
+        """Asks for a new volume of ``size`` GiB (None: that of its snapshot); it is not ready yet: see `wait_available`.
+
+        Raises OverQuota, InvalidVolume.
+        """
+        wanted = {
+            "size": size,
+            "name": name,
+            "description": description,
+            "imageRef": image_id,
+            "snapshot_id": snapshot_id,
+            "volume_type": volume_type,
+            "availability_zone": availability_zone,
+        }
+        body = {"volume": {key: value for key, value in wanted.items() if value is not None}}
+        return _volume(self._call(context, "POST", "/v3/volumes", f"make volume {name!r}", body=body).json()["volume"])
+
+    def wait_available(
+        self, context: RequestContext, volume_id: str, *, timeout: float = 180.0, stop: threading.Event | None = None
+    ) -> Volume:
+        """The volume when it has become ``available``. It is asked again and again: the service does not tell.
+
+        Raises InvalidVolume if it becomes something else, ServiceFailed after ``timeout`` seconds or when ``stop`` is set.
+        """
+        stop = stop or self._stopping
+        deadline, pause = time.monotonic() + timeout, FIRST_POLL_SECONDS
+        while True:
+            volume = self.show(context, volume_id)
+            if volume.status == "available":
+                return volume
+            if volume.status not in ("creating", "downloading"):
+                raise errors.InvalidVolume(
+                    f"Volume {volume_id} did not become available: its status is {volume.status}."
+                )
+            left = deadline - time.monotonic()
+            if left <= 0 or stop.wait(min(pause, left)):
+                raise errors.ServiceFailed(
+                    f"Volume {volume_id} did not become available within {timeout:g} seconds: it is {volume.status}."
+                )
+            pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
+
+    def delete(self, context: RequestContext, volume_id: str) -> None:
+        """A volume that is not there (any more) is fine. Raises InvalidVolume if it is in use."""
+        with suppress(errors.VolumeNotFound):
+            self._call(context, "DELETE", "/v3/volumes/{volume_id}", f"delete volume {volume_id}", volume_id=volume_id)
+
+    def extend(self, context: RequestContext, volume_id: str, size: int) -> None:
+        """Grows a volume to ``size`` GiB."""
+        self._call(
+            context,
+            "POST",
+            "/v3/volumes/{volume_id}/action",
+            f"extend volume {volume_id}",
+            body={"os-extend": {"new_size": size}},
+            volume_id=volume_id,
+        )
+
+    # Attachments
+
+    def create_attachment(
+        self,
+        context: RequestContext,
+        volume_id: str,
+        instance_uuid: str,
+        connector: Mapping[str, Any] | None = None,
+        mountpoint: str | None = None,
+        mode: str | None = None,
+    ) -> Attachment:
+        """Reserves the volume for a server; with a connector the volume is also exported to that host.
+
+        Raises VolumeNotFound, InvalidVolume (another server has it, it is in an error state, ...).
+        """
+        wanted: dict[str, Any] = {"volume_uuid": volume_id, "instance_uuid": instance_uuid}
+        if connector is not None:
+            wanted["connector"] = _with_mountpoint(connector, mountpoint)
+        if mode is not None:
+            wanted["mode"] = mode
+        answer = self._call(
+            context,
+            "POST",
+            "/v3/attachments",
+            f"reserve volume {volume_id} for instance {instance_uuid}",
+            body={"attachment": wanted},
+            missing=_volume_missing(volume_id),
+        )
+        return _attachment(answer.json()["attachment"])
+
+    def update_attachment(
+        self,
+        context: RequestContext,
+        attachment_id: str,
+        connector: Mapping[str, Any],
+        mountpoint: str | None = None,
+        mode: str | None = None,
+    ) -> dict[str, Any]:
+        """Exports the volume to the connector's host; the connection info to reach it by.
+
+        Raises VolumeNotFound, ServiceRefused (another host has it and it is not multiattach).
+        """
+        wanted: dict[str, Any] = {"connector": _with_mountpoint(connector, mountpoint)}
+        if mode is not None:
+            wanted["mode"] = mode
+        answer = self._attachment_call(
+            context, "PUT", f"connect volume attachment {attachment_id}", attachment_id, body={"attachment": wanted}
+        )
+        return _attachment(answer.json()["attachment"]).connection_info
+
+    def complete_attachment(self, context: RequestContext, attachment_id: str) -> None:
+        """Says that the guest has the volume; repeated is fine."""
+        self._call(
+            context,
+            "POST",
+            "/v3/attachments/{attachment_id}/action",
+            f"complete volume attachment {attachment_id}",
+            body={"os-complete": {}},
+            repeatable=True,
+            missing=_attachment_missing(attachment_id),
+            attachment_id=attachment_id,
+        )
+
+    def delete_attachment(self, context: RequestContext, attachment_id: str) -> None:
+        """Ends a use of a volume; one that is not there (any more) is fine."""
+        with suppress(errors.VolumeNotFound):
+            self._attachment_call(
+                context, "DELETE", f"delete volume attachment {attachment_id}", attachment_id, service_token=True
+            )
+
+    def get_attachment(self, context: RequestContext, attachment_id: str) -> Attachment:
+        """Raises VolumeNotFound."""
+        answer = self._attachment_call(context, "GET", f"show volume attachment {attachment_id}", attachment_id)
+        return _attachment(answer.json()["attachment"])
+
+    def list_attachments(
+        self, context: RequestContext, *, instance_uuid: str | None = None, volume_id: str | None = None
+    ) -> list[Attachment]:
+        """The attachments of a server, of a volume, or of both; connection info included."""
+        query = {"instance_id": instance_uuid, "volume_id": volume_id}
+        wanted = {key: value for key, value in query.items() if value is not None}
+        if not self._api.acts_as_user(context):
+            wanted["all_tenants"] = "1"
+        answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=wanted)
+        return [_attachment(each) for each in answer.json()["attachments"]]
+
+    def _attachment_call(
+        self, context: RequestContext, method: str, what: str, attachment_id: str, **more: Any
+    ) -> requests.Response:
+        return self._call(
+            context,
+            method,
+            "/v3/attachments/{attachment_id}",
+            what,
+            missing=_attachment_missing(attachment_id),
+            attachment_id=attachment_id,
+            **more,
+        )
+
+    def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response:
+        more.setdefault("missing", _volume_missing(more["volume_id"]) if "volume_id" in more else None)
+        version = self._version
+        headers = {"OpenStack-API-Version": f"volume {version}"}
+        answer = self._api.call(context, method, route, what, headers=headers, accept=(400, 406), **more)
+        if answer.status_code == 406:
+            self._version = OLDEST_MICROVERSION
+            if version == OLDEST_MICROVERSION:
+                raise errors.ServiceRefused(
+                    f"The volume service is too old: microversion {OLDEST_MICROVERSION} of its API is needed.",
+                    details=message_of(answer),
+                )
+            return self._call(context, method, route, what, **more)
+        if answer.status_code == 400:
+            raise errors.InvalidVolume(
+                f"The volume service refused to {what}: {message_of(answer)}",
+                details=f"{method} {answer.url}: 400",
+            )
+        return answer
+
+
+def _with_mountpoint(connector: Mapping[str, Any], mountpoint: str | None) -> dict[str, Any]:
+    return {**connector, "mountpoint": mountpoint} if mountpoint else dict(connector)
+
+
+def _volume_missing(volume_id: str) -> errors.VolumeNotFound:
+    return errors.VolumeNotFound(f"Volume {volume_id} could not be found.")
+
+
+def _attachment_missing(attachment_id: str) -> errors.VolumeNotFound:
+    return errors.VolumeNotFound(f"Volume attachment {attachment_id} could not be found.")
+
+
+def _volume(document: Mapping[str, Any]) -> Volume:
+    return Volume(
+        id=document["id"],
+        status=document["status"],
+        size=document["size"],
+        name=document.get("name") or "",
+        bootable=str(document.get("bootable", "false")).lower() == "true",
+        multiattach=bool(document.get("multiattach")),
+        encrypted=bool(document.get("encrypted")),
+        availability_zone=document.get("availability_zone"),
+        volume_type=document.get("volume_type"),
+        project_id=document.get("os-vol-tenant-attr:tenant_id"),
+        attachments=list(document.get("attachments") or []),
+        image_metadata=dict(document.get("volume_image_metadata") or {}),
+        shared_targets=document.get("shared_targets"),
+        service_uuid=document.get("service_uuid"),
+    )
+
+
+def _attachment(document: Mapping[str, Any]) -> Attachment:
+    return Attachment(
+        id=document["id"],
+        volume_id=document["volume_id"],
+        instance_uuid=document.get("instance"),
+        status=document["status"],
+        mode=document.get("attach_mode"),
+        connection_info=_connection_info(document.get("connection_info") or {}, document["volume_id"]),
+    )
+
+
+def _connection_info(given: Mapping[str, Any], volume_id: str) -> dict[str, Any]:
+    """The service shows the connection's data flat; drivers and os-brick take it below ``data``."""
+    if not given:
+        return {}
+    data = given.get("data")
+    if not isinstance(data, dict):
+        data = {key: value for key, value in given.items() if key != "driver_volume_type"}
+    return {"driver_volume_type": given.get("driver_volume_type"), "data": data, "serial": volume_id}
