@@ -6,7 +6,23 @@ told apart by the key of the body.
 
 from __future__ import annotations
 
-from causeway.api import flavors
+from causeway.api import (
+    aggregates,
+    availability_zones,
+    compute_services,
+    extensions,
+    external_events,
+    extra_specs,
+    flavor_access,
+    flavors,
+    gone,
+    hypervisors,
+    keypairs,
+    limits,
+    migrations,
+    quota_sets,
+    server_groups,
+)
 from causeway.api.dispatch import Route
 from causeway.api.request import Handler
 
@@ -39,4 +55,70 @@ ROUTES: list[Route] = [
     _get("/flavors/{flavor_id}", flavors.show),
     _put("/flavors/{flavor_id}", flavors.update, 55),
     _delete("/flavors/{flavor_id}", flavors.delete),
+    _get("/flavors/{flavor_id}/os-flavor-access", flavor_access.index),
+    _action("/flavors/{flavor_id}/action", "addTenantAccess", flavor_access.add),
+    _action("/flavors/{flavor_id}/action", "removeTenantAccess", flavor_access.remove),
+    _get("/flavors/{flavor_id}/os-extra_specs", extra_specs.index),
+    _post("/flavors/{flavor_id}/os-extra_specs", extra_specs.create),
+    _get("/flavors/{flavor_id}/os-extra_specs/{key}", extra_specs.show),
+    _put("/flavors/{flavor_id}/os-extra_specs/{key}", extra_specs.update),
+    _delete("/flavors/{flavor_id}/os-extra_specs/{key}", extra_specs.delete),
+    # Key pairs, server groups
+    _get("/os-keypairs", keypairs.index),
+    _post("/os-keypairs", keypairs.create),
+    _get("/os-keypairs/{keypair_name}", keypairs.show),
+    _delete("/os-keypairs/{keypair_name}", keypairs.delete),
+    _get("/os-server-groups", server_groups.index),
+    _post("/os-server-groups", server_groups.create),
+    _get("/os-server-groups/{group_id}", server_groups.show),
+    _delete("/os-server-groups/{group_id}", server_groups.delete),
+    # Aggregates, zones
+    _get("/os-aggregates", aggregates.index),
+    _post("/os-aggregates", aggregates.create),
+    _get("/os-aggregates/{aggregate_id}", aggregates.show),
+    _put("/os-aggregates/{aggregate_id}", aggregates.update),
+    _delete("/os-aggregates/{aggregate_id}", aggregates.delete),
+    _action("/os-aggregates/{aggregate_id}/action", "add_host", aggregates.add_host),
+    _action("/os-aggregates/{aggregate_id}/action", "remove_host", aggregates.remove_host),
+    _action("/os-aggregates/{aggregate_id}/action", "set_metadata", aggregates.set_metadata),
+    _post("/os-aggregates/{aggregate_id}/images", aggregates.cache_images, 81),
+    _get("/os-availability-zone", availability_zones.index),
+    _get("/os-availability-zone/detail", availability_zones.detail),
+    # Services, hypervisors
+    _get("/os-services", compute_services.index),
+    _put("/os-services/enable", compute_services.enable, 1, 52),
+    _put("/os-services/disable", compute_services.disable, 1, 52),
+    _put("/os-services/disable-log-reason", compute_services.disable_with_reason, 1, 52),
+    _put("/os-services/force-down", compute_services.force_down, 11, 52),
+    _put("/os-services/{service_id}", compute_services.update, 53),
+    _delete("/os-services/{service_id}", compute_services.delete),
+    _get("/os-hypervisors", hypervisors.index),
+    _get("/os-hypervisors/detail", hypervisors.detail),
+    _get("/os-hypervisors/statistics", hypervisors.statistics, 1, 87),
+    _get("/os-hypervisors/{hypervisor_id}", hypervisors.show),
+    _get("/os-hypervisors/{hypervisor_id}/uptime", hypervisors.uptime, 1, 87),
+    _get("/os-hypervisors/{hypervisor_id}/search", hypervisors.search, 1, 52),
+    _get("/os-hypervisors/{hypervisor_id}/servers", hypervisors.servers, 1, 52),
+    # Migrations
+    _get("/os-migrations", migrations.index),
+    _get("/servers/{server_id}/migrations", migrations.index_of_server, 23),
+    _get("/servers/{server_id}/migrations/{migration_id}", migrations.show_of_server, 23),
+    # Quota
+    _get("/limits", limits.show),
+    _get("/os-quota-sets/{tenant_id}", quota_sets.show),
+    _put("/os-quota-sets/{tenant_id}", quota_sets.update),
+    _delete("/os-quota-sets/{tenant_id}", quota_sets.delete),
+    _get("/os-quota-sets/{tenant_id}/defaults", quota_sets.defaults),
+    _get("/os-quota-sets/{tenant_id}/detail", quota_sets.detail),
+    _get("/os-quota-class-sets/{quota_class}", quota_sets.show_class),
+    _put("/os-quota-class-sets/{quota_class}", quota_sets.update_class),
+    # What other services tell
+    _post("/os-server-external-events", external_events.create),
+    # Old clients
+    _get("/extensions", extensions.index),
+    _get("/extensions/{alias}", extensions.show),
+    *(
+        _get(path, gone.gone)
+        for path in ("/os-cells", "/os-certificates/{name}", "/os-cloudpipe", "/os-fping", "/os-fping/{server_id}")
+    ),
 ]

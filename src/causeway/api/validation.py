@@ -128,7 +128,9 @@ def is_az_name(value: str) -> bool:
 
 
 def _is_printable(value: str) -> bool:
-    return all(character.isprintable() or (character.isspace() and character not in "\t\n\r\v\f") for character in value)
+    return all(
+        character.isprintable() or (character.isspace() and character not in "\t\n\r\v\f") for character in value
+    )
 
 
 def parse_time(value: str) -> datetime | None:

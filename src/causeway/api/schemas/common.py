@@ -82,7 +82,7 @@ def body(key: str, value: JsonSchema) -> JsonSchema:
     return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}
 
 
-def properties(required: list[str], additional: bool = False, **fields: JsonSchema) -> JsonSchema:
+def properties(required: list[str], additional: bool = False, /, **fields: JsonSchema) -> JsonSchema:
     """An object with these fields and no others."""
     schema: dict[str, Any] = {"type": "object", "properties": fields, "additionalProperties": additional}
     if required:

@@ -1,0 +1,160 @@
+"""``/os-hypervisors``. Source: Compute API reference, "Hypervisors"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from causeway import errors
+from causeway.api import paging, zones
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas import common as types
+from causeway.api.schemas import hypervisors as schemas
+from causeway.api.validation import is_uuid
+from causeway.api.views import hypervisors as views
+from causeway.model.host import CellMapping, ComputeNode, Service
+from causeway.store.cell import hosts, instances
+from causeway.store.database import Database
+
+RULE = "os_compute_api:os-hypervisors:"
+
+
+@dataclass
+class _Hypervisor:
+    cell: CellMapping
+    node: ComputeNode
+    service: Service
+    up: bool
+
+    def shown_id(self, request: ApiRequest) -> str:
+        return self.node.uuid if request.version >= (2, 53) else str(self.node.id)
+
+
+def _all(request: ApiRequest) -> list[_Hypervisor]:
+    """The hypervisors of all cells that answer, cell by cell; one without a compute service is not shown."""
+
+    def ask(cell: CellMapping, database: Database) -> list[_Hypervisor]:
+        services = {service.host: service for service in hosts.list_services(database, binary=zones.COMPUTE)}
+        return [
+            _Hypervisor(cell, node, services[node.host], zones.is_up(request.services, services[node.host]))
+            for node in hosts.list_nodes(database)
+            if node.host in services
+        ]
+
+    answers = request.services.cells.ask_all(ask, cell0=False)
+    return [hypervisor for found in answers.by_cell.values() for hypervisor in found]
+
+
+def _servers(request: ApiRequest, hypervisor: _Hypervisor) -> list[tuple[str, str]]:
+    database = request.services.cells.database(hypervisor.cell.uuid)
+    return [
+        (instance.uuid, instance.display_name)
+        for instance in instances.of_host(database, hypervisor.node.host)
+        if not instance.hidden
+    ]
+
+
+def _wants_servers(request: ApiRequest) -> bool:
+    if request.version < (2, 53):
+        return False
+    return types.to_bool(request.param("with_servers") or "")
+
+
+def _matching(hypervisors: list[_Hypervisor], pattern: str) -> list[_Hypervisor]:
+    """Those whose hostname has the text in it; raises NotFound if there is none."""
+    found = [one for one in hypervisors if pattern.lower() in one.node.hypervisor_hostname.lower()]
+    if not found:
+        raise errors.NotFound(f"No hypervisor matching '{pattern}' could be found.")
+    return found
+
+
+def _list(request: ApiRequest, path: str, view: Any) -> Response:
+    hypervisors = _all(request)
+    pattern = request.param("hypervisor_hostname_pattern")
+    if pattern is not None:
+        if request.param("limit") is not None or request.param("marker") is not None:
+            raise errors.BadRequest(
+                "Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported."
+            )
+        hypervisors = _matching(hypervisors, pattern)
+    paged = request.version >= (2, 33) and pattern is None
+    if paged:
+        hypervisors = paging.page(request, hypervisors, lambda one: one.shown_id(request))
+    with_servers = _wants_servers(request)
+    body: dict[str, Any] = {
+        "hypervisors": [
+            view(request, one.node, one.service, one.up, _servers(request, one) if with_servers else None)
+            for one in hypervisors
+        ]
+    }
+    last = hypervisors[-1].shown_id(request) if hypervisors else None
+    if paged and (links := paging.next_link(request, path, hypervisors, last)):
+        body["hypervisors_links"] = links
+    return Response(200, body)
+
+
+def _find(request: ApiRequest, hypervisor_id: str) -> _Hypervisor:
+    missing = errors.NotFound(f"Hypervisor with ID '{hypervisor_id}' could not be found.")
+    if request.version >= (2, 53):
+        if not is_uuid(hypervisor_id):
+            raise errors.BadRequest(f"Invalid uuid {hypervisor_id}")
+    elif not hypervisor_id.isdigit():
+        raise missing
+    for hypervisor in _all(request):
+        if hypervisor.shown_id(request) == hypervisor_id:
+            return hypervisor
+    raise missing
+
+
+@handler(query=schemas.LIST)
+def index(request: ApiRequest) -> Response:
+    request.authorize(RULE + "list")
+    return _list(request, "/os-hypervisors", views.basic)
+
+
+@handler(query=schemas.LIST)
+def detail(request: ApiRequest) -> Response:
+    request.authorize(RULE + "list-detail")
+    return _list(request, "/os-hypervisors/detail", views.detailed)
+
+
+@handler(query=schemas.SHOW)
+def show(request: ApiRequest, hypervisor_id: str) -> Response:
+    request.authorize(RULE + "show")
+    found = _find(request, hypervisor_id)
+    servers = _servers(request, found) if _wants_servers(request) else None
+    return Response(200, {"hypervisor": views.detailed(request, found.node, found.service, found.up, servers)})
+
+
+@handler()
+def uptime(request: ApiRequest, hypervisor_id: str) -> Response:
+    request.authorize(RULE + "uptime")
+    found = _find(request, hypervisor_id)
+    if found.node.uptime is None:
+        raise errors.NotImplementedHere("This hypervisor does not tell its uptime.")
+    shown = views.basic(request, found.node, found.service, found.up, None) | {"uptime": found.node.uptime}
+    return Response(200, {"hypervisor": shown})
+
+
+@handler()
+def search(request: ApiRequest, hypervisor_id: str) -> Response:
+    request.authorize(RULE + "search")
+    found = _matching(_all(request), hypervisor_id)
+    return Response(200, {"hypervisors": [views.basic(request, one.node, one.service, one.up, None) for one in found]})
+
+
+@handler()
+def servers(request: ApiRequest, hypervisor_id: str) -> Response:
+    request.authorize(RULE + "servers")
+    found = _matching(_all(request), hypervisor_id)
+    shown = [views.basic(request, one.node, one.service, one.up, _servers(request, one)) for one in found]
+    return Response(200, {"hypervisors": shown})
+
+
+@handler()
+def statistics(request: ApiRequest) -> Response:
+    request.authorize(RULE + "statistics")
+    nodes = [one.node for one in _all(request) if not one.service.disabled]
+    free = sum(node.local_gb - node.local_gb_used for node in nodes)
+    counted = {"count": len(nodes), "disk_available_least": free} | views.sizes(nodes)
+    return Response(200, {"hypervisor_statistics": counted})

@@ -1,0 +1,91 @@
+"""``/os-migrations`` and ``/servers/{id}/migrations``. Source: Compute API reference, "Migrations", "Server migrations".
+
+A migration has one row in the API database for its whole life, so none is ever listed twice or missing while it moves a
+server from cell to cell.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from causeway import errors
+from causeway.api import paging
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas import migrations as schemas
+from causeway.api.schemas.flavor_access import NO_QUERY
+from causeway.api.validation import parse_time
+from causeway.api.views import migrations as views
+from causeway.store.api import mappings
+from causeway.store.api import migrations as store
+
+RULE = "os_compute_api:os-migrations:"
+SERVER_RULE = "os_compute_api:servers:migrations:"
+
+
+def _project(request: ApiRequest) -> str | None:
+    """Whose migrations are meant; None: everybody's. Others than one's own are for administrators."""
+    wanted = request.param("project_id") if request.version >= (2, 80) else None
+    if request.allows(RULE + "index:all_projects"):
+        return wanted
+    if wanted is not None and wanted != request.project_id:
+        request.authorize(RULE + "index:all_projects")
+    return request.project_id
+
+
+def _time(request: ApiRequest, name: str, first_minor: int) -> datetime | None:
+    text = request.param(name)
+    return parse_time(text) if text is not None and request.version >= (2, first_minor) else None
+
+
+@handler(query=schemas.LIST)
+def index(request: ApiRequest) -> Response:
+    request.authorize(RULE + "index")
+    paged = request.version >= (2, 59)
+    status = request.param("status")
+    since, before = _time(request, "changes-since", 59), _time(request, "changes-before", 66)
+    if since is not None and before is not None and before < since:
+        raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    try:
+        found = store.search(
+            request.services.api,
+            instance_uuid=request.param("instance_uuid"),
+            statuses=None if status is None else [status],
+            host=request.param("host"),
+            source_compute=request.param("source_compute"),
+            migration_type=request.param("migration_type"),
+            project_id=_project(request),
+            user_id=request.param("user_id") if request.version >= (2, 80) else None,
+            changes_since=since,
+            changes_before=before,
+            marker=request.param("marker") if paged else None,
+            limit=paging.limit_of(request) if paged else None,
+        )
+    except errors.MigrationNotFound:
+        raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
+    hosts = request.allows(RULE + "index:host")
+    body: dict[str, Any] = {
+        "migrations": [views.entry(request, migration, hosts=hosts) for migration in found if not migration.hidden]
+    }
+    last = found[-1].uuid if found else None
+    if paged and (links := paging.next_link(request, "/os-migrations", found, last)):
+        body["migrations_links"] = links
+    return Response(200, body)
+
+
+def _authorize_server(request: ApiRequest, server_id: str, operation: str) -> None:
+    mapping = mappings.get(request.services.api, server_id)
+    request.authorize(SERVER_RULE + operation, {"project_id": mapping.project_id, "user_id": mapping.user_id})
+
+
+@handler(query=NO_QUERY)
+def index_of_server(request: ApiRequest, server_id: str) -> Response:
+    """Live migrations under way: of these there are none here, and a resize is not shown in this list."""
+    _authorize_server(request, server_id, "index")
+    return Response(200, {"migrations": []})
+
+
+@handler(query=NO_QUERY)
+def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
+    _authorize_server(request, server_id, "show")
+    raise errors.MigrationNotFound(f"In-progress live migration {migration_id} is not found for server {server_id}.")

@@ -1,0 +1,108 @@
+"""``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api import quota
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas import common
+from causeway.api.schemas import quotas as schemas
+from causeway.store.api import quotas as store
+
+RULE = "os_compute_api:os-quota-sets:"
+CLASS_RULE = "os_compute_api:os-quota-class-sets:"
+
+
+def _shown(names: list[str], values: dict[str, Any], absent: Any) -> dict[str, Any]:
+    """``absent``: what is shown for resources that the network service has quotas for."""
+    return {name: values.get(name, absent) for name in names}
+
+
+def _names(request: ApiRequest) -> list[str]:
+    return schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)
+
+
+@handler(query=schemas.QUERY)
+def show(request: ApiRequest, tenant_id: str) -> Response:
+    request.authorize(RULE + "show", {"project_id": tenant_id})
+    limits = quota.limits(request.services, tenant_id, request.param("user_id"))
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), limits, quota.UNLIMITED)})
+
+
+@handler(query=schemas.QUERY)
+def detail(request: ApiRequest, tenant_id: str) -> Response:
+    request.authorize(RULE + "detail", {"project_id": tenant_id})
+    user_id = request.param("user_id")
+    limits = quota.limits(request.services, tenant_id, user_id)
+    used = quota.in_use(request.services, tenant_id, user_id)
+    values = {name: {"limit": limits[name], "in_use": used[name], "reserved": 0} for name in limits}
+    absent = {"limit": quota.UNLIMITED, "in_use": 0, "reserved": 0}
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), values, absent)})
+
+
+@handler(query=schemas.NO_QUERY)
+def defaults(request: ApiRequest, tenant_id: str) -> Response:
+    request.authorize(RULE + "defaults", {"project_id": tenant_id})
+    values = quota.defaults(request.services)
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), values, quota.UNLIMITED)})
+
+
+@handler(body=schemas.UPDATE, query=schemas.QUERY)
+def update(request: ApiRequest, tenant_id: str) -> Response:
+    request.authorize(RULE + "update", {"project_id": tenant_id})
+    user_id = request.param("user_id")
+    wanted = dict(request.body["quota_set"])
+    force = common.to_bool(wanted.pop("force", False))
+    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES}
+    _check_limits(request, new, tenant_id, user_id, force=force)
+    store.set_limits(request.services.api, tenant_id, new, user_id or "")
+    limits = quota.limits(request.services, tenant_id, user_id)
+    return Response(200, {"quota_set": _shown(_names(request), limits, quota.UNLIMITED)})
+
+
+def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: str | None, *, force: bool) -> None:
+    """A limit is not below what is in use (unless forced), and a user's not above the project's."""
+    if user is not None:
+        of_project = quota.limits(request.services, project)
+        for name, limit in new.items():
+            most = of_project[name]
+            if most != quota.UNLIMITED and (limit > most or limit == quota.UNLIMITED):
+                raise errors.BadRequest(f"Quota limit {limit} for {name} must be less than or equal to {most}.")
+    if force or all(limit == quota.UNLIMITED for limit in new.values()):
+        return
+    used = quota.in_use(request.services, project, user)
+    for name, limit in new.items():
+        if limit != quota.UNLIMITED and limit < used[name]:
+            raise errors.BadRequest(
+                f"Quota limit {limit} for {name} must be greater than or equal to already used and reserved {used[name]}."
+            )
+
+
+@handler(query=schemas.QUERY, statuses=(202,))
+def delete(request: ApiRequest, tenant_id: str) -> Response:
+    request.authorize(RULE + "delete", {"project_id": tenant_id})
+    store.delete_limits(request.services.api, tenant_id, request.param("user_id") or "")
+    return Response(202)
+
+
+def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
+    limits = quota.defaults(request.services) | store.limits(request.services.api, f"class:{quota_class}")
+    names = schemas.resources_of(schemas.CLASS_RESOURCES, request.version.minor)
+    return _shown(names, limits, quota.UNLIMITED)
+
+
+@handler(query=schemas.NO_QUERY)
+def show_class(request: ApiRequest, quota_class: str) -> Response:
+    request.authorize(CLASS_RULE + "show", {"quota_class": quota_class})
+    return Response(200, {"quota_class_set": {"id": quota_class} | _class_limits(request, quota_class)})
+
+
+@handler(body=schemas.UPDATE_CLASS)
+def update_class(request: ApiRequest, quota_class: str) -> Response:
+    request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
+    wanted = request.body["quota_class_set"]
+    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES}
+    store.set_limits(request.services.api, f"class:{quota_class}", new)
+    return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -1,0 +1,76 @@
+"""Availability zones, and the services of all cells in them.
+
+A host is in the zone that the metadata ``availability_zone`` of one of its aggregates names, else in the default one; the
+services that are no computes are in the internal zone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causeway.api.services import ApiServices
+from causeway.model.host import Aggregate, CellMapping, Service
+from causeway.store.api import aggregates as aggregate_records
+from causeway.store.cell import hosts
+from causeway.store.database import utcnow
+
+COMPUTE = "nova-compute"
+
+
+@dataclass
+class ServiceInCell:
+    cell: CellMapping
+    service: Service
+    zone: str
+    up: bool
+
+
+def zones_of_hosts(aggregates: list[Aggregate]) -> dict[str, str]:
+    """host -> zone, for hosts of aggregates that name one."""
+    return {
+        host: aggregate.availability_zone
+        for aggregate in aggregates
+        if aggregate.availability_zone
+        for host in aggregate.hosts
+    }
+
+
+def zone_of_host(services: ApiServices, host: str) -> str:
+    default: str = services.conf.default_availability_zone
+    return zones_of_hosts(aggregate_records.list_all(services.api)).get(host, default)
+
+
+def is_compute(service: Service) -> bool:
+    return service.binary == COMPUTE
+
+
+def is_up(services: ApiServices, service: Service) -> bool:
+    return hosts.is_up(service, utcnow(), services.conf.service_down_time)
+
+
+def list_services(
+    services: ApiServices, *, host: str | None = None, binary: str | None = None
+) -> tuple[list[ServiceInCell], list[CellMapping]]:
+    """The services of all cells but cell0, and the cells that did not answer."""
+    answers = services.cells.ask_all(
+        lambda _cell, database: hosts.list_services(database, host=host, binary=binary), cell0=False
+    )
+    zones = zones_of_hosts(aggregate_records.list_all(services.api))
+    default: str = services.conf.default_availability_zone
+    internal: str = services.conf.internal_service_availability_zone
+    found = [
+        ServiceInCell(
+            cell=services.cells.mapping(cell_uuid),
+            service=service,
+            zone=zones.get(service.host, default) if is_compute(service) else internal,
+            up=is_up(services, service),
+        )
+        for cell_uuid, listed in answers.by_cell.items()
+        for service in listed
+    ]
+    return found, answers.down
+
+
+def available(services: ApiServices) -> set[str]:
+    """Zones that servers can be asked to be in: those with a compute service that is enabled."""
+    return {found.zone for found in list_services(services, binary=COMPUTE)[0] if not found.service.disabled}
