@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any
@@ -75,7 +76,7 @@ def _environ(request: requests.PreparedRequest, body: bytes) -> dict[str, Any]:
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": url.scheme,
         "wsgi.input": BytesIO(body),
-        "wsgi.errors": BytesIO(),
+        "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
