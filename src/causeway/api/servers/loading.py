@@ -6,8 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
@@ -15,7 +13,7 @@ from causeway.model.instance import Instance, InstanceAction
 from causeway.model.states import TaskState, VmState
 from causeway.store import listing
 from causeway.store.cell import actions, instances
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database
 
 
 def target_of(instance: Instance) -> dict[str, Any]:
@@ -66,6 +64,13 @@ def check_unlocked(request: ApiRequest, instance: Instance) -> None:
         raise errors.ServerLocked.for_server(instance.uuid)
 
 
+def check_host(instance: Instance) -> str:
+    """The server's host; raises Conflict if it has none."""
+    if not instance.host:
+        raise errors.Conflict(f"Instance {instance.uuid} is not ready: it has no host.")
+    return instance.host
+
+
 IDLE: tuple[TaskState | None, ...] = (None,)
 
 
@@ -104,23 +109,13 @@ def begin(
 
     Raises StateChanged (409) if another request was quicker.
     """
-    uuid = home.instance.uuid
     with home.database.write() as connection:
-        table = instances.TABLE
-        statement = table.update().where(table.c.uuid == uuid, table.c.deleted.is_(False))
-        if expected_task is not None:
-            statement = statement.where(_is_one_of(table.c.task_state, expected_task))
-        if expected_vm is not None:
-            statement = statement.where(table.c.vm_state.in_([state.value for state in expected_vm]))
-        values = instances.MAPPER.changes(changes) | {"updated_at": utcnow()}
-        if not connection.execute(statement.values(values)).rowcount:
-            raise errors.StateChanged(
-                f"Instance {uuid} is being changed by another request. Try again when that has ended."
-            )
+        instances.swap_in(
+            connection, home.instance.uuid, expected_task=expected_task, expected_vm=expected_vm, **changes
+        )
         actions.start_in(connection, new_action(request, home.instance, action))
 
 
-def _is_one_of(column: sa.ColumnElement[Any], wanted: Collection[TaskState | None]) -> sa.ColumnElement[bool]:
-    values = [state.value for state in wanted if state is not None]
-    condition: sa.ColumnElement[bool] = column.in_(values) if values else sa.false()
-    return sa.or_(condition, column.is_(None)) if None in wanted else condition
+def record(request: ApiRequest, home: Home, action: str) -> None:
+    """Writes an action's record only: for what changes no states."""
+    actions.start(home.database, new_action(request, home.instance, action))

@@ -3,10 +3,82 @@
 from __future__ import annotations
 
 from causeway.api.dispatch import Route
-from causeway.api.servers import listing, show
+from causeway.api.request import Handler
+from causeway.api.servers import (
+    addresses,
+    admin,
+    delete,
+    history,
+    interfaces,
+    listing,
+    metadata,
+    power,
+    resize,
+    show,
+    tags,
+    unavailable,
+    update,
+    volumes,
+)
+
+_SERVER = "/servers/{server_id}"
+_METADATA = _SERVER + "/metadata"
+_TAGS = _SERVER + "/tags"
+_VOLUMES = _SERVER + "/os-volume_attachments"
+_PORTS = _SERVER + "/os-interface"
+
+
+def _action(name: str, handler: Handler, first: int = 1, last: int | None = None) -> Route:
+    return Route("POST", _SERVER + "/action", handler, first, last, action=name)
+
 
 ROUTES: list[Route] = [
     Route("GET", "/servers", listing.index),
     Route("GET", "/servers/detail", listing.detail),
-    Route("GET", "/servers/{server_id}", show.show),
+    Route("GET", _SERVER, show.show),
+    Route("PUT", _SERVER, update.update),
+    Route("DELETE", _SERVER, delete.delete),
+    # Actions
+    _action("resize", resize.resize),
+    _action("migrate", resize.migrate),
+    _action("confirmResize", resize.confirm),
+    _action("revertResize", resize.revert),
+    _action("os-start", power.start),
+    _action("os-stop", power.stop),
+    _action("reboot", power.reboot),
+    _action("lock", admin.lock),
+    _action("unlock", admin.unlock),
+    _action("os-resetState", admin.reset_state),
+    _action("os-getConsoleOutput", admin.console_output),
+    _action("forceDelete", delete.force_delete),
+    *(_action(name, unavailable.refuse(name), first, last) for name, first, last in unavailable.ACTIONS),
+    # What belongs to a server
+    Route("GET", _METADATA, metadata.index),
+    Route("POST", _METADATA, metadata.create),
+    Route("PUT", _METADATA, metadata.update_all),
+    Route("GET", _METADATA + "/{key}", metadata.show),
+    Route("PUT", _METADATA + "/{key}", metadata.update),
+    Route("DELETE", _METADATA + "/{key}", metadata.delete),
+    Route("GET", _TAGS, tags.index, 26),
+    Route("PUT", _TAGS, tags.update_all, 26),
+    Route("DELETE", _TAGS, tags.delete_all, 26),
+    Route("GET", _TAGS + "/{tag}", tags.show, 26),
+    Route("PUT", _TAGS + "/{tag}", tags.update, 26),
+    Route("DELETE", _TAGS + "/{tag}", tags.delete, 26),
+    Route("GET", _SERVER + "/os-instance-actions", history.index),
+    Route("GET", _SERVER + "/os-instance-actions/{request_id}", history.show),
+    Route("GET", _VOLUMES, volumes.index),
+    Route("POST", _VOLUMES, volumes.create),
+    Route("GET", _VOLUMES + "/{volume_id}", volumes.show),
+    Route("PUT", _VOLUMES + "/{volume_id}", volumes.update),
+    Route("DELETE", _VOLUMES + "/{volume_id}", volumes.delete),
+    Route("GET", _PORTS, interfaces.index),
+    Route("POST", _PORTS, interfaces.create),
+    Route("GET", _PORTS + "/{port_id}", interfaces.show),
+    Route("DELETE", _PORTS + "/{port_id}", interfaces.delete),
+    Route("GET", _SERVER + "/ips", addresses.index),
+    Route("GET", _SERVER + "/ips/{network_label}", addresses.show),
+    Route("GET", _SERVER + "/topology", addresses.topology, 78),
+    Route("GET", _SERVER + "/os-server-password", addresses.show_password),
+    Route("DELETE", _SERVER + "/os-server-password", addresses.clear_password),
 ]

@@ -1,0 +1,53 @@
+"""Actions lock, unlock, os-resetState, os-getConsoleOutput."""
+
+from __future__ import annotations
+
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import loading, schemas
+from causeway.model.states import VmState
+from causeway.store.cell import instances
+
+
+@handler(body=schemas.LOCK, statuses=(202,))
+def lock(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-lock-server:lock", "lock")
+    instance = home.instance
+    is_owner = instance.project_id == request.project_id
+    if instance.locked and is_owner and instance.locked_by == "admin":
+        # An administrator's lock stays one.
+        return Response(202)
+    wanted = request.body["lock"] if request.version >= (2, 73) else None
+    reason = (wanted or {}).get("locked_reason")
+    locked_by = "owner" if is_owner else "admin"
+    loading.begin(request, home, "lock", locked=True, locked_by=locked_by, locked_reason=reason)
+    return Response(202)
+
+
+@handler(body=schemas.bare("unlock"), statuses=(202,))
+def unlock(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-lock-server:unlock", "unlock")
+    if home.instance.locked and home.instance.locked_by == "admin":
+        request.authorize("os_compute_api:os-lock-server:unlock:unlock_override", loading.target_of(home.instance))
+    loading.begin(request, home, "unlock", locked=False, locked_by=None, locked_reason=None)
+    return Response(202)
+
+
+@handler(body=schemas.RESET_STATE, statuses=(202,))
+def reset_state(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-admin-actions:reset_state", "reset state")
+    state = {"active": VmState.ACTIVE, "error": VmState.ERROR}[request.body["os-resetState"]["state"]]
+    instances.update(home.database, server_id, vm_state=state, task_state=None)
+    return Response(202)
+
+
+@handler(body=schemas.CONSOLE)
+def console_output(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-console-output", "get console output")
+    loading.check_host(home.instance)
+    length = request.body["os-getConsoleOutput"].get("length")
+    # -1 is the field's old way to say: all of it.
+    lines = None if length is None or int(length) < 0 else int(length)
+    if lines == 0:
+        return Response(200, {"output": ""})
+    output = request.services.conductor.get_console_output(request.context, instance_uuid=server_id, length=lines)
+    return Response(200, {"output": output})

@@ -1,0 +1,42 @@
+"""Flavors and images as create and resize need them: may the caller use it, do they fit."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api.request import ApiRequest
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+from causeway.store.api import flavors
+
+GIB = 1 << 30
+
+
+def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
+    """A flavor by its id or by the URL that ends in it, with the caller's rights.
+
+    A private flavor of another project is refused as one that is not there (bug 2151256).
+    """
+    flavorid = flavorid.rstrip("/").rpartition("/")[2]
+    visible_to = None if request.context.is_admin else request.project_id
+    try:
+        return flavors.get(request.services.api, flavorid, project_id=visible_to)
+    except errors.FlavorNotFound as missing:
+        raise errors.FlavorNotUsable(missing.message) from missing
+
+
+def check_fits(flavor: Flavor, image: ImageMeta, *, volume_backed: bool) -> None:
+    """Raises FlavorNotUsable if the image asks for more. Memory counts for volume-backed servers too (bug 2007968)."""
+    if image.min_ram > flavor.memory_mb:
+        raise errors.FlavorNotUsable("Flavor's memory is too small for requested image.")
+    if volume_backed or flavor.root_gb == 0:
+        return
+    if image.size > flavor.root_gb * GIB:
+        raise errors.FlavorNotUsable(
+            f"Flavor's disk is too small for requested image. Flavor disk is {flavor.root_gb * GIB} bytes, "
+            f"image is {image.size} bytes."
+        )
+    if image.min_disk > flavor.root_gb:
+        raise errors.FlavorNotUsable(
+            "The size of flavor's disk is smaller than the minimum disk size specified in image metadata. Flavor disk is "
+            f"{flavor.root_gb} GiB, minimum size is {image.min_disk} GiB."
+        )

@@ -1,0 +1,88 @@
+"""``/servers/{server_id}/os-interface``. Source: Compute API reference, "Port interfaces"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import hosts, loading, schemas
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.states import VmState
+
+RULE = "os_compute_api:os-attach-interfaces:"
+_CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
+_COLUMNS = frozenset({"network_info"})
+
+
+def _view(request: ApiRequest, vif: Vif) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "net_id": vif.network_id,
+        "port_id": vif.id,
+        "mac_addr": vif.address,
+        "port_state": "ACTIVE" if vif.active else "DOWN",
+        "fixed_ips": [{"subnet_id": ip.subnet_id, "ip_address": ip.address} for ip in vif.fixed_ips],
+    }
+    if request.version >= (2, 70):
+        shown["tag"] = vif.tag
+    return shown
+
+
+def _load(request: ApiRequest, server_id: str, rule: str) -> list[Vif]:
+    return loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance.network_info
+
+
+def _one(vifs: list[Vif], server_id: str, port_id: str) -> Vif:
+    for vif in vifs:
+        if vif.id == port_id:
+            return vif
+    raise errors.PortNotFound(f"Instance {server_id} does not have a port with id {port_id}")
+
+
+@handler()
+def index(request: ApiRequest, server_id: str) -> Response:
+    return Response(200, {"interfaceAttachments": [_view(request, vif) for vif in _load(request, server_id, "list")]})
+
+
+@handler()
+def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
+    vif = _one(_load(request, server_id, "show"), server_id, port_id)
+    return Response(200, {"interfaceAttachment": _view(request, vif)})
+
+
+@handler(body=schemas.ATTACH_INTERFACE)
+def create(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["interfaceAttachment"]
+    network_id, port_id = wanted.get("net_id"), wanted.get("port_id")
+    fixed_ips = wanted.get("fixed_ips")
+    if network_id and port_id:
+        raise errors.BadRequest("Must not input both network_id and port_id")
+    if fixed_ips and not network_id:
+        raise errors.BadRequest("Must input network_id when request IP address")
+    home = loading.load_in_cell(request, server_id, RULE + "create", "attach_interface")
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, "attach_interface", vm=_CHANGEABLE)
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    asked = RequestedNetwork(
+        network_id=network_id,
+        port_id=port_id,
+        fixed_ip=fixed_ips[0]["ip_address"] if fixed_ips else None,
+        tag=wanted.get("tag"),
+    )
+    if network_id or port_id:
+        request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
+    loading.record(request, home, "attach_interface")
+    vif = request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked)
+    return Response(200, {"interfaceAttachment": _view(request, vif)})
+
+
+@handler(statuses=(202,))
+def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, RULE + "delete", "detach_interface")
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, "detach_interface", vm=_CHANGEABLE)
+    _one(home.instance.network_info, server_id, port_id)
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    loading.record(request, home, "detach_interface")
+    request.services.conductor.detach_interface(request.context, instance_uuid=server_id, port_id=port_id)
+    return Response(202)

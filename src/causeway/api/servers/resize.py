@@ -1,0 +1,138 @@
+"""Actions resize, migrate, confirmResize, revertResize: everything that can be refused is refused here.
+
+Order of checks and codes: Compute API reference, "Resize Server"; a refusal leaves the server as it was. What is accepted is
+written to the journal by `causeway.moves.requests`.
+"""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api import quota
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import flavors_and_images, hosts, loading, schemas
+from causeway.api.servers.loading import Home
+from causeway.model.block_device import is_volume_backed
+from causeway.model.flavor import Flavor
+from causeway.model.states import VmState
+from causeway.moves import requests as moves
+from causeway.policy import CROSS_CELL_RESIZE
+from causeway.store.api import cells as cell_records
+from causeway.store.cell import block_devices
+
+_MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
+_ACCELERATORS = "accel:device_profile"
+
+
+@handler(body=schemas.RESIZE, statuses=(202,))
+def resize(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["resize"]
+    home = _take(request, server_id, "os_compute_api:servers:resize", "resize")
+    flavor = flavors_and_images.flavor_for(request, str(wanted["flavorRef"]))
+    _check_flavor(request, home, flavor)
+    disk_config = wanted.get("OS-DCF:diskConfig")
+    moves.request_resize(
+        request.services,
+        request.context,
+        home.instance,
+        flavor=flavor,
+        host=None,
+        cross_cell_allowed=_may_leave_its_cell(request, home),
+        auto_disk_config=None if disk_config is None else disk_config == "AUTO",
+    )
+    return Response(202)
+
+
+@handler(body=schemas.MIGRATE, statuses=(202,))
+def migrate(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["migrate"] if request.version >= (2, 56) else None
+    host = (wanted or {}).get("host")
+    home = _take(request, server_id, "os_compute_api:os-migrate-server:migrate", "migrate")
+    if host is not None:
+        request.authorize("os_compute_api:os-migrate-server:migrate:host", loading.target_of(home.instance))
+    cross_cell_allowed = _may_leave_its_cell(request, home)
+    if host is not None:
+        _check_target(request, home, host, cross_cell_allowed)
+    moves.request_resize(
+        request.services, request.context, home.instance, flavor=None, host=host, cross_cell_allowed=cross_cell_allowed
+    )
+    return Response(202)
+
+
+@handler(body=schemas.bare("confirmResize"), statuses=(204,))
+def confirm(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize")
+    _check_resized(request, home, "confirmResize")
+    migration = moves.finished_migration(request.services.api, home.instance)
+    if migration.source_compute:
+        # Bug 1855927: the server would be stuck in confirming.
+        hosts.check_up(request, migration.source_compute, migration.source_cell)
+    moves.request_confirm(request.services, request.context, home.instance)
+    return Response(204)
+
+
+@handler(body=schemas.bare("revertResize"), statuses=(202,))
+def revert(request: ApiRequest, server_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize")
+    _check_resized(request, home, "revertResize")
+    moves.request_revert(request.services, request.context, home.instance)
+    return Response(202)
+
+
+def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, action, vm=(VmState.RESIZED,))
+
+
+def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
+    """The server, if its states and its host allow a move."""
+    home = loading.load_in_cell(request, server_id, rule, action)
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, action, vm=_MOVABLE)
+    # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    return home
+
+
+def _may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
+    """Policy allows it, and no port asks Placement for resources (bug 1907522: such a server silently stays in its cell)."""
+    if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
+        return False
+    if not home.instance.network_info:
+        return True
+    return not request.services.network.has_resource_requests(request.context, home.instance.uuid)
+
+
+def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed: bool) -> None:
+    if host == home.instance.host:
+        raise errors.BadRequest("The target host can't be the same one.")
+    try:
+        cell_uuid = cell_records.cell_of_host(request.services.api, host)
+    except errors.HostNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
+    if cell_uuid != home.cell_uuid and not cross_cell_allowed:
+        # Who may not leave the cell is not told what is outside it.
+        raise errors.BadRequest(f"Compute host {host} could not be found.")
+
+
+def _check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
+    instance = home.instance
+    old = instance.flavor
+    volume_backed = is_volume_backed(block_devices.of_instance(home.database, instance.uuid))
+    if flavor.root_gb == 0 and old.root_gb != 0 and not volume_backed:
+        raise errors.FlavorNotUsable("Resize to zero disk flavor is not allowed.")
+    if flavor.disabled:
+        raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
+    if flavor.flavorid == old.flavorid:
+        raise errors.FlavorNotUsable("When resizing, instances must change flavor!")
+    if _ACCELERATORS in flavor.extra_specs or _ACCELERATORS in old.extra_specs:
+        raise errors.FlavorNotUsable("Resize is not supported for instances with accelerators.")
+    quota.check_deltas(
+        request.services,
+        request.context,
+        instance.project_id,
+        user_id=instance.user_id,
+        cores=flavor.vcpus - old.vcpus,
+        ram=flavor.memory_mb - old.memory_mb,
+    )
+    if instance.image_meta is not None:
+        flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=volume_backed)

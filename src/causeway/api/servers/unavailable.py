@@ -1,0 +1,48 @@
+"""Actions that the Compute API has and this service has not yet: they answer 501, so that a caller knows it is not theirs."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Handler, Response, handler
+
+# name, first and last minor version
+ACTIONS: list[tuple[str, int, int | None]] = [
+    ("rebuild", 1, None),
+    ("restore", 1, None),
+    ("shelve", 1, None),
+    ("shelveOffload", 1, None),
+    ("unshelve", 1, None),
+    ("createImage", 1, None),
+    ("createBackup", 1, None),
+    ("pause", 1, None),
+    ("unpause", 1, None),
+    ("suspend", 1, None),
+    ("resume", 1, None),
+    ("rescue", 1, None),
+    ("unrescue", 1, None),
+    ("evacuate", 1, None),
+    ("os-migrateLive", 1, None),
+    ("trigger_crash_dump", 17, None),
+    ("changePassword", 1, None),
+    ("injectNetworkInfo", 1, None),
+    ("resetNetwork", 1, None),
+    ("os-getVNCConsole", 1, 5),
+    ("os-getSPICEConsole", 1, 5),
+    ("os-getSerialConsole", 1, 5),
+    ("addFixedIp", 1, 43),
+    ("removeFixedIp", 1, 43),
+    ("addFloatingIp", 1, 43),
+    ("removeFloatingIp", 1, 43),
+    ("addSecurityGroup", 1, None),
+    ("removeSecurityGroup", 1, None),
+]
+
+
+def refuse(name: str) -> Handler:
+    """The handler of an action that is not there yet."""
+
+    def run(_request: ApiRequest, server_id: str) -> Response:
+        raise errors.NotImplementedHere(f"The action {name} is not implemented by this cloud (server {server_id}).")
+
+    run.__name__ = name.replace("-", "_")
+    return handler()(run)

@@ -1,0 +1,79 @@
+"""``PUT /servers/{server_id}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import loading, schemas, show
+from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
+from causeway.scheduler.request import RequestSpec
+from causeway.store.api import build_requests, groups, mappings
+from causeway.store.cell import actions, instances
+from causeway.store.listing import Listed
+
+UPDATE = "os_compute_api:servers:update"
+_FIELDS = {"name": "display_name", "description": "display_description", "hostname": "hostname"}
+
+
+@handler(body=schemas.UPDATE)
+def update(request: ApiRequest, server_id: str) -> Response:
+    found = loading.load(request, server_id, UPDATE, volumes=True)
+    changes = _changes(request.body["server"])
+    if "pinned_availability_zone" in request.body["server"]:
+        changes["pinned_availability_zone"] = _pin(request, found, request.body["server"]["pinned_availability_zone"])
+    if changes:
+        _save(request, found, changes)
+    return Response(200, {"server": _shown(request, found)})
+
+
+def _changes(wanted: dict[str, Any]) -> dict[str, Any]:
+    changes = {field: wanted[key] for key, field in _FIELDS.items() if key in wanted}
+    for key, field in (("accessIPv4", "access_ip_v4"), ("accessIPv6", "access_ip_v6")):
+        if key in wanted:
+            changes[field] = wanted[key] or None
+    if "OS-DCF:diskConfig" in wanted:
+        changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
+    return changes
+
+
+def _pin(request: ApiRequest, found: Listed, zone: str | None) -> str | None:
+    """Null unpins, the server's own zone pins it there; any other change is a conflict (2.104)."""
+    instance = found.instance
+    if zone is not None and zone not in (instance.availability_zone, instance.pinned_availability_zone):
+        raise errors.Conflict(
+            f"Instance {instance.uuid} is in availability zone {instance.availability_zone}; it can't be pinned to {zone}."
+        )
+    spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, instance.uuid))
+    spec.availability_zone = zone
+    mappings.save_spec(request.services.api, instance.uuid, spec.to_persist())
+    return zone
+
+
+def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
+    instance = found.instance
+    for field, value in changes.items():
+        setattr(instance, field, value)
+    if found.cell_uuid is None:
+        if build_requests.save_instance(request.services.api, instance):
+            return
+        # It has got its cell meanwhile.
+        found.cell_uuid = mappings.get(request.services.api, instance.uuid).cell_uuid
+        if found.cell_uuid is None:
+            raise errors.ServerNotFound(instance.uuid)
+    instances.update(request.services.cells.database(found.cell_uuid), instance.uuid, **changes)
+
+
+def _shown(request: ApiRequest, found: Listed) -> dict[str, Any]:
+    view = ServerView(request)
+    if request.version >= (2, 75):
+        return show.whole(request, view, found)
+    extras = Extras(found.volumes)
+    uuid = found.instance.uuid
+    if found.cell_uuid is not None and found.instance.status in WITH_FAULT:
+        extras.fault = actions.latest_faults(request.services.cells.database(found.cell_uuid), [uuid]).get(uuid)
+    if request.version >= (2, 71):
+        group = groups.of_server(request.services.api, uuid)
+        extras.groups = [group.uuid] if group else []
+    return view.detail(found.instance, extras, whole=False)

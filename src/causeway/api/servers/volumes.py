@@ -1,0 +1,163 @@
+"""``/servers/{server_id}/os-volume_attachments``. Source: Compute API reference, "Servers with volume attachments"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas.common import to_bool
+from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers.loading import Home
+from causeway.api.validation import is_uuid
+from causeway.model.block_device import BlockDevice
+from causeway.model.states import VmState
+from causeway.store.api import build_requests
+from causeway.store.cell import block_devices
+from causeway.store.listing import Listed
+
+RULE = "os_compute_api:os-volumes-attachments:"
+_CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.RESIZED, VmState.SOFT_DELETED)
+_SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+
+
+def _allowed(request: ApiRequest) -> tuple[VmState, ...]:
+    return _CHANGEABLE + _SHELVED if request.version >= (2, 20) else _CHANGEABLE
+
+
+def _view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
+    minor = request.version.minor
+    shown: dict[str, Any] = {"volumeId": device.volume_id, "serverId": device.instance_uuid}
+    if minor < 89:
+        shown["id"] = device.volume_id
+    if device.device_name:
+        shown["device"] = device.device_name
+    if minor >= 70:
+        shown["tag"] = device.tag
+    if minor >= 79:
+        shown["delete_on_termination"] = device.delete_on_termination
+    if minor >= 89:
+        shown["attachment_id"] = device.attachment_id
+        shown["bdm_uuid"] = device.uuid
+    return shown
+
+
+def _devices(request: ApiRequest, found: Listed) -> list[BlockDevice]:
+    uuid = found.instance.uuid
+    if found.cell_uuid is None:
+        build_request = build_requests.find(request.services.api, uuid)
+        devices = build_request.block_devices if build_request else []
+    else:
+        devices = block_devices.of_instance(request.services.cells.database(found.cell_uuid), uuid)
+    return [device for device in devices if device.volume_id is not None]
+
+
+def _load(request: ApiRequest, server_id: str, rule: str) -> list[BlockDevice]:
+    found = loading.load(request, server_id, RULE + rule, columns=frozenset(), tags=False)
+    return _devices(request, found)
+
+
+def _one(devices: list[BlockDevice], server_id: str, volume_id: str) -> BlockDevice:
+    for device in devices:
+        if device.volume_id == volume_id:
+            return device
+    raise errors.VolumeNotFound(f"Instance {server_id} is not attached to volume {volume_id}: volume_id not found.")
+
+
+@handler(query=schemas.LIST_VOLUMES)
+def index(request: ApiRequest, server_id: str) -> Response:
+    devices = _load(request, server_id, "index")
+    limit, offset = (request.param(name) for name in ("limit", "offset"))
+    start = int(offset) if offset else 0
+    most = int(request.services.conf.api.max_limit)
+    page = devices[start : start + (min(int(limit), most) if limit else most)]
+    return Response(200, {"volumeAttachments": [_view(request, device) for device in page]})
+
+
+@handler()
+def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
+    device = _one(_load(request, server_id, "show"), server_id, volume_id)
+    return Response(200, {"volumeAttachment": _view(request, device)})
+
+
+def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
+    home = loading.load_in_cell(request, server_id, RULE + rule, action)
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, action, vm=_allowed(request))
+    return home
+
+
+@handler(body=schemas.ATTACH_VOLUME, statuses=(200, 202))
+def create(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["volumeAttachment"]
+    volume_id = wanted["volumeId"]
+    home = _take(request, server_id, "create", "attach_volume")
+    # The guest must be told: on a host that is down the volume would stay reserved.
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    present = block_devices.of_instance(home.database, server_id)
+    if any(device.volume_id == volume_id for device in present):
+        raise errors.BadRequest(f"Invalid volume: volume {volume_id} is already attached to instance {server_id}.")
+    _check_volume(request, volume_id)
+    loading.record(request, home, "attach_volume")
+    device = request.services.conductor.attach_volume(
+        request.context,
+        instance_uuid=server_id,
+        volume_id=volume_id,
+        device=wanted.get("device"),
+        tag=wanted.get("tag"),
+        delete_on_termination=to_bool(wanted.get("delete_on_termination", False)),
+    )
+    if request.version >= (2, 101):
+        return Response(202)
+    return Response(200, {"volumeAttachment": _view(request, device)})
+
+
+def _check_volume(request: ApiRequest, volume_id: str) -> None:
+    volume = request.services.volumes.show(request.context, volume_id)
+    if volume.multiattach and request.version < (2, 60):
+        raise errors.Conflict(f"Volume {volume_id} is multiattach: version 2.60 or later is needed to attach it.")
+    if volume.status == "available" or (volume.multiattach and volume.status == "in-use"):
+        return
+    raise errors.BadRequest(
+        f"Invalid volume: volume {volume_id} status must be available or downloading to reserve, but the current status "
+        f"is {volume.status}."
+    )
+
+
+@handler(statuses=(202,))
+def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
+    home = _take(request, server_id, "delete", "detach_volume")
+    device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
+    if device.is_root:
+        raise errors.BadRequest("Cannot detach a root device volume")
+    if home.instance.host:
+        # Bug 1909120: the volume would stay in detaching.
+        hosts.check_up(request, home.instance.host, home.cell_uuid)
+    loading.record(request, home, "detach_volume")
+    request.services.conductor.detach_volume(request.context, instance_uuid=server_id, volume_id=volume_id)
+    return Response(202)
+
+
+@handler(body=schemas.UPDATE_VOLUME, statuses=(202,))
+def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
+    """Sets delete_on_termination (2.85). The swap to another volume, which services ask for, is not there yet."""
+    wanted = request.body["volumeAttachment"]
+    if not is_uuid(volume_id):
+        raise errors.BadRequest(f"Invalid volume id {volume_id}.")
+    if request.version < (2, 85) or wanted["volumeId"] != volume_id:
+        loading.load(request, server_id, RULE + "swap", columns=frozenset(), tags=False)
+        raise errors.NotImplementedHere("Swapping a volume for another one is not implemented by this cloud.")
+    home = loading.load_in_cell(request, server_id, RULE + "update", "update volume attachment")
+    device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
+    same = {
+        "serverId": server_id,
+        "id": volume_id,
+        "device": device.device_name,
+        "tag": device.tag,
+    }
+    for name, value in same.items():
+        if name in wanted and wanted[name] != value:
+            raise errors.BadRequest(f"The {name} of a volume attachment can't be changed.")
+    if "delete_on_termination" in wanted:
+        block_devices.update(home.database, device.uuid, delete_on_termination=to_bool(wanted["delete_on_termination"]))
+    return Response(202)
