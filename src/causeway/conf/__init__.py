@@ -1,0 +1,138 @@
+"""Every option: names, groups and defaults as in nova.conf wherever the option exists there.
+
+Each module exposes ``OPTS``, group name -> options. There is no global object: whoever starts a process makes one with
+`new_config` and hands it down. Options of libraries (logs, message queues, policy, keystonemiddleware) are registered by
+them; the generated example configuration shows those too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from keystoneauth1 import exceptions as keystone_errors
+from keystoneauth1 import loading
+from oslo_config import cfg
+from oslo_log import log
+
+from causeway.conf import (
+    api,
+    cinder,
+    compute,
+    conductor,
+    database,
+    embedded,
+    glance,
+    libvirt,
+    moves,
+    neutron,
+    notifications,
+    placement,
+    quota,
+    rpc,
+    scheduler,
+    service_user,
+)
+from causeway.conf import keystone as keystone_group
+
+PROJECT = "causeway"
+MODULES: tuple[ModuleType, ...] = (
+    api,
+    cinder,
+    compute,
+    conductor,
+    database,
+    embedded,
+    glance,
+    keystone_group,
+    libvirt,
+    moves,
+    neutron,
+    notifications,
+    placement,
+    quota,
+    rpc,
+    scheduler,
+    service_user,
+)
+# Groups with credentials of their own: auth_type names a keystoneauth plug-in, whose options are read from the group too.
+AUTH_GROUPS = ("cinder", "glance", "keystone", "neutron", "placement", "service_user")
+DEFAULT = "DEFAULT"
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """(group, options) of all that is ours, in the order of the group names; for oslo-config-generator too."""
+    groups: dict[str, list[cfg.Opt]] = {}
+    for module in MODULES:
+        for group, options in module.OPTS.items():
+            groups.setdefault(group, []).extend(options)
+    return sorted(groups.items(), key=lambda item: (item[0] != DEFAULT, item[0]))
+
+
+def list_sample_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """`list_opts` and what the groups with credentials take for passwords, the usual plug-in."""
+    listed = list_opts()
+    password = loading.get_auth_plugin_conf_options("password")
+    return [
+        (group, [*options, *_unknown(password, options)] if group in AUTH_GROUPS else options)
+        for group, options in listed
+    ]
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Makes all options known to ``conf``; may be repeated."""
+    for group, options in list_opts():
+        conf.register_opts(options, group=None if group == DEFAULT else group)
+
+
+def new_config(
+    argv: Sequence[str] | None = None, config_files: Iterable[str | Path] = (), **overrides: Any
+) -> cfg.ConfigOpts:
+    """The options of one process: defaults, then files, then ``argv`` (None: no arguments), then overrides.
+
+    An override is an option of [DEFAULT], or a mapping for a group: ``new_config(host="h", api={"max_limit": 10})``.
+    Raises oslo.config's ConfigFilesNotFoundError, ConfigFileParseError, ConfigFileValueError, NoSuchOptError.
+    """
+    conf = cfg.ConfigOpts()
+    register(conf)
+    log.register_options(conf)
+    conf(
+        list(argv or ()),
+        project=PROJECT,
+        default_config_files=[str(path) for path in config_files],
+        default_config_dirs=[],
+    )
+    for group in AUTH_GROUPS:
+        _register_plugin(conf, group)
+    groups = {group for group, _options in list_opts()} - {DEFAULT}
+    for name, value in overrides.items():
+        if name not in groups:
+            conf.set_override(name, value)
+            continue
+        if "auth_type" in value:
+            conf.set_override("auth_type", value["auth_type"], group=name)
+            _register_plugin(conf, name)
+        for option, setting in value.items():
+            conf.set_override(option, setting, group=name)
+    return conf
+
+
+def _register_plugin(conf: cfg.ConfigOpts, group: str) -> None:
+    section = conf[group].auth_section or group
+    plugin = conf[section].auth_type if section in conf else None
+    if plugin is None:
+        return
+    try:
+        conf.register_opts(loading.get_auth_plugin_conf_options(plugin), group=section)
+    except keystone_errors.NoMatchingPlugin as error:
+        raise cfg.ConfigFileValueError(f"[{section}] auth_type: {error}") from error
+
+
+def _unknown(options: list[cfg.Opt], known: list[cfg.Opt]) -> list[cfg.Opt]:
+    names = {option.dest for option in known}
+    return [option for option in options if option.dest not in names]
+
+
+__all__ = ["AUTH_GROUPS", "list_opts", "list_sample_opts", "new_config", "register"]

@@ -1,0 +1,99 @@
+"""What a compute host reads of [DEFAULT]."""
+
+from __future__ import annotations
+
+import socket
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+
+def _ratio(resource: str, initial: float, inventory: str) -> list[Opt]:
+    return [
+        cfg.FloatOpt(
+            f"{resource}_allocation_ratio",
+            min=0.0,
+            help=f"Allocation ratio of the host's {inventory} inventory. Not set or 0: the initial ratio.",
+        ),
+        cfg.FloatOpt(
+            f"initial_{resource}_allocation_ratio",
+            default=initial,
+            min=0.0,
+            help=f"Allocation ratio of {inventory} where {resource}_allocation_ratio is not set.",
+        ),
+    ]
+
+
+OPTS: dict[str, list[Opt]] = {
+    "DEFAULT": [
+        cfg.StrOpt(
+            "state_path", default="/var/lib/causeway", help="The directory below which services keep what is theirs."
+        ),
+        cfg.StrOpt(
+            "host",
+            default=socket.gethostname(),
+            sample_default="<this machine's host name>",
+            help="The name of this host; it must be unique over all cells.",
+        ),
+        cfg.StrOpt(
+            "compute_driver",
+            default="libvirt",
+            choices=[
+                ("libvirt", "QEMU/KVM by libvirt"),
+                ("simulated", "no guests, small files for disks: for tests and for trying things out"),
+            ],
+            help="The hypervisor driver.",
+        ),
+        cfg.StrOpt(
+            "instances_path",
+            default="$state_path/instances",
+            help="Where guests' disks are: one directory per server, and the cache of images.",
+        ),
+        cfg.IntOpt(
+            "resize_confirm_window",
+            default=0,
+            min=0,
+            help="Seconds after which a resize that nobody confirmed or reverted is confirmed; 0: never.",
+        ),
+        cfg.IntOpt(
+            "vif_plugging_timeout",
+            default=300,
+            min=0,
+            help="Seconds to wait for the network service's message that a port is plugged; 0: do not wait.",
+        ),
+        cfg.BoolOpt(
+            "vif_plugging_is_fatal",
+            default=True,
+            help="Fail when a port was not plugged in time; if false, the guest starts all the same.",
+        ),
+        cfg.IntOpt(
+            "shutdown_timeout",
+            default=60,
+            min=0,
+            help="Seconds that a guest has to shut down cleanly before it is powered off. The image property"
+            " os_shutdown_timeout overrides it.",
+        ),
+        cfg.IntOpt(
+            "sync_power_state_interval",
+            default=600,
+            help="Seconds between two comparisons of guests' power states with their records; 0 or less: never.",
+        ),
+        cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MiB of memory kept for the host itself."),
+        cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MiB of disk kept for the host itself."),
+        cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host itself."),
+        *_ratio("cpu", 4.0, "VCPU"),
+        *_ratio("ram", 1.0, "MEMORY_MB"),
+        *_ratio("disk", 1.0, "DISK_GB"),
+        cfg.IntOpt("max_concurrent_builds", default=10, min=1, help="Servers that a host builds at the same time."),
+        cfg.IntOpt("max_concurrent_snapshots", default=5, min=1, help="Snapshots that a host takes at the same time."),
+        cfg.IntOpt(
+            "block_device_allocate_retries",
+            default=60,
+            min=0,
+            help="How often a new volume is looked at before it has failed to become available.",
+        ),
+        cfg.IntOpt(
+            "block_device_allocate_retries_interval", default=3, min=0, help="Seconds between two of these looks."
+        ),
+    ]
+}

@@ -1,0 +1,23 @@
+"""[conductor], and how services show that they are alive."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+OPTS: dict[str, list[Opt]] = {
+    "DEFAULT": [
+        cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two reports of a service."),
+        cfg.IntOpt(
+            "service_down_time",
+            default=60,
+            min=1,
+            help="Seconds without a report after which a service counts as down.",
+        ),
+        cfg.BoolOpt(
+            "enable_new_services",
+            default=True,
+            help="New computes take servers at once; if false, an administrator enables them first.",
+        ),
+    ]
+}

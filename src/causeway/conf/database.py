@@ -1,0 +1,20 @@
+"""[api_database] and [database]: where records are kept. Computes have neither."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+OPTS: dict[str, list[Opt]] = {
+    "api_database": [
+        cfg.StrOpt(
+            "connection",
+            secret=True,
+            help="URL of the API database, such as postgresql://user:password@host/causeway_api. The cells' databases"
+            " are found through it.",
+        )
+    ],
+    "database": [
+        cfg.StrOpt("connection", secret=True, help="URL of this cell's database, for the conductors of one cell.")
+    ],
+}

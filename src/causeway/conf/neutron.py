@@ -1,0 +1,16 @@
+"""[neutron]: the network service, called with credentials of our own."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+from causeway.conf.keystone import retries_option, service_options
+
+OPTS: dict[str, list[Opt]] = {
+    "neutron": [
+        *service_options("network"),
+        retries_option(),
+        cfg.StrOpt("ovs_bridge", default="br-int", help="The integration bridge that ports are plugged into."),
+    ]
+}
