@@ -15,7 +15,3 @@ for _option in _ADAPTER:
 OPTS: dict[str, list[Opt]] = {
     "placement": [*loading.get_auth_common_conf_options(), *loading.get_session_conf_options(), *_ADAPTER]
 }
-
-# keystoneauth registers the options of the plug-in that auth_type names when it loads it. These are for the generated
-# example configuration only.
-PASSWORD_OPTS: dict[str, list[Opt]] = {"placement": loading.get_auth_plugin_conf_options("password")}
