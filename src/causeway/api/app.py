@@ -15,7 +15,7 @@ import falcon
 import msgspec
 
 from causeway import errors
-from causeway.api import auth, faults, options, routes, version_documents, versions
+from causeway.api import auth, faults, openapi, options, routes, version_documents, versions
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
 from causeway.api.request import Response
 from causeway.api.services import ApiServices
@@ -122,11 +122,20 @@ class Entrance:
         if path == "/healthcheck":
             return Response(200, {"status": "OK"})
         if path == "/openapi.json":
-            from causeway.api import openapi
+            return self._description(environ)
+        return version_documents.answer(path, self._root(environ))
 
-            return Response(200, openapi.description(routes.ROUTES))
-        prefix = self._services.conf.api.compute_link_prefix
-        return version_documents.answer(path, prefix.rstrip("/") if prefix else version_documents.host_url(environ))
+    def _root(self, environ: dict[str, Any]) -> str:
+        prefix: str | None = self._services.conf.api.compute_link_prefix
+        return prefix.rstrip("/") if prefix else version_documents.host_url(environ)
+
+    def _description(self, environ: dict[str, Any]) -> Response:
+        """OpenAPI of the microversion that the headers ask for; of the newest one if they ask for none."""
+        try:
+            asked = versions.asked_for(environ, default=versions.MAX)
+        except errors.CausewayError as error:
+            return faults.answer(error.status, error.message)
+        return Response(200, openapi.description(routes.ROUTES, asked, server=self._root(environ)))
 
 
 def _plain(answer: Response, start_response: Any) -> Iterable[bytes]:
@@ -136,4 +145,4 @@ def _plain(answer: Response, start_response: Any) -> Iterable[bytes]:
     return [data]
 
 
-__all__ = ["build_app", "errors", "falcon_app"]
+__all__ = ["build_app", "falcon_app"]

@@ -25,6 +25,7 @@ from causeway.api import (
 )
 from causeway.api.dispatch import Route
 from causeway.api.request import Handler
+from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
 
 
 def _get(path: str, handler: Handler, first: int = 1, last: int | None = None) -> Route:
@@ -48,6 +49,8 @@ def _action(path: str, name: str, handler: Handler, first: int = 1, last: int | 
 
 
 ROUTES: list[Route] = [
+    # Servers and what belongs to them
+    *SERVER_ROUTES,
     # Flavors
     _get("/flavors", flavors.index),
     _post("/flavors", flavors.create),

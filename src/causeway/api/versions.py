@@ -45,7 +45,7 @@ class UnsupportedVersion(errors.VersionNotAcceptable):
         self.asked = asked
 
 
-def asked_for(environ: Mapping[str, Any]) -> Version:
+def asked_for(environ: Mapping[str, Any], *, default: Version = MIN) -> Version:
     """The version that a request asks for; 2.1 if it names none.
 
     Raises UnparsableVersion (400) and UnsupportedVersion (406).
@@ -56,10 +56,10 @@ def asked_for(environ: Mapping[str, Any]) -> Version:
     if (legacy := environ.get("HTTP_X_OPENSTACK_NOVA_API_VERSION")) is not None:
         headers[LEGACY_HEADER.lower()] = legacy
     if not headers:
-        return MIN
+        return default
     text = microversion_parse.get_version(headers, service_type="compute", legacy_headers=[LEGACY_HEADER.lower()])
     if text is None:
-        return MIN
+        return default
     return parse(text.strip())
 
 
