@@ -137,7 +137,10 @@ class ServiceSessions:
             auth = None
         if auth is None:
             return None
-        return _Credentials(auth, loading.load_session_from_conf_options(self.conf, group, session=self.transport))
+        options = self.conf[group]
+        verify, cert = _certificates(options)
+        timeout = options.timeout or DEFAULT_TIMEOUT_SECONDS
+        return _Credentials(auth, Session(session=self.transport, verify=verify, cert=cert, timeout=timeout))
 
     def token(self, credentials: _Credentials, *, fresh: bool = False) -> str:
         """A token for the service's own credentials, cached until shortly before it expires."""
@@ -169,6 +172,12 @@ def _new_transport() -> requests.Session:
     for prefix in ("http://", "https://"):
         transport.mount(prefix, HTTPAdapter(POOL_HOSTS, POOL_CONNECTIONS_PER_HOST))
     return transport
+
+
+def _certificates(options: Any) -> tuple[Any, Any]:
+    """(verify, cert) as `requests` takes them."""
+    verify = False if options.insecure else options.cafile or True
+    return verify, (options.certfile, options.keyfile) if options.certfile and options.keyfile else options.certfile
 
 
 def _digest(token: str) -> bytes:
@@ -453,13 +462,13 @@ class ServiceApi:
                 f" endpoint_override in [{self.group}]",
             )
         url, project_part = self._split(str(url).rstrip("/"), own_project)
-        options = self._options
+        verify, cert = _certificates(self._options)
         return _Endpoint(
             url=url,
             project_part=project_part,
             own_project=own_project,
-            verify=False if options.insecure else options.cafile or True,
-            cert=(options.certfile, options.keyfile) if options.certfile and options.keyfile else options.certfile,
+            verify=verify,
+            cert=cert,
             proxies=dict(requests.utils.get_environ_proxies(url)),
         )
 
