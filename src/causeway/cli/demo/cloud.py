@@ -1,0 +1,126 @@
+"""The cloud of the demonstration: ``causeway up`` as a child process."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from causeway.cli.demo.screen import Screen
+from causeway.embedded.settings import StateDir
+from causeway.virt.lab.commands import process_runs
+
+READY = "ready: "
+START_SECONDS, STOP_SECONDS = 180.0, 60.0
+
+
+class CloudFailed(Exception):
+    """`causeway up` did not start."""
+
+
+@dataclass
+class DemoCloud:
+    """A cloud of two cells with one host each, on a state directory that is kept between runs."""
+
+    state: StateDir
+    driver: str
+    url: str = ""
+    process: subprocess.Popen[str] | None = None
+    _pid_file: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pid_file = self.state.path / "demo.pid"
+
+    @property
+    def real(self) -> bool:
+        return self.driver == "libvirt"
+
+    def start(self, screen: Screen) -> None:
+        """Returns when requests can be served. Raises `CloudFailed`."""
+        self._stop_kept_one(screen)
+        words = ["causeway", "up", "--state-dir", str(self.state.path), "--port", "0", "--driver", self.driver]
+        words += ["--cells", "2", "--hosts-per-cell", "1"]
+        screen.command(words)
+        self.state.path.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        with (self.state.path / "demo.stderr").open("w+") as errors, screen.working("Two cells start"):
+            self.process = subprocess.Popen(
+                [str(Path(sys.executable).parent / words[0]), *words[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+            self._pid_file.write_text(str(self.process.pid))
+            self.url = self._read_url(self.process)
+            if not self.url:
+                self.process.kill()
+                self.process.wait()
+                errors.seek(0)
+                raise CloudFailed(f"causeway up did not become ready. {errors.read()[-1500:]}\n{self._log_tail()}")
+        screen.note(f"{READY}{self.url} after {time.monotonic() - began:.1f} s")
+
+    def stop(self) -> bool:
+        """Stops the child; True if it ended cleanly."""
+        if self.process is None:
+            return True
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            clean = self.process.wait(STOP_SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            clean = False
+        self._pid_file.unlink(missing_ok=True)
+        self.process = None
+        return clean
+
+    def stop_hosts(self) -> None:
+        """Ends the lab's hosts with their guests; disks stay."""
+        if self.real:
+            from causeway.virt.lab.hosts import Lab
+
+            Lab(self.state.lab).stop(keep_guests=False)
+
+    def _read_url(self, process: subprocess.Popen[str]) -> str:
+        assert process.stdout is not None
+        deadline = time.monotonic() + START_SECONDS
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select([process.stdout], [], [], left)[0]:
+                break
+            line = process.stdout.readline()
+            if line.startswith(READY):
+                return line.removeprefix(READY).strip()
+            if not line:
+                break
+        return ""
+
+    def _log_tail(self) -> str:
+        log = self.state.path / "causeway.log"
+        if not log.exists():
+            return ""
+        with log.open(errors="replace") as file:
+            return "".join(deque(file, maxlen=15))
+
+    def _stop_kept_one(self, screen: Screen) -> None:
+        """An earlier run with ``--keep`` may still have the directory."""
+        pid = process_runs(self._pid_file, "causeway")
+        if pid is None:
+            return
+        with screen.working("The cloud of an earlier run stops"):
+            handle = os.pidfd_open(pid)
+            try:
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+                if not select.select([handle], [], [], STOP_SECONDS)[0]:
+                    raise CloudFailed(
+                        f"The cloud of an earlier run (process {pid}) does not stop. End it and try again."
+                    )
+            finally:
+                os.close(handle)

@@ -1,0 +1,90 @@
+"""What is left of a server in a cell: looked up where it would be, not where the API says it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from causeway.embedded.settings import StateDir
+
+VOLUME_MICROVERSION = "volume 3.71"
+
+
+@dataclass
+class Traces:
+    """Looks for one server. ``admin`` is an administrator's connection to the cloud."""
+
+    state: StateDir
+    admin: Any
+    server: str
+    migrations: list[str]
+
+    def records(self, cell: str) -> list[str]:
+        """Rows of the cell's database that name the server in any column, and rows whose parent is gone: ``table: n``."""
+        database = self.state.path / f"{cell}.sqlite"
+        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)
+        try:
+            found = []
+            for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
+                columns = [row[1] for row in connection.execute(f'pragma table_info("{table}")')]
+                condition = " or ".join(f'"{column}" like :like' for column in columns)
+                query = f'select count(*) from "{table}" where {condition}'
+                (rows,) = connection.execute(query, {"like": f"%{self.server}%"}).fetchone()
+                if rows:
+                    found.append(f"{table}: {rows}")
+            orphans = connection.execute("pragma foreign_key_check").fetchall()
+            return found + [f"{table}: row {row} without its {parent}" for table, row, parent, _key in orphans]
+        finally:
+            connection.close()
+
+    def files(self, host: str) -> list[str]:
+        """Files and directories of the host that have the server's id in their name, and definitions of guests with it."""
+        found = []
+        for folder in (self.state.host(host), self.state.lab / "hosts" / host):
+            for path in folder.rglob("*"):
+                if self.server in path.name:
+                    found.append(str(path.relative_to(self.state.path)))
+            for definition in (folder / "etc" / "qemu").glob("*.xml"):
+                if self.server in definition.read_text():
+                    found.append(str(definition.relative_to(self.state.path)))
+        return found
+
+    def consumers(self, provider_allocations: dict[str, Any]) -> list[str]:
+        """Which of a provider's allocations are the server's or one of its migrations'."""
+        return [consumer for consumer in provider_allocations if consumer in {self.server, *self.migrations}]
+
+    def bindings(self) -> dict[str, list[str]]:
+        """Port -> ``host: status`` of each of its bindings."""
+        network = self.admin.network
+        ports = _get(network, f"/ports?device_id={self.server}")["ports"]
+        return {
+            port["id"]: [
+                f"{binding['host']}: {binding['status']}"
+                for binding in _get(network, f"/ports/{port['id']}/bindings")["bindings"]
+            ]
+            for port in ports
+        }
+
+    def attachments(self) -> list[str]:
+        """``status on host`` of each attachment of a volume to the server."""
+        volumes = self.admin.block_storage
+        listed = _get(volumes, f"/attachments/detail?instance_id={self.server}&all_tenants=1", VOLUME_MICROVERSION)
+        hosts = {
+            attachment["attachment_id"]: attachment.get("host_name")
+            for volume_id in {attachment["volume_id"] for attachment in listed["attachments"]}
+            for attachment in _get(volumes, f"/volumes/{volume_id}", VOLUME_MICROVERSION)["volume"]["attachments"]
+        }
+        return [f"{each['status']} on {hosts.get(each['id'])}" for each in listed["attachments"]]
+
+    def temporary_images(self) -> list[str]:
+        """Names of images that were made of the server."""
+        images = _get(self.admin.image, "/images?limit=1000")["images"]
+        return [image["name"] for image in images if image.get("instance_uuid") == self.server]
+
+
+def _get(service: Any, path: str, microversion: str | None = None) -> Any:
+    headers = {"OpenStack-API-Version": microversion} if microversion else {}
+    answer = service.get(path, headers=headers)
+    answer.raise_for_status()
+    return answer.json()
