@@ -8,6 +8,7 @@ import hashlib
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -38,13 +39,15 @@ def fingerprint(public_key: str, kind: str) -> str:
         raise invalid
     try:
         data = base64.b64decode(parts[1], validate=True)
+        # The data of a key begins with its kind (RFC 4253, 6.6).
+        if not data[4:].startswith(parts[0].encode()):
+            raise invalid
         serialization.load_ssh_public_key(" ".join(parts[:2]).encode())
+    except UnsupportedAlgorithm:
+        # Kinds that the library does not know (hardware keys) are good if they are what they say.
+        pass
     except (binascii.Error, ValueError) as failure:
         raise invalid from failure
-    except Exception as failure:
-        # Kinds of keys that the library does not know (hardware keys) are good if they are what they say.
-        if type(failure).__name__ != "UnsupportedAlgorithm":
-            raise
     return _colons(hashlib.md5(data, usedforsecurity=False).digest())
 
 

@@ -1,0 +1,22 @@
+"""The real Placement, in this process, for the tests that look at what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causeway.clients.placement import PlacementClient
+
+
+@pytest.fixture
+def real_placement(cloud: Any, tmp_path: Path) -> Iterator[PlacementClient]:
+    """Placement instead of the recorder; hosts made by ``cloud.host`` have to be made known with ``ensure_provider``."""
+    from causeway.clients.placement.local import local_placement
+
+    placement = local_placement(tmp_path / "placement.sqlite")
+    cloud.services.placement = placement.client()
+    yield cloud.services.placement
+    placement.close()
