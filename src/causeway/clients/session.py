@@ -196,6 +196,21 @@ class _Endpoint:
     proxies: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Address:
+    """How to find a service in the catalog; ``endpoint`` replaces the catalog's."""
+
+    service_type: str
+    interfaces: list[str]
+    region: str | None = None
+    endpoint: str | None = None
+
+    @classmethod
+    def of_group(cls, options: Any) -> Address:
+        """By keystoneauth's option names."""
+        return cls(options.service_type, options.valid_interfaces, options.region_name, options.endpoint_override)
+
+
 class _Failed(Exception):
     """A call that may be repeated failed; carries what to raise in the end."""
 
@@ -207,8 +222,8 @@ class _Failed(Exception):
 class ServiceApi:
     """Calls to one service. ``group``: its options; ``name``: what it is called in messages and counts.
 
-    ``version_suffix`` is cut from the end of the catalog's URL (routes begin with the version); ``service_type`` and
-    ``interfaces`` override the group's options of that name.
+    ``version_suffix`` is cut from the end of the catalog's URL (routes begin with the version). ``address``: where it is,
+    if the group's options do not say so by keystoneauth's names.
     """
 
     def __init__(
@@ -218,10 +233,7 @@ class ServiceApi:
         name: str,
         *,
         version_suffix: str = "",
-        service_type: str | None = None,
-        interfaces: list[str] | None = None,
-        region: str | None = None,
-        endpoint: str | None = None,
+        address: Address | None = None,
         retries: int = 3,
     ) -> None:
         options = getattr(sessions.conf, group)
@@ -229,13 +241,19 @@ class ServiceApi:
         self.name = name
         self.group = group
         self._suffix = version_suffix
-        self._service_type = service_type or options.service_type
-        self._interfaces = interfaces or options.valid_interfaces
-        self._region = region or options.region_name
-        self._override = endpoint or options.endpoint_override
+        self._address = address or Address.of_group(options)
         self._options = options
         self._timeout = (CONNECT_TIMEOUT_SECONDS, float(options.timeout or DEFAULT_TIMEOUT_SECONDS))
         self._retries = retries
+        self._retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_Failed),
+            stop=tenacity.stop_any(
+                tenacity.stop_after_attempt(retries + 1), tenacity.stop_when_event_set(sessions.stopping)
+            ),
+            wait=tenacity.wait_exponential(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS) + tenacity.wait_random(0, 0.1),
+            sleep=tenacity.sleep_using_event(sessions.stopping),
+            reraise=True,
+        )
         self._endpoint: _Endpoint | None = None
 
     def acts_as_user(self, context: RequestContext | None) -> bool:
@@ -373,15 +391,7 @@ class ServiceApi:
             except _Failed as failed:
                 raise failed.error from failed.__cause__
         try:
-            return tenacity.Retrying(
-                retry=tenacity.retry_if_exception_type(_Failed),
-                stop=tenacity.stop_any(
-                    tenacity.stop_after_attempt(retries + 1), tenacity.stop_when_event_set(self.sessions.stopping)
-                ),
-                wait=tenacity.wait_exponential_jitter(FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, jitter=0.1),
-                sleep=tenacity.sleep_using_event(self.sessions.stopping),
-                reraise=True,
-            )(self._send_once, key, what, request, stream)
+            return self._retrying(self._send_once, key, what, request, stream)
         except _Failed as failed:
             raise failed.error from failed.__cause__
 
@@ -436,16 +446,16 @@ class ServiceApi:
 
     def _find_endpoint(self) -> _Endpoint:
         credentials = self.sessions.credentials(self.group)
-        url, own_project = self._override, None
+        url, own_project = self._address.endpoint, None
         try:
             if credentials is not None:
                 own_project = credentials.auth.get_project_id(credentials.session)
                 if url is None:
                     url = credentials.auth.get_endpoint(
                         credentials.session,
-                        service_type=self._service_type,
-                        interface=self._interfaces,
-                        region_name=self._region,
+                        service_type=self._address.service_type,
+                        interface=self._address.interfaces,
+                        region_name=self._address.region,
                         skip_discovery=True,
                     )
         except keystone_errors.ClientException as error:
@@ -458,7 +468,7 @@ class ServiceApi:
         if url is None:
             raise errors.ServiceFailed(
                 f"The {self.name} service is not in the service catalog.",
-                details=f"no endpoint of type {self._service_type}: see valid_interfaces, region_name and"
+                details=f"no endpoint of type {self._address.service_type}: see valid_interfaces, region_name and"
                 f" endpoint_override in [{self.group}]",
             )
         url, project_part = self._split(str(url).rstrip("/"), own_project)

@@ -12,7 +12,7 @@ from typing import Any
 import requests
 
 from causeway import errors
-from causeway.clients.session import ServiceApi, ServiceSessions, message_of
+from causeway.clients.session import Address, ServiceApi, ServiceSessions, message_of
 from causeway.context import RequestContext
 
 # 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.
@@ -69,17 +69,19 @@ class VolumeClient:
 
     def __init__(self, sessions: ServiceSessions) -> None:
         options = sessions.conf.cinder
-        service_type, _separator, interface = str(options.catalog_info).partition("::")
+        service_type, _name, interface = options.catalog_info.split(":")
         self._stopping = sessions.stopping
         self._version = MICROVERSION
         self._api = ServiceApi(
             sessions,
             "cinder",
             "volume",
-            service_type=service_type,
-            interfaces=[INTERFACES.get(interface, interface or "public")],
-            region=options.os_region_name,
-            endpoint=options.endpoint_template,
+            address=Address(
+                service_type,
+                [INTERFACES.get(interface, interface)],
+                options.os_region_name,
+                options.endpoint_template,
+            ),
             version_suffix="/v3",
             retries=options.http_retries,
         )

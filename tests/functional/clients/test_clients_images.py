@@ -37,7 +37,12 @@ def test_what_was_uploaded_is_downloaded(images: ImageClient, demo: RequestConte
     meta = images.download(demo, image.id, tmp_path / "copy", lambda done, total: received.append((done, total)))
 
     assert (tmp_path / "copy").read_bytes() == DATA
-    assert (meta.size, meta.status, meta.min_disk, meta.properties) == (len(DATA), "active", 1, {"hw_disk_bus": "virtio"})
+    assert (meta.size, meta.status, meta.min_disk, meta.properties) == (
+        len(DATA),
+        "active",
+        1,
+        {"hw_disk_bus": "virtio"},
+    )
     assert sent[-1] == received[-1] == (len(DATA), len(DATA))
     assert len(sent) == 4
     assert sorted(received) == received
@@ -105,7 +110,9 @@ def test_deleting_what_is_not_there_is_fine(images: ImageClient, demo: RequestCo
         images.show(demo, image.id)
 
 
-def test_a_shared_image_is_seen_by_its_members(images: ImageClient, demo: RequestContext, other: RequestContext) -> None:
+def test_a_shared_image_is_seen_by_its_members(
+    images: ImageClient, demo: RequestContext, other: RequestContext
+) -> None:
     image = queued(images, demo, visibility="shared")
     with pytest.raises(errors.ImageNotFound):
         images.show(other, image.id)
@@ -114,7 +121,9 @@ def test_a_shared_image_is_seen_by_its_members(images: ImageClient, demo: Reques
     assert images.show(other, image.id).id == image.id
 
 
-def test_lists_are_whole_and_filtered(images: ImageClient, demo: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_whole_and_filtered(
+    images: ImageClient, demo: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("causeway.clients.image.PAGE_SIZE", 2)
     made = {queued(images, demo, properties={"batch": "seven"}).id for _ in range(5)}
     assert {image.id for image in images.list(demo, {"batch": "seven"})} == made
