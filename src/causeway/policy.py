@@ -322,7 +322,6 @@ class Enforcer:
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         policy_opts.set_defaults(conf)
-        self._conf = conf
         self._oslo = policy.Enforcer(conf)
         self._oslo.register_defaults(list_rules())
         self._oslo.load_rules()
@@ -340,7 +339,7 @@ class Enforcer:
         if now >= self._next_look:
             self._next_look = now + RELOAD_INTERVAL
             self._oslo.load_rules()
-        if context.system_scope and self._conf.oslo_policy.enforce_scope:
+        if context.system_scope:
             # All rules are of project scope.
             return False
         credentials = _credentials(context)

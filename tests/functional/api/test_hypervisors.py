@@ -33,7 +33,7 @@ def test_the_list_names_them(admin: Any, nodes: list[Any]) -> None:
 def test_details_change_with_the_version(admin: Any) -> None:
     old = admin.get("/os-hypervisors/detail", version="2.1").json["hypervisors"][0]
     assert old["cpu_info"] == '{"vendor":"any"}'
-    assert SIZES <= old.keys()
+    assert old.keys() >= SIZES
     assert (old["free_ram_mb"], old["vcpus_used"]) == (7168, 2)
     assert admin.get("/os-hypervisors/detail", version="2.28").json["hypervisors"][0]["cpu_info"] == {"vendor": "any"}
     new = admin.get("/os-hypervisors/detail", version="2.88").json["hypervisors"][0]
@@ -82,7 +82,7 @@ def test_pages(admin: Any, nodes: list[Any]) -> None:
 def test_statistics_and_uptime_until_2_87(admin: Any) -> None:
     sums = admin.get("/os-hypervisors/statistics", version="2.87").json["hypervisor_statistics"]
     assert (sums["count"], sums["vcpus"], sums["free_ram_mb"]) == (2, 16, 15360)
-    assert admin.get("/os-hypervisors/statistics", version="2.88").status == 400
+    assert admin.get("/os-hypervisors/statistics", version="2.88").status == 404
     first, second = admin.get("/os-hypervisors", version="2.87").json["hypervisors"]
     shown = admin.get(f"/os-hypervisors/{first['id']}/uptime", version="2.87").json["hypervisor"]
     assert shown == first | {"uptime": "up 1 day"}

@@ -1,0 +1,126 @@
+"""Who may do what, by default and by an operator's file."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+
+from causeway import errors, policy
+from causeway.context import RequestContext
+from causeway.policy import Enforcer
+
+
+def caller(*roles: str, project: str = "project", **more: object) -> RequestContext:
+    return RequestContext(user_id="user", project_id=project, roles=list(roles), overwrite=False, **more)
+
+
+ADMIN, MANAGER, MEMBER, READER, SERVICE, NOBODY = (
+    caller("admin"),
+    caller("manager", "member", "reader"),
+    caller("member", "reader"),
+    caller("reader"),
+    caller("service"),
+    caller(),
+)
+OWN = {"project_id": "project", "user_id": "user"}
+OTHERS = {"project_id": "elsewhere", "user_id": "somebody"}
+
+
+@pytest.fixture(scope="module")
+def enforcer() -> Enforcer:
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    return Enforcer(conf)
+
+
+def allowed(enforcer: Enforcer, rule: str, target: dict[str, str] = OWN) -> list[bool]:
+    return [enforcer.allows(who, rule, target) for who in (ADMIN, MANAGER, MEMBER, READER, SERVICE, NOBODY)]
+
+
+def test_the_roles_contain_one_another(enforcer: Enforcer) -> None:
+    assert allowed(enforcer, "os_compute_api:os-aggregates:index") == [True, False, False, False, False, False]
+    assert allowed(enforcer, "os_compute_api:os-migrate-server:migrate") == [True, True, False, False, False, False]
+    assert allowed(enforcer, "os_compute_api:servers:resize") == [True, True, True, False, False, False]
+    assert allowed(enforcer, "os_compute_api:servers:show") == [True, True, True, True, False, False]
+    service = "os_compute_api:os-server-external-events:create"
+    assert allowed(enforcer, service) == [True, False, False, False, True, False]
+    assert allowed(enforcer, "os_compute_api:limits") == [True] * 6
+
+
+def test_what_belongs_to_others_is_for_administrators(enforcer: Enforcer) -> None:
+    assert allowed(enforcer, "os_compute_api:servers:show", OTHERS) == [True, False, False, False, False, False]
+    assert enforcer.allows(NOBODY, "os_compute_api:os-keypairs:show", OWN)
+    assert not enforcer.allows(MEMBER, "os_compute_api:os-keypairs:show", OTHERS)
+
+
+def test_nobody_resizes_across_cells_by_default(enforcer: Enforcer) -> None:
+    assert allowed(enforcer, policy.CROSS_CELL_RESIZE) == [False] * 6
+
+
+def test_a_refusal_names_the_rule(enforcer: Enforcer) -> None:
+    with pytest.raises(errors.Forbidden) as refused:
+        enforcer.authorize(MEMBER, "os_compute_api:os-services:list")
+    assert refused.value.message == "Policy doesn't allow os_compute_api:os-services:list to be performed."
+
+
+def test_tokens_of_the_whole_system_are_not_for_projects_resources(enforcer: Enforcer) -> None:
+    assert not enforcer.allows(caller("admin", system_scope="all"), "os_compute_api:servers:show", OWN)
+
+
+def test_a_rule_that_does_not_exist_is_a_mistake(enforcer: Enforcer) -> None:
+    with pytest.raises(KeyError):
+        enforcer.allows(ADMIN, "os_compute_api:no-such-rule")
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        ("rule:project_member_or_admin", [True, True, True, False, False, False]),
+        ("role:reader and not role:member", [False, False, False, True, False, False]),
+        ("role:MANAGER", [False, True, False, False, False, False]),
+        ("project_id:%(project_id)s and role:reader", [False, True, True, True, False, False]),
+        ("user_id:%(user_id)s", [True] * 6),
+        ("user_id:somebody", [False] * 6),
+        ("'user':%(user_id)s", [True] * 6),
+        ("project_id:%(missing)s", [False] * 6),
+        ("rule:no_such_rule", [False] * 6),
+        ("@", [True] * 6),
+    ],
+)
+def test_a_file_of_the_operators_overrides_rules(tmp_path: Path, check: str, expected: list[bool]) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f'"{policy.CROSS_CELL_RESIZE}": "{check}"\n')
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    enforcer = Enforcer(conf)
+    conf.set_override("policy_file", str(file), group="oslo_policy")
+    enforcer = Enforcer(conf)
+    assert allowed(enforcer, policy.CROSS_CELL_RESIZE) == expected
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy, "RELOAD_INTERVAL", 0.0)
+    file = tmp_path / "policy.yaml"
+    file.write_text(f'"{policy.CROSS_CELL_RESIZE}": "role:member"\n')
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    Enforcer(conf)
+    conf.set_override("policy_file", str(file), group="oslo_policy")
+    enforcer = Enforcer(conf)
+    assert enforcer.allows(MEMBER, policy.CROSS_CELL_RESIZE, OWN)
+    file.write_text(f'"{policy.CROSS_CELL_RESIZE}": "!"\n')
+    later = time.time() + 10
+    os.utime(file, (later, later))
+    assert not enforcer.allows(MEMBER, policy.CROSS_CELL_RESIZE, OWN)
+
+
+def test_every_rule_says_what_it_is_for() -> None:
+    for rule in policy.list_rules():
+        assert rule.description, rule.name
+        if rule.name.startswith(("os_compute_api:", "compute:", "network:")):
+            assert rule.operations, rule.name
+            assert rule.scope_types == ["project"]
