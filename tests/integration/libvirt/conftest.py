@@ -75,8 +75,15 @@ def network(lab: Lab, endpoints: dict[str, LibvirtEndpoint]) -> Net:  # noqa: AR
 
 
 @pytest.fixture
-def cloud(started_drivers: list[LibvirtDriver], guest_image: GuestImage, tmp_path: Path) -> Iterator[Cloud]:
-    cloud = Cloud(started_drivers, guest_image, tmp_path)
+def cloud(
+    started_drivers: list[LibvirtDriver],
+    endpoints: dict[str, LibvirtEndpoint],
+    guest_image: GuestImage,
+    tmp_path: Path,
+) -> Iterator[Cloud]:
+    volumes = tmp_path / "volumes"
+    volumes.mkdir()
+    cloud = Cloud(started_drivers, guest_image, volumes, [endpoints[host].instances_dir for host in HOSTS])
     try:
         yield cloud
     finally:

@@ -48,9 +48,15 @@ class Net:
         )
 
     def sync(self) -> None:
-        subnet = SubnetTopology("192.168.77.0/24", "192.168.77.2", gateway=None)
-        network = NetworkOfLab(self.id, subnets=[subnet], ports=list(self.ports))
-        self.lab.network.sync(NetworkTopology([network]))
+        self.sync_with()
+
+    def sync_with(self, *others: Net) -> None:
+        self.lab.network.sync(NetworkTopology([net.topology() for net in (self, *others)]))
+
+    def topology(self) -> NetworkOfLab:
+        return NetworkOfLab(
+            self.id, subnets=[SubnetTopology("192.168.77.0/24", "192.168.77.2")], ports=list(self.ports)
+        )
 
 
 @dataclass
@@ -122,6 +128,7 @@ class Cloud:
     drivers: list[LibvirtDriver]
     image: GuestImage
     directory: Path
+    instances_dirs: list[Path]
     guests: list[Guest] = field(default_factory=list)
 
     def guest(self, *, host: int = 0, vcpus: int = 1, memory_mb: int = 128, vifs: list[Vif] | None = None) -> Guest:
@@ -150,6 +157,10 @@ class Cloud:
             volume_id=str(uuid.uuid4()),
             connection_info={"driver_volume_type": "local", "data": {"device_path": str(path), "format": "raw"}},
         )
+
+    def path_of(self, volume: BlockDevice) -> Path:
+        assert volume.connection_info
+        return Path(volume.connection_info["data"]["device_path"])
 
     def clean(self) -> None:
         for guest in self.guests:

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -22,6 +23,9 @@ _BINDS = {
     "cache": "/var/cache/libvirt",
     "log": "/var/log/libvirt",
     "etc": "/etc/libvirt",
+    # libvirtd looks its own name up when it starts a guest; a name service that can't be reached costs seconds.
+    "hosts": "/etc/hosts",
+    "resolv.conf": "/etc/resolv.conf",
 }
 # A libvirtd that dies sooner than this after its start is not started again: it would only die once more.
 _SHORT_LIFE_SECONDS = 1.0
@@ -31,6 +35,8 @@ def main(root: str, name: str, command: list[str]) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     socket.sethostname(name)
     for folder, place in _BINDS.items():
+        if not Path(place).exists():
+            continue
         subprocess.run(["mount", "--bind", f"{root}/{folder}", place], check=True, timeout=10)
     stopping = False
     daemon = os.posix_spawn(command[0], command, os.environ)

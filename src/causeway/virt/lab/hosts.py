@@ -134,8 +134,12 @@ class Lab:
 
     def _start_host(self, host: str) -> None:
         folder = self._folder(host)
-        for name in ("run", "lib", "cache", "log", "etc/qemu", "instances"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        # What QEMU can do takes libvirt a second to find out; the hosts share what it found.
+        cache = self.root_dir / "cache"
+        for path in (cache, *(folder / name for name in ("run", "lib", "log", "etc/qemu", "instances"))):
+            path.mkdir(parents=True, exist_ok=True)
+        if not (folder / "cache").is_symlink():
+            (folder / "cache").symlink_to(cache)
         for place in _LIBVIRT_FOLDERS:
             Path(place).mkdir(parents=True, exist_ok=True)
         if process_runs(folder / "libvirtd.pid", "libvirtd"):
@@ -162,6 +166,8 @@ class Lab:
         if not identity.exists():
             identity.write_text(str(uuid.uuid4()))
         (folder / "etc" / "qemu.conf").write_text(_QEMU_CONF)
+        (folder / "hosts").write_text(f"127.0.0.1 localhost {folder.name}\n")
+        (folder / "resolv.conf").write_text("")
         (folder / "etc" / "libvirtd.conf").write_text(
             'auth_unix_rw="none"\nauth_unix_ro="none"\nunix_sock_rw_perms="0700"\n'
             'log_outputs="2:file:/var/log/libvirt/libvirtd.log"\n'

@@ -1,1 +1,20 @@
 """The libvirt driver: QEMU/KVM guests. `causeway.virt.libvirt.driver.LibvirtDriver` is its entrance."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+
+def _choose_native_threads() -> None:
+    """os-brick and os-vif wait through oslo.service, which takes eventlet unless told otherwise before they are loaded."""
+    try:
+        from oslo_service import backend
+        from oslo_service.backend import exceptions
+    except ImportError:
+        # Comes with the extra 'libvirt'; without it there is no driver to choose for.
+        return
+    with suppress(exceptions.BackendAlreadySelected):
+        backend.init_backend(backend.BackendType.THREADING)
+
+
+_choose_native_threads()

@@ -1,0 +1,76 @@
+"""Hosts that die and come back, and the network between them."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from pathlib import Path
+
+from lab_guests import Cloud, Net
+
+from causeway.model.states import PowerState
+from causeway.virt.lab.drivers import driver_of
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
+
+
+def test_guests_of_one_network_reach_one_another_across_hosts(cloud: Cloud, network: Net) -> None:
+    first = cloud.guest(host=0, vifs=[network.port()])
+    first.driver.spawn(first.spec(first.new_disk()))
+    second = cloud.guest(host=1, vifs=[network.port()])
+    address = first.vifs[0].fixed_ips[0].address
+    second.config_drive = {"openstack/latest/user_data": f"#!/bin/sh\nping -c 3 -w 20 {address}\n".encode()}
+    first.wait_for_boot()
+    second.spawn()
+    second.wait(lambda said: "CAUSEWAY-USER-DATA" in said.text)
+    assert "CAUSEWAY-USER-DATA exit=0" in second.console().text
+
+
+def test_networks_do_not_reach_one_another(cloud: Cloud, network: Net) -> None:
+    guest = cloud.guest(vifs=[network.port()])
+    guest.spawn()
+    other = Net(network.lab)
+    other.port()
+    network.sync_with(other)
+    address = guest.vifs[0].fixed_ips[0].address
+    assert network.lab.network.ping(network.id, address).lossless
+    assert network.lab.network.ping(other.id, address, 1).received == 0
+
+
+def test_killed_libvirtd_comes_back_and_guests_go_on(
+    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
+) -> None:
+    guest = cloud.guest()
+    guest.spawn()
+    kill_libvirtd(lab_dir / "hosts" / endpoints["cell1-host1"].host)
+
+    # The same driver: it has to notice, and to connect again.
+    assert guest.driver.inspect(guest.uuid).power_state == PowerState.RUNNING
+    guest.driver.power_off(guest.uuid, timeout=60)
+    assert "CAUSEWAY-SHUTDOWN" in guest.console().text
+    assert guest.driver.power_on(guest.spec()) == PowerState.RUNNING
+    assert guest.wait_for_boot(2).last("CAUSEWAY-GUEST")["boot"] == "2"
+
+
+def test_restarted_control_plane_finds_hosts_and_guests(
+    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
+) -> None:
+    guest = cloud.guest()
+    guest.driver.spawn(guest.spec(guest.new_disk()))
+    found = Lab(lab_dir).start(list(endpoints))
+    driver = driver_of(found["cell1-host1"], virt_type="qemu")
+    driver.start()
+    try:
+        assert driver.list_guests()[guest.uuid] == PowerState.RUNNING
+    finally:
+        driver.close()
+    assert found["cell1-host1"].uri == endpoints["cell1-host1"].uri
+    assert len(found["cell1-host1"].uri) < 140
+
+
+def kill_libvirtd(folder: Path) -> None:
+    pid = int((folder / "libvirtd.pid").read_text())
+    handle = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([handle], [], [], 10)[0], "libvirtd does not die"
+    os.close(handle)
