@@ -22,6 +22,7 @@ from causeway.api import (
     migrations,
     quota_sets,
     server_groups,
+    tenant_usage,
 )
 from causeway.api.dispatch import Route
 from causeway.api.request import Handler
@@ -115,6 +116,8 @@ ROUTES: list[Route] = [
     _get("/os-quota-sets/{tenant_id}/detail", quota_sets.detail),
     _get("/os-quota-class-sets/{quota_class}", quota_sets.show_class),
     _put("/os-quota-class-sets/{quota_class}", quota_sets.update_class),
+    _get("/os-simple-tenant-usage", tenant_usage.index),
+    _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
     # What other services tell
     _post("/os-server-external-events", external_events.create),
     # Old clients
