@@ -20,6 +20,8 @@ RULE = "os_compute_api:server-metadata:"
 
 def check_quota(request: ApiRequest, project_id: str, metadata: dict[str, str]) -> None:
     """Raises OverQuota if these are too many items."""
+    if not metadata:
+        return
     message = "Maximum number of metadata items exceeded"
     quota.check_count(request.services, project_id, "metadata_items", len(metadata), message)
 

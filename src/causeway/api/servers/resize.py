@@ -99,7 +99,8 @@ def _may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
         return False
     if not home.instance.network_info:
         return True
-    return not request.services.network.has_resource_requests(request.context, home.instance.uuid)
+    ports = request.services.network.ports_of_server(request.context, home.instance.uuid)
+    return not any(port.get("resource_request") for port in ports)
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed: bool) -> None:

@@ -7,6 +7,7 @@ from causeway.api.request import Handler
 from causeway.api.servers import (
     addresses,
     admin,
+    create,
     delete,
     history,
     interfaces,
@@ -34,6 +35,8 @@ def _action(name: str, handler: Handler, first: int = 1, last: int | None = None
 
 ROUTES: list[Route] = [
     Route("GET", "/servers", listing.index),
+    Route("POST", "/servers", create.create),
+    Route("POST", "/os-volumes_boot", create.create, 1, 102),
     Route("GET", "/servers/detail", listing.detail),
     Route("GET", _SERVER, show.show),
     Route("PUT", _SERVER, update.update),

@@ -1,0 +1,344 @@
+"""``POST /servers`` (and ``/os-volumes_boot`` before 2.103).
+
+Everything that can be refused is refused before anything is written. Then each server gets, in one transaction of the API
+database, its mapping without a cell, its request spec, its build request and its place in a server group; a conductor does
+the rest.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import string
+import uuid as uuids
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from causeway import errors
+from causeway.api import quota, zones
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas.common import to_bool
+from causeway.api.servers import create_devices, create_networks, flavors_and_images, metadata, schemas_create
+from causeway.api.servers.create_devices import Disks
+from causeway.api.servers.views import ServerView
+from causeway.model.flavor import Flavor
+from causeway.model.host import ServerGroup
+from causeway.model.instance import InjectedFile, Instance, KeyPair
+from causeway.model.network import RequestedNetwork
+from causeway.model.states import TaskState, VmState
+from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
+from causeway.store.api import build_requests, groups, keypairs, mappings
+from causeway.store.api import cells as cell_records
+from causeway.store.database import utcnow
+
+RULE = "os_compute_api:servers:create"
+FORCED_HOST = RULE + ":forced_host"
+ATTACH_VOLUME = RULE + ":attach_volume"
+TRUSTED_CERTS = RULE + ":trusted_certs"
+DESTINATION = "compute:servers:create:requested_destination"
+PASSWORD_LENGTH = 12
+
+
+@dataclass
+class Placement:
+    """Where the servers are to go. ``zone``: what the user asked for."""
+
+    zone: str | None = None
+    force_host: str | None = None
+    destination: Destination | None = None
+    hints: dict[str, list[str]] = field(default_factory=dict)
+    group: ServerGroup | None = None
+
+
+@dataclass
+class Plan:
+    """A create request that was found good."""
+
+    server: dict[str, Any]
+    flavor: Flavor
+    disks: Disks
+    networks: list[RequestedNetwork]
+    security_groups: list[str]
+    keypair: KeyPair | None
+    placement: Placement
+    files: list[InjectedFile]
+    count: int
+
+
+@handler(body=schemas_create.CREATE, statuses=(202,))
+def create(request: ApiRequest) -> Response:
+    target = {"project_id": request.project_id, "user_id": request.user_id}
+    request.authorize(RULE, target)
+    plan = _plan(request, target)
+    instances = _instances(request, plan)
+    for instance in instances:
+        _write(request, plan, instance)
+    for instance in instances:
+        request.services.conductor.build_instance(request.context, instance_uuid=instance.uuid)
+    if to_bool(plan.server.get("return_reservation_id", False)):
+        return Response(202, {"reservation_id": instances[0].reservation_id})
+    return _answer(request, plan, instances[0])
+
+
+def _answer(request: ApiRequest, plan: Plan, instance: Instance) -> Response:
+    shown = {
+        "id": instance.uuid,
+        "links": ServerView(request).links(instance.uuid),
+        "OS-DCF:diskConfig": "AUTO" if instance.auto_disk_config else "MANUAL",
+        "security_groups": [{"name": name} for name in plan.security_groups],
+        "adminPass": plan.server.get("adminPass") or _password(),
+    }
+    return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{instance.uuid}")})
+
+
+def _password() -> str:
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(PASSWORD_LENGTH))
+
+
+# --- checks
+
+
+def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
+    server = request.body["server"]
+    least, most = _counts(server)
+    placement = _placement(request, server, target)
+    if server.get("trusted_image_certificates"):
+        request.authorize(TRUSTED_CERTS, target)
+    if server.get("block_device_mapping") or server.get("block_device_mapping_v2"):
+        request.authorize(ATTACH_VOLUME, target)
+    flavor = flavors_and_images.flavor_for(request, str(server["flavorRef"]))
+    if flavor.disabled:
+        raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
+    metadata.check_quota(request, request.project_id, server.get("metadata", {}))
+    files = _files(request, server)
+    keypair = _keypair(request, server)
+    disks = create_devices.plan(request, server, flavor, most)
+    if disks.volume_backed and server.get("trusted_image_certificates"):
+        raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
+    security_groups = create_networks.security_groups(request, server)
+    networks = create_networks.plan(request, server, most)
+    count = _within_quota(request, flavor, least, most)
+    _check_group_quota(request, placement.group, count)
+    return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
+
+
+def _counts(server: dict[str, Any]) -> tuple[int, int]:
+    least = int(server.get("min_count", 1))
+    most = int(server.get("max_count", least))
+    if least > most:
+        raise errors.BadRequest("min_count must be <= max_count")
+    return least, most
+
+
+def _within_quota(request: ApiRequest, flavor: Flavor, least: int, most: int) -> int:
+    """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
+    for count in range(most, least - 1, -1):
+        try:
+            quota.check_deltas(
+                request.services,
+                request.context,
+                request.project_id,
+                user_id=request.user_id,
+                instances=count,
+                cores=count * flavor.vcpus,
+                ram=count * flavor.memory_mb,
+            )
+        except errors.OverQuota:
+            if count == least:
+                raise
+        else:
+            return count
+    raise errors.OverQuota("Quota exceeded for instances.")
+
+
+def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: int) -> None:
+    if group is not None:
+        quota.check_count(
+            request.services,
+            request.project_id,
+            "server_group_members",
+            len(group.members) + count,
+            "Quota exceeded, too many servers in group",
+            request.user_id,
+        )
+
+
+def _placement(request: ApiRequest, server: dict[str, Any], target: dict[str, Any]) -> Placement:
+    placement = Placement()
+    zone = server.get("availability_zone")
+    host, node = server.get("host"), server.get("hypervisor_hostname")
+    if zone is not None and ":" in zone:
+        zone, forced, *_node = zone.split(":", 2)
+        request.authorize(FORCED_HOST, target)
+        if host or node:
+            raise errors.BadRequest(
+                "A host can't be given both in availability_zone and in host or hypervisor_hostname."
+            )
+        if forced:
+            _check_host(request, forced)
+            placement.force_host = forced
+    if zone:
+        if zone not in zones.available(request.services):
+            raise errors.BadRequest("The requested availability zone is not available")
+        placement.zone = zone
+    if host or node:
+        request.authorize(DESTINATION, target)
+        wanted = str(host or node)
+        _check_host(request, wanted)
+        placement.destination = Destination(host=wanted, node=node)
+    given = request.body.get("os:scheduler_hints") or request.body.get("OS-SCH-HNT:scheduler_hints") or {}
+    placement.hints = _hints(given)
+    if "group" in placement.hints:
+        placement.group = _group(request, placement.hints["group"][0])
+    return placement
+
+
+def _check_host(request: ApiRequest, host: str) -> None:
+    try:
+        cell_records.cell_of_host(request.services.api, host)
+    except errors.HostNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
+
+
+def _hints(given: dict[str, Any]) -> dict[str, list[str]]:
+    """Hints as lists of strings. Those that begin with ``_nova`` are ours only (bug 2151252)."""
+    hints: dict[str, list[str]] = {}
+    for name, value in given.items():
+        if name.startswith("_nova"):
+            continue
+        values = value if isinstance(value, list) else [value]
+        hints[name] = [each if isinstance(each, str) else msgspec.json.encode(each).decode() for each in values]
+    return hints
+
+
+def _group(request: ApiRequest, uuid: str) -> ServerGroup:
+    try:
+        group = groups.get(request.services.api, uuid)
+    except errors.ServerGroupNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
+    if group.project_id != request.project_id and not request.context.is_admin:
+        raise errors.BadRequest(f"Instance group {uuid} could not be found.")
+    return group
+
+
+def _keypair(request: ApiRequest, server: dict[str, Any]) -> KeyPair | None:
+    name = server.get("key_name")
+    if name is None:
+        return None
+    try:
+        return keypairs.get(request.services.api, request.user_id, name)
+    except errors.KeyPairNotFound as missing:
+        raise errors.BadRequest("Invalid key_name provided.") from missing
+
+
+def _files(request: ApiRequest, server: dict[str, Any]) -> list[InjectedFile]:
+    files = [InjectedFile(entry["path"], entry["contents"]) for entry in server.get("personality", [])]
+    if files:
+        services, project = request.services, request.project_id
+        quota.check_count(services, project, "injected_files", len(files), "Personality file limit exceeded")
+        longest = max(len(file.path.encode()) for file in files)
+        quota.check_count(services, project, "injected_file_path_bytes", longest, "Personality file path too long")
+        # base64 takes four characters for three bytes
+        largest = max(len(re.sub(r"\s", "", file.contents)) * 3 // 4 for file in files)
+        quota.check_count(
+            services, project, "injected_file_content_bytes", largest, "Personality file content too long"
+        )
+    return files
+
+
+# --- writing
+
+
+def _instances(request: ApiRequest, plan: Plan) -> list[Instance]:
+    reservation_id = "r-" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
+    return [_instance(request, plan, reservation_id, index) for index in range(plan.count)]
+
+
+def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) -> Instance:
+    server, disks = plan.server, plan.disks
+    uuid = str(uuids.uuid4())
+    suffix = f"-{index + 1}" if plan.count > 1 else ""
+    name = server["name"] + suffix
+    hostname = server["hostname"] + suffix if "hostname" in server else host_name(name, uuid)
+    return Instance(
+        uuid=uuid,
+        project_id=request.project_id,
+        user_id=request.user_id,
+        display_name=name[:255],
+        # Before 2.19 the description was the name.
+        display_description=server.get("description") if request.version >= (2, 19) else name[:255],
+        hostname=hostname,
+        flavor=plan.flavor,
+        reservation_id=reservation_id,
+        launch_index=index,
+        availability_zone=plan.placement.zone,
+        pinned_availability_zone=plan.placement.zone,
+        vm_state=VmState.BUILDING,
+        task_state=TaskState.SCHEDULING,
+        image_ref=disks.image.id if disks.image is not None and not disks.volume_backed else "",
+        image_meta=disks.image,
+        key_name=plan.keypair.name if plan.keypair else None,
+        keypairs=[plan.keypair] if plan.keypair else [],
+        user_data=server.get("user_data"),
+        config_drive=to_bool(server.get("config_drive", False)),
+        injected_files=plan.files,
+        access_ip_v4=server.get("accessIPv4") or None,
+        access_ip_v6=server.get("accessIPv6") or None,
+        auto_disk_config=server.get("OS-DCF:diskConfig") == "AUTO",
+        trusted_image_certificates=server.get("trusted_image_certificates"),
+        metadata=dict(server.get("metadata", {})),
+        tags=sorted(set(server.get("tags", []))),
+        security_groups=list(plan.security_groups),
+        created_at=utcnow(),
+    )
+
+
+def host_name(name: str, uuid: str) -> str:
+    """A host name for the guest, made of the server's name as the field makes it."""
+    text = re.sub(r"[ _.]", "-", name).encode("ascii", "ignore").decode()
+    text = re.sub(r"[^\w-]+", "", text).lower().strip("-")[:63].strip("-")
+    return text or f"server-{uuid}"
+
+
+def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
+    api = request.services.api
+    created = instance.created_at or utcnow()
+    devices = plan.disks.for_server(instance.uuid)
+    with api.write() as connection:
+        mappings.insert_in(
+            connection,
+            mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created),
+        )
+        mappings.save_spec_in(connection, instance.uuid, _spec(plan, instance))
+        build_requests.insert_in(
+            connection,
+            build_requests.BuildRequest(
+                instance.uuid, instance.project_id, created, instance, devices, list(plan.networks)
+            ),
+        )
+        if plan.placement.group is not None:
+            groups.add_member_in(connection, plan.placement.group.id, instance.uuid)
+
+
+def _spec(plan: Plan, instance: Instance) -> dict[str, Any]:
+    """The request spec to keep; what is for the first scheduling only is beside it, and goes when it is saved again."""
+    placement, group = plan.placement, plan.placement.group
+    spec = RequestSpec(
+        instance_uuid=instance.uuid,
+        project_id=instance.project_id,
+        user_id=instance.user_id,
+        flavor=plan.flavor,
+        image=plan.disks.image,
+        is_volume_backed=plan.disks.volume_backed,
+        availability_zone=placement.zone,
+        server_group=RequestedGroup(group.uuid, group.policy, dict(group.rules)) if group else None,
+        scheduler_hints=placement.hints,
+    )
+    once: dict[str, Any] = {}
+    if placement.force_host is not None:
+        once["force_hosts"] = [placement.force_host]
+    if placement.destination is not None:
+        once["requested_destination"] = msgspec.to_builtins(placement.destination)
+    return spec.to_persist() | once

@@ -1,0 +1,264 @@
+"""The disks of new servers: from ``block_device_mapping_v2``, the legacy form, and the image to `BlockDevice`.
+
+Messages and codes are the field's. Source: Compute API guide, "Block Device Mapping".
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest
+from causeway.api.schemas.common import to_bool
+from causeway.api.servers.flavors_and_images import check_fits
+from causeway.api.validation import is_uuid
+from causeway.model.block_device import BlockDevice
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+
+ZERO_DISK = "os_compute_api:servers:create:zero_disk_flavor"
+# As the field's max_local_block_devices.
+MAX_LOCAL = 3
+
+
+@dataclass
+class Disks:
+    """``devices`` have no server yet. ``image``: what the root disk was made from, also if it is a volume."""
+
+    devices: list[BlockDevice] = field(default_factory=list)
+    image: ImageMeta | None = None
+    volume_backed: bool = False
+
+    def for_server(self, instance_uuid: str) -> list[BlockDevice]:
+        """The devices of one of the servers, with identities of their own."""
+        return [replace(device, uuid=str(uuids.uuid4()), instance_uuid=instance_uuid) for device in self.devices]
+
+
+def _invalid(reason: str) -> errors.BadRequest:
+    return errors.BadRequest(f"Block Device Mapping is Invalid: {reason}")
+
+
+def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int) -> Disks:
+    """Checks image, volumes and devices of a create request, and that they fit the flavor."""
+    image = _image(request, server)
+    if "block_device_mapping" in server and "block_device_mapping_v2" in server:
+        raise errors.BadRequest("Using different block_device_mapping syntaxes is not allowed in the same request.")
+    if server.get("block_device_mapping"):
+        devices = [_legacy(given, image) for given in server["block_device_mapping"] if "no_device" not in given]
+    else:
+        devices = [_device(given) for given in server.get("block_device_mapping_v2", []) if not given.get("no_device")]
+    if image is None and not devices:
+        raise errors.BadRequest("Missing imageRef attribute")
+    if image is not None:
+        devices = _with_image(devices, image)
+    _check_order(devices)
+    root = next(device for device in devices if device.is_root)
+    disks = Disks(devices, image, root.is_volume)
+    if sum(not device.is_volume for device in devices) > MAX_LOCAL:
+        raise _invalid("You specified more local devices than the limit allows")
+    _check_sources(request, disks, count)
+    _check_flavor(request, disks, root, flavor)
+    return disks
+
+
+def _image(request: ApiRequest, server: dict[str, Any]) -> ImageMeta | None:
+    reference = str(server.get("imageRef") or "")
+    if not reference:
+        return None
+    identifier = reference.rstrip("/").rpartition("/")[2]
+    if not is_uuid(identifier):
+        raise errors.BadRequest("Invalid imageRef provided.")
+    return _usable_image(request, identifier)
+
+
+def _usable_image(request: ApiRequest, image_id: str) -> ImageMeta:
+    try:
+        image: ImageMeta = request.services.images.show(request.context, image_id)
+    except errors.ImageNotFound as missing:
+        raise errors.BadRequest(f"Can not find requested image: {missing.message}") from missing
+    if image.status != "active":
+        raise errors.BadRequest(f"Image {image_id} is not active.")
+    return image
+
+
+_BLANK = "00000000-0000-0000-0000-000000000000"
+
+
+def _new(**fields: Any) -> BlockDevice:
+    return BlockDevice(uuid=_BLANK, instance_uuid=_BLANK, **fields)
+
+
+def _boot_index(value: Any) -> int | None:
+    if value is None:
+        return None
+    number = int(value)
+    if abs(number) > 1000:
+        raise errors.BadRequest("Boot index is invalid.")
+    return number if number >= 0 else None
+
+
+def _device(given: dict[str, Any]) -> BlockDevice:
+    source = given.get("source_type")
+    identifier = given.get("uuid")
+    if source is None:
+        for kind in ("volume", "snapshot", "image"):
+            if given.get(f"{kind}_id"):
+                source, identifier = kind, given[f"{kind}_id"]
+                break
+        else:
+            raise errors.BadRequest("Block Device Mapping is Invalid: Invalid source_type field.")
+    destination = given.get("destination_type") or ("local" if source in ("image", "blank") else "volume")
+    identifier = identifier or given.get(f"{source}_id")
+    if source == "blank":
+        if identifier:
+            raise _invalid("Invalid device UUID.")
+    elif not identifier:
+        raise _invalid("Missing device UUID.")
+    elif not is_uuid(str(identifier)):
+        raise _invalid("Invalid device UUID.")
+    boot_index = _boot_index(given.get("boot_index"))
+    if source in ("volume", "snapshot") and destination == "local":
+        raise _invalid(f"Mapping {source} to local is not supported.")
+    if source == "image" and destination == "local" and boot_index != 0:
+        raise _invalid("Mapping image to local is not supported.")
+    if source == "blank" and boot_index == 0:
+        raise _invalid("A blank device can't be booted from.")
+    size = given.get("volume_size")
+    if size is not None and int(size) < 1:
+        raise _invalid("The size of a volume is at least 1 GiB.")
+    if destination == "volume" and source in ("image", "blank") and not size:
+        what = (
+            "Images with destination_type 'volume'"
+            if source == "image"
+            else "Blank volumes (source: 'blank', dest: 'volume')"
+        )
+        raise errors.BadRequest(f"{what} need to have a non-zero size specified")
+    if given.get("volume_type") and destination != "volume":
+        raise errors.BadRequest("Specifying a volume_type with destination_type=local is not supported.")
+    return _new(
+        source_type=source,
+        destination_type=destination,
+        boot_index=boot_index,
+        device_name=given.get("device_name"),
+        volume_id=identifier if source == "volume" else None,
+        snapshot_id=identifier if source == "snapshot" else None,
+        image_id=identifier if source == "image" else None,
+        volume_size=None if size is None else int(size),
+        volume_type=given.get("volume_type"),
+        delete_on_termination=to_bool(given.get("delete_on_termination", destination == "local")),
+        tag=given.get("tag"),
+        disk_bus=given.get("disk_bus"),
+        device_type=given.get("device_type"),
+        guest_format=given.get("guest_format"),
+    )
+
+
+def _legacy(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
+    source = "volume" if given.get("volume_id") else "snapshot" if given.get("snapshot_id") else "blank"
+    size = given.get("volume_size")
+    if source == "blank":
+        raise _invalid("Missing device UUID.")
+    name = str(given.get("device_name") or "")
+    is_root = image is None and name.removeprefix("/dev/") in ("vda", "sda", "xvda", "hda", "vda1", "sda1", "")
+    return _new(
+        source_type=source,
+        destination_type="volume",
+        boot_index=0 if is_root else None,
+        device_name=name or None,
+        volume_id=given.get("volume_id"),
+        snapshot_id=given.get("snapshot_id"),
+        volume_size=None if size is None else int(size),
+        delete_on_termination=to_bool(given.get("delete_on_termination", False)),
+    )
+
+
+def _with_image(devices: list[BlockDevice], image: ImageMeta) -> list[BlockDevice]:
+    """The image is the local root disk, unless a device already says so."""
+    if any(device.is_root and device.image_id == image.id and device.destination_type == "local" for device in devices):
+        return devices
+    root = _new(
+        source_type="image",
+        destination_type="local",
+        boot_index=0,
+        image_id=image.id,
+        device_type="disk",
+        delete_on_termination=True,
+    )
+    return [root, *devices]
+
+
+def _check_order(devices: list[BlockDevice]) -> None:
+    order = sorted(device.boot_index for device in devices if device.boot_index is not None)
+    if not order or order != list(range(len(order))):
+        raise _invalid("Boot sequence for the instance and image/block device mapping combination is not valid.")
+    names = [device.device_name for device in devices if device.device_name]
+    if len(set(names)) != len(names):
+        raise _invalid("Device names must differ.")
+    volumes = [device.volume_id for device in devices if device.volume_id]
+    if len(set(volumes)) != len(volumes):
+        raise _invalid("A volume may be attached once.")
+
+
+def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
+    """Volumes and images that the devices are made from must be there and usable."""
+    for device in disks.devices:
+        if device.volume_id is not None:
+            _check_volume(request, disks, device, count)
+        elif device.image_id is not None and (disks.image is None or device.image_id != disks.image.id):
+            image = _usable_image(request, device.image_id)
+            if device.is_root:
+                disks.image = image
+
+
+def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count: int) -> None:
+    volume_id = str(device.volume_id)
+    try:
+        volume = request.services.volumes.show(request.context, volume_id)
+    except errors.VolumeNotFound as missing:
+        raise _invalid(f"failed to get volume {volume_id}.") from missing
+    if count > 1 and not volume.multiattach:
+        raise errors.BadRequest("Cannot attach one or more volumes to multiple instances")
+    if volume.multiattach and request.version < (2, 60):
+        raise errors.Conflict(f"Volume {volume_id} is multiattach: version 2.60 or later is needed to use it.")
+    if volume.status != "available" and not (volume.multiattach and volume.status == "in-use"):
+        raise errors.BadRequest(
+            f"Invalid volume: volume {volume_id} status must be available to reserve, but the current status is "
+            f"{volume.status}."
+        )
+    device.volume_size = volume.size
+    if device.is_root:
+        if not volume.bootable:
+            raise errors.BadRequest(f"Block Device {volume_id} is not bootable.")
+        disks.image = _image_of_volume(volume.image_metadata)
+
+
+def _image_of_volume(metadata: dict[str, str]) -> ImageMeta:
+    """What a bootable volume tells of the image it was made from."""
+    number: Callable[[str], int] = lambda key: int(text) if (text := str(metadata.get(key, ""))).isdigit() else 0  # noqa: E731
+    known = ("image_id", "image_name", "min_ram", "min_disk", "size", "checksum", "disk_format", "container_format")
+    return ImageMeta(
+        id=metadata.get("image_id", ""),
+        name=metadata.get("image_name", ""),
+        min_ram=number("min_ram"),
+        min_disk=number("min_disk"),
+        properties={key: value for key, value in metadata.items() if key not in known},
+    )
+
+
+def _check_flavor(request: ApiRequest, disks: Disks, root: BlockDevice, flavor: Flavor) -> None:
+    image = disks.image
+    if not disks.volume_backed and flavor.root_gb == 0:
+        target = {"project_id": request.project_id, "user_id": request.user_id}
+        if not request.allows(ZERO_DISK, target):
+            raise errors.Forbidden("Only volume-backed servers are allowed for flavors with zero disk.")
+    if image is None:
+        return
+    check_fits(flavor, image, volume_backed=disks.volume_backed)
+    if disks.volume_backed and root.volume_size is not None and image.min_disk > root.volume_size:
+        raise errors.FlavorNotUsable(
+            f"Volume is smaller than the minimum size specified in image metadata. Volume size is {root.volume_size} GiB, "
+            f"minimum size is {image.min_disk} GiB."
+        )
