@@ -20,6 +20,7 @@ from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.service import ConductorService
 from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
 from causeway.notify.notifier import Notifier
 from causeway.policy import Enforcer
 from causeway.rpc import scheduler as scheduler_rpc
@@ -28,6 +29,7 @@ from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transports
 from causeway.scheduler.cells_source import CellsSource
+from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -79,7 +81,18 @@ class SchedulerEndpoint:
     """RPC: what the scheduler can be asked."""
 
     def __init__(self, service: Scheduler) -> None:
-        self.select_destinations = service.select_destinations
+        self._service = service
+
+    def select_destinations(
+        self,
+        context: RequestContext,
+        *,
+        spec: RequestSpec,
+        instance_uuids: list[str],
+        alternates: bool,
+        move: MoveClaim | None,
+    ) -> list[SchedulingResult]:
+        return self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
 
 
 def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: list[str]) -> ConductorService:

@@ -13,6 +13,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance, InstanceAction
+from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, mappings
@@ -110,7 +111,7 @@ class BuildEndpoint:
                 database,
                 instance.uuid,
                 error,
-                instance.host,
+                targets[0].host,
                 vm_state=VmState.ERROR,
                 task_state=None,
                 host=None,
@@ -142,7 +143,7 @@ class BuildEndpoint:
 
     def _spawn(
         self, context: RequestContext, database: Database, request: BuildRequest, targets: list[Selection]
-    ) -> devices.GuestOutcome:
+    ) -> GuestOutcome:
         services, instance = self._services, request.instance
         for place, target in enumerate(targets):
             if place:

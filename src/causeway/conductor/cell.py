@@ -36,7 +36,7 @@ class CellEndpoint:
             report.service_version,
             disabled_if_new=not self._services.conf.enable_new_services,
         )
-        there = [found for found in instances.of_host(database, report.host)]
+        there = instances.of_host(database, report.host)
         report.node.vcpus_used = sum(instance.flavor.vcpus for instance in there)
         report.node.memory_mb_used = sum(instance.flavor.memory_mb for instance in there)
         report.node.local_gb_used = sum(instance.flavor.root_gb + instance.flavor.ephemeral_gb for instance in there)

@@ -35,18 +35,24 @@ def make_port(
 ) -> Vif:
     """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
     if wanted.port_id is not None:
-        vif = services.network.port_as_vif(context, wanted.port_id)
-        return dataclasses.replace(vif, tag=wanted.tag, preserve_on_delete=True)
+        port = services.network.show_port(context, wanted.port_id)
+        return services.network.vif_of_port(context, port, tag=wanted.tag)
     assert wanted.network_id is not None
-    vif = services.network.create_port(
+    groups: list[str] | None = None
+    if instance.security_groups not in ([], ["default"]):
+        # The network service gives a port its project's default group by itself.
+        groups = services.network.security_group_ids(context, instance.project_id, instance.security_groups)
+    return services.network.create_port(
         context,
-        project_id=instance.project_id,
-        instance_uuid=instance.uuid,
-        network_id=wanted.network_id,
+        instance.project_id,
+        instance.uuid,
+        wanted.network_id,
         fixed_ip=wanted.fixed_ip,
-        security_groups=instance.security_groups,
+        security_groups=groups,
+        device_owner=f"compute:{instance.availability_zone or ''}",
+        dns_name=instance.hostname or None,
+        tag=wanted.tag,
     )
-    return dataclasses.replace(vif, tag=wanted.tag)
 
 
 def save_devices(database: Database, instance: Instance, devices: list[BlockDevice]) -> None:

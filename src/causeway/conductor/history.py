@@ -30,9 +30,11 @@ def event(database: Database, context: RequestContext, uuid: str, name: str, hos
         actions.record_event(database, uuid, context.request_id, record)
 
 
-def fail(database: Database, uuid: str, failure: errors.CausewayError, host: str | None = None, **changes: Any) -> None:
+def fail(
+    database: Database, uuid: str, failure: errors.CausewayError, on_host: str | None = None, /, **changes: Any
+) -> None:
     """Adds a fault and sets the states that the server has from now on. A server that is gone meanwhile is fine."""
-    fault = InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=host)
+    fault = InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=on_host)
     try:
         with database.write() as connection:
             actions.add_fault_in(connection, uuid, fault)

@@ -40,10 +40,11 @@ class MovesEndpoint:
         if mappings.get(self._services.api, move.instance_uuid).queued_for_delete:
             self._conductor.delete_instance(context, instance_uuid=move.instance_uuid)
 
-    def resume(self) -> None:
-        """Goes on with every move that has not ended. Called when a conductor starts and nobody else works."""
-        for move in journal.unfinished(self._services.api):
-            self._conductor.run_move(context_of(move), move_id=move.id)
+
+def resume(services: ConductorServices, conductor: ConductorClient) -> None:
+    """Goes on with every move that has not ended. For the start of a conductor, when nobody else works on moves."""
+    for move in journal.unfinished(services.api):
+        conductor.run_move(context_of(move), move_id=move.id)
 
 
 def context_of(move: Move) -> RequestContext:

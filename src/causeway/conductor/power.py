@@ -54,7 +54,7 @@ class PowerEndpoint:
             "power_off",
             VmState.STOPPED,
             {TaskState.POWERING_OFF},
-            lambda computes, instance, volumes: GuestOutcome(
+            lambda computes, instance, _volumes: GuestOutcome(
                 computes.power_off_instance(context, instance.host or "", instance=instance),
                 instance.network_info,
             ),

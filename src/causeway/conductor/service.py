@@ -7,7 +7,7 @@ from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.events import EventsEndpoint
-from causeway.conductor.moves import MovesEndpoint
+from causeway.conductor.moves import MovesEndpoint, resume
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.moves.engine import Engine
@@ -25,7 +25,7 @@ class ConductorService:
         self._services = services
         conductor = ConductorClient(transport)
         engine = Engine(services)
-        self.moves = MovesEndpoint(services, engine, conductor)
+        self._conductor = conductor
         self._servers = [
             RpcServer(
                 transport,
@@ -37,7 +37,7 @@ class ConductorService:
                     DevicesEndpoint(services),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
-                    self.moves,
+                    MovesEndpoint(services, engine, conductor),
                 ],
             )
         ]
@@ -50,6 +50,10 @@ class ConductorService:
     def start(self) -> None:
         for server in self._servers:
             server.start()
+
+    def resume_moves(self) -> None:
+        """Goes on with the moves that an earlier process left; call it when the hosts can be reached."""
+        resume(self._services, self._conductor)
 
     def stop(self) -> None:
         """Takes nothing new and waits for what is under way; a move that would take longer goes on after the next start."""

@@ -11,9 +11,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
+from keystoneauth1 import loading
+from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_config import cfg
+from oslo_policy import opts as policy_opts
+
 from causeway import roles
-from causeway.clients.placement import local_placement
-from causeway.conf import new_config
+from causeway.clients.placement.local import local_placement
+from causeway.conf import AUTH_GROUPS, new_config
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
 from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
@@ -81,7 +86,7 @@ class EmbeddedCloud:
         self.devcloud, self.accounts = self._start_devcloud()
         self.placement = local_placement(self.state.database("placement"))
         on_stop(self.placement.close)
-        self.conf = self._configure(self.accounts)
+        self.conf = self._configure()
         self.around = roles.surroundings(self.conf, self.placement.client())
         on_stop(self.around.close)
         self.api_database, self.cells = self._open_databases()
@@ -123,21 +128,24 @@ class EmbeddedCloud:
             "project_domain_id": account.domain_id,
         }
 
-    def _configure(self, accounts: Accounts) -> Any:
-        del accounts
+    def _configure(self) -> cfg.ConfigOpts:
+        """The options of all roles: defaults, then the user's files, then what the embedded parts need."""
         credentials = self._authtoken("causeway")
-        conf = new_config(config_files=self._config_files)
-        groups = {"service_user": {"send_service_user_token": True}}
-        for group in ("keystone_authtoken", "service_user", "neutron", "glance", "cinder"):
-            options = {**credentials, **groups.get(group, {})}
-            if group != "keystone_authtoken":
-                del options["www_authenticate_uri"]
-            roles_options(conf, group, options)
-        conf.set_override("transport_url", self._queue("api"))
-        conf.set_override("state_path", str(self.state.path))
-        conf.set_override("policy_file", self._policy_file or str(self.state.policy), group="oslo_policy")
-        for group, options in self._overrides.items():
-            for name, value in options.items():
+        middleware = {name: credentials.pop(name) for name in ("www_authenticate_uri",)}
+        options: dict[str, Any] = {group: dict(credentials) for group in AUTH_GROUPS if group != "placement"}
+        options["service_user"]["send_service_user_token"] = True
+        options["transport_url"] = self._queue("api")
+        options["state_path"] = str(self.state.path)
+        conf = new_config(config_files=self._config_files, **options)
+        for _group, known in keystonemiddleware_opts.list_auth_token_opts():
+            conf.register_opts(known, group="keystone_authtoken")
+        conf.register_opts(loading.get_auth_common_conf_options(), group="keystone_authtoken")
+        conf.register_opts(loading.get_auth_plugin_conf_options("password"), group="keystone_authtoken")
+        for name, value in {**credentials, **middleware}.items():
+            conf.set_override(name, value, group="keystone_authtoken")
+        policy_opts.set_defaults(conf, self._policy_file or str(self.state.policy))
+        for group, values in self._overrides.items():
+            for name, value in values.items():
                 conf.set_override(name, value, group=None if group == "DEFAULT" else group)
         return conf
 
@@ -187,7 +195,7 @@ class EmbeddedCloud:
                 on_stop(service.stop)
                 self.computes[host] = service
         scheduler.invalidate()
-        conductor.moves.resume()
+        conductor.resume_moves()
 
     def _fill(self) -> None:
         """On first start: an image, a network, aggregates and flavors."""
@@ -199,12 +207,3 @@ class EmbeddedCloud:
         content.make_image(self.around.images, *self.hosts.demo_image())
         content.make_network(self.around.sessions)
         marker.touch()
-
-
-def roles_options(conf: Any, group: str, options: dict[str, Any]) -> None:
-    """Sets options of a group, registering those that its authentication plug-in brings."""
-    from keystoneauth1 import loading
-
-    conf.register_opts(loading.get_auth_plugin_conf_options(options["auth_type"]), group=group)
-    for name, value in options.items():
-        conf.set_override(name, value, group=group)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from causeway.clients.image import ImageClient
 from causeway.clients.placement import PlacementClient
-from causeway.clients.session import ServiceSessions
+from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import admin_context
 from causeway.model.flavor import Flavor
 from causeway.store.api import aggregates, flavors
@@ -47,20 +47,21 @@ def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: li
 def make_image(images: ImageClient, path: Path, disk_format: str) -> None:
     """The public image ``demo``."""
     context = admin_context()
-    if images.list(context, name="demo"):
+    if images.list(context, {"name": "demo"}):
         return
-    made = images.create(
-        context, name="demo", properties={}, visibility="public", disk_format=disk_format, container_format="bare"
-    )
+    made = images.create(context, name="demo", visibility="public", disk_format=disk_format, container_format="bare")
     images.upload(context, made.id, path, path.stat().st_size)
 
 
 def make_network(sessions: ServiceSessions) -> None:
     """The shared network ``demo-net`` with one subnet."""
-    adapter = sessions.service("network")
-    if adapter.get("/v2.0/networks", params={"name": "demo-net"}).json()["networks"]:
-        return
-    body = {"network": {"name": "demo-net", "shared": True}}
-    network = adapter.post("/v2.0/networks", json=body).json()["network"]
-    subnet = {"name": "demo-subnet", "network_id": network["id"], "ip_version": 4, "cidr": "10.0.0.0/24"}
-    adapter.post("/v2.0/subnets", json={"subnet": subnet})
+    api = ServiceApi(sessions, "neutron", "network", version_suffix="/v2.0")
+    query = {"name": "demo-net"}
+    found = api.call(None, "GET", "/v2.0/networks", "list networks", query=query).json()["networks"]
+    network = found[0] if found else None
+    if network is None:
+        body: dict[str, object] = {"network": {"name": "demo-net", "shared": True}}
+        network = api.call(None, "POST", "/v2.0/networks", "make demo-net", body=body).json()["network"]
+    if not network["subnets"]:
+        subnet = {"name": "demo-subnet", "network_id": network["id"], "ip_version": 4, "cidr": "10.0.0.0/24"}
+        api.call(None, "POST", "/v2.0/subnets", "make a subnet of demo-net", body={"subnet": subnet})

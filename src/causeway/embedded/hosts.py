@@ -31,6 +31,7 @@ class Hosts(ABC):
     def demo_image(self) -> tuple[Path, str]:
         """A small image that these hosts can boot, and its disk format."""
 
+    @abstractmethod
     def stop(self) -> None:
         """Lets go; guests go on running."""
 
@@ -45,7 +46,10 @@ class SimulatedHosts(Hosts):
         pass
 
     def driver(self, name: str) -> Driver:
-        return SimulatedDriver(name, self._state.host(name))
+        return SimulatedDriver(name, self._state.host(name), peers_dir=self._state.path / "hosts")
+
+    def stop(self) -> None:
+        pass
 
     def demo_image(self) -> tuple[Path, str]:
         path = self._state.path / "demo-image.raw"
@@ -58,7 +62,7 @@ class LibvirtHosts(Hosts):
     """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
 
     def __init__(self, state: StateDir, devcloud: Devcloud) -> None:
-        from causeway.virt.lab import Lab, LibvirtEndpoint
+        from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
 
         self._state = state
         self._devcloud = devcloud
@@ -71,7 +75,7 @@ class LibvirtHosts(Hosts):
         self._wire()
 
     def driver(self, name: str) -> Driver:
-        from causeway.virt.libvirt import LibvirtDriver
+        from causeway.virt.libvirt.driver import LibvirtDriver
 
         endpoint = self._endpoints[name]
         return LibvirtDriver.of_lab(endpoint)

@@ -54,7 +54,7 @@ def _spec(run: Run) -> RequestSpec:
     memory = run.memory
     spec = RequestSpec.from_persisted(mappings.get_spec(run.services.api, run.uuid))
     spec.flavor = memory.new_flavor
-    cell = memory.source_cell
+    cell: str | None = memory.source_cell
     if memory.requested_host is not None and memory.cross_cell_allowed:
         # The host that was asked for may be in any cell.
         cell = None
