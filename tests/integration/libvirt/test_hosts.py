@@ -30,7 +30,6 @@ def test_networks_do_not_reach_one_another(cloud: Cloud, network: Net) -> None:
     guest = cloud.guest(vifs=[network.port()])
     guest.spawn()
     other = Net(network.lab)
-    other.port()
     network.sync_with(other)
     address = guest.vifs[0].fixed_ips[0].address
     assert network.lab.network.ping(network.id, address).lossless

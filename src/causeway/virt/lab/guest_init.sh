@@ -26,7 +26,7 @@ power_button() {
 }
 
 cat > /shutdown.sh <<'SHUTDOWN'
-echo CAUSEWAY-SHUTDOWN
+echo CAUSEWAY-SHUTDOWN > /dev/console
 sync
 umount /disk || mount -o remount,ro /disk
 sync
@@ -44,7 +44,8 @@ bound|renew)
     [ -n "$hostname" ] && [ "$interface" = eth0 ] && [ ! -e /run/named ] && hostname "$hostname"
     if [ "$(cat "/run/ip.$interface" 2>/dev/null)" != "$ip" ]; then
         echo "$ip" > "/run/ip.$interface"
-        echo "CAUSEWAY-NIC device=$interface mac=$(cat "/sys/class/net/$interface/address") ip=$ip"
+        mac=$(cat "/sys/class/net/$interface/address")
+        echo "CAUSEWAY-NIC device=$interface mac=$mac ip=$ip" > /dev/console
     fi;;
 esac
 DHCP

@@ -200,7 +200,9 @@ def _bridge(network_id: str) -> str:
 
 def _remove_overlays(namespace: str, keep: set[str]) -> None:
     there = links(namespace)
-    gone = {name for name in there if name.startswith("brq")} - keep
+    # A bridge with a guest in it stays: that the network service does not know it must not cut a guest off.
+    used = {master for name, master in there.items() if master and name.startswith("tap")}
+    gone = {name for name in there if name.startswith("brq")} - keep - used
     commands = [f"link delete {name}" for name, master in there.items() if master in gone and name.startswith("vxlan-")]
     commands += [f"link delete {name}" for name in gone]
     if commands:
