@@ -141,14 +141,35 @@ class TestEveryAction:
     @pytest.mark.parametrize(
         "sent",
         [
-            None, [], "x", 7, {}, {"nonsense": None}, {"os-start": None, "os-stop": None}, {"reboot": None}, {"reboot": {}},
-            {"reboot": {"type": "WARM"}}, {"reboot": {"type": ["HARD"]}}, {"resize": {}}, {"resize": None}, {"resize": {"flavorRef": {}}},
-            {"resize": {"flavorRef": "2", "nonsense": 1}}, {"migrate": {"host": 7}}, {"migrate": {"host": ""}}, {"migrate": "x"},
-            {"lock": {"locked_reason": ""}}, {"lock": {"locked_reason": "x" * 256}}, {"lock": {"x": 1}}, {"os-resetState": {}},
-            {"os-resetState": {"state": "paused"}}, {"os-resetState": None}, {"os-getConsoleOutput": {"length": "x"}},
-            {"os-getConsoleOutput": {"length": 1.5}}, {"os-getConsoleOutput": []},
+            None,
+            [],
+            "x",
+            7,
+            {},
+            {"nonsense": None},
+            {"os-start": None, "os-stop": None},
+            {"reboot": None},
+            {"reboot": {}},
+            {"reboot": {"type": "WARM"}},
+            {"reboot": {"type": ["HARD"]}},
+            {"resize": {}},
+            {"resize": None},
+            {"resize": {"flavorRef": {}}},
+            {"resize": {"flavorRef": "2", "nonsense": 1}},
+            {"migrate": {"host": 7}},
+            {"migrate": {"host": ""}},
+            {"migrate": "x"},
+            {"lock": {"locked_reason": ""}},
+            {"lock": {"locked_reason": "x" * 256}},
+            {"lock": {"x": 1}},
+            {"os-resetState": {}},
+            {"os-resetState": {"state": "paused"}},
+            {"os-resetState": None},
+            {"os-getConsoleOutput": {"length": "x"}},
+            {"os-getConsoleOutput": {"length": 1.5}},
+            {"os-getConsoleOutput": []},
         ],
-    )  # fmt: skip
+    )
     def test_malformed_bodies(self, admin: Any, conductor: Any, server: Instance, sent: Any) -> None:
         answer = admin.call("POST", f"/servers/{server.uuid}/action", sent)
         assert answer.fault == "badRequest", answer.text
@@ -270,9 +291,13 @@ class TestDelete:
 class TestUpdate:
     def test_all_fields(self, api: Any, server: Instance) -> None:
         wanted = {
-            "name": "other", "description": "d", "accessIPv4": "10.0.0.1", "accessIPv6": "fd00::1", "hostname": "h.example",
+            "name": "other",
+            "description": "d",
+            "accessIPv4": "10.0.0.1",
+            "accessIPv6": "fd00::1",
+            "hostname": "h.example",
             "OS-DCF:diskConfig": "AUTO",
-        }  # fmt: skip
+        }
         answer = api.put(f"/servers/{server.uuid}", {"server": wanted})
         assert answer.status == 200
         assert answer.json["server"] == api.get(f"/servers/{server.uuid}").json["server"]
@@ -295,11 +320,18 @@ class TestUpdate:
     @pytest.mark.parametrize(
         ("fields", "version"),
         [
-            ({"name": ""}, "2.96"), ({"name": None}, "2.96"), ({"description": "x"}, "2.18"), ({"hostname": "x y"}, "2.96"),
-            ({"hostname": "aa"}, "2.89"), ({"accessIPv4": "x"}, "2.96"), ({"nonsense": 1}, "2.96"), ({"OS-DCF:diskConfig": "x"}, "2.96"),
-            ({"description": "x" * 256}, "2.96"), ({"pinned_availability_zone": None}, "2.103"),
+            ({"name": ""}, "2.96"),
+            ({"name": None}, "2.96"),
+            ({"description": "x"}, "2.18"),
+            ({"hostname": "x y"}, "2.96"),
+            ({"hostname": "aa"}, "2.89"),
+            ({"accessIPv4": "x"}, "2.96"),
+            ({"nonsense": 1}, "2.96"),
+            ({"OS-DCF:diskConfig": "x"}, "2.96"),
+            ({"description": "x" * 256}, "2.96"),
+            ({"pinned_availability_zone": None}, "2.103"),
         ],
-    )  # fmt: skip
+    )
     def test_bad_requests(self, api: Any, server: Instance, fields: dict[str, Any], version: str) -> None:
         assert api.put(f"/servers/{server.uuid}", {"server": fields}, version=version).fault == "badRequest"
 

@@ -50,11 +50,18 @@ class TestMetadata:
     @pytest.mark.parametrize(
         ("method", "path", "body"),
         [
-            ("POST", "", {"metadata": {"k": 1}}), ("POST", "", {"metadata": []}), ("POST", "", {}), ("PUT", "", {"metadata": {"": "v"}}),
-            ("POST", "", {"metadata": {"k" * 256: "v"}}), ("PUT", "/k", {"meta": {}}), ("PUT", "/k", {"meta": {"other": "v"}}),
-            ("PUT", "/k", {"meta": {"k": "v", "l": "w"}}), ("PUT", "/k", {"meta": {"k": None}}), ("POST", "", {"metadata": {"k": "v"}, "x": 1}),
+            ("POST", "", {"metadata": {"k": 1}}),
+            ("POST", "", {"metadata": []}),
+            ("POST", "", {}),
+            ("PUT", "", {"metadata": {"": "v"}}),
+            ("POST", "", {"metadata": {"k" * 256: "v"}}),
+            ("PUT", "/k", {"meta": {}}),
+            ("PUT", "/k", {"meta": {"other": "v"}}),
+            ("PUT", "/k", {"meta": {"k": "v", "l": "w"}}),
+            ("PUT", "/k", {"meta": {"k": None}}),
+            ("POST", "", {"metadata": {"k": "v"}, "x": 1}),
         ],
-    )  # fmt: skip
+    )
     def test_bad_requests(self, api: Any, server: Instance, method: str, path: str, body: Any) -> None:
         answer = api.call(method, f"/servers/{server.uuid}/metadata{path}", body)
         assert answer.fault == "badRequest", answer.text
@@ -186,10 +193,16 @@ class TestVolumes:
     def volume(self, volumes: Any, conductor: Any) -> None:
         volumes.answers["show"] = lambda _context, volume_id: Volume(volume_id, "available", 1)
         conductor.answers["attach_volume"] = lambda _context, **given: BlockDevice(
-            "d0000000-0000-0000-0000-000000000001", given["instance_uuid"], "volume", "volume", volume_id=given["volume_id"],
-            device_name=given["device"] or "/dev/vdb", tag=given["tag"], delete_on_termination=given["delete_on_termination"],
+            "d0000000-0000-0000-0000-000000000001",
+            given["instance_uuid"],
+            "volume",
+            "volume",
+            volume_id=given["volume_id"],
+            device_name=given["device"] or "/dev/vdb",
+            tag=given["tag"],
+            delete_on_termination=given["delete_on_termination"],
             attachment_id="e0000000-0000-0000-0000-000000000001",
-        )  # fmt: skip
+        )
 
     def test_listed_and_shown(self, api: Any, cloud: Any, server: Instance) -> None:
         device = attach(cloud, server, tag="data", delete_on_termination=True)
@@ -198,9 +211,14 @@ class TestVolumes:
         assert old == {"id": VOLUME, "volumeId": VOLUME, "serverId": server.uuid, "device": "/dev/vdb"}
         new = api.get(f"{path}/{VOLUME}", version="2.89").json["volumeAttachment"]
         assert new == {
-            "volumeId": VOLUME, "serverId": server.uuid, "device": "/dev/vdb", "tag": "data", "delete_on_termination": True,
-            "attachment_id": None, "bdm_uuid": device.uuid,
-        }  # fmt: skip
+            "volumeId": VOLUME,
+            "serverId": server.uuid,
+            "device": "/dev/vdb",
+            "tag": "data",
+            "delete_on_termination": True,
+            "attachment_id": None,
+            "bdm_uuid": device.uuid,
+        }
         assert api.get(f"{path}?limit=1&offset=1").json == {"volumeAttachments": []}
         assert api.get(f"{path}/{OTHER}").status == 404
 
@@ -239,10 +257,14 @@ class TestVolumes:
     @pytest.mark.parametrize(
         ("wanted", "version"),
         [
-            ({}, "2.96"), ({"volumeId": "x"}, "2.96"), ({"volumeId": VOLUME, "device": "vdb"}, "2.96"), ({"volumeId": VOLUME, "tag": "t"}, "2.48"),
-            ({"volumeId": VOLUME, "delete_on_termination": True}, "2.78"), ({"volumeId": VOLUME, "tag": "a/b"}, "2.96"),
+            ({}, "2.96"),
+            ({"volumeId": "x"}, "2.96"),
+            ({"volumeId": VOLUME, "device": "vdb"}, "2.96"),
+            ({"volumeId": VOLUME, "tag": "t"}, "2.48"),
+            ({"volumeId": VOLUME, "delete_on_termination": True}, "2.78"),
+            ({"volumeId": VOLUME, "tag": "a/b"}, "2.96"),
         ],
-    )  # fmt: skip
+    )
     def test_bad_requests(self, api: Any, server: Instance, wanted: Any, version: str) -> None:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": wanted}, version=version).fault == "badRequest"
@@ -279,9 +301,12 @@ class TestInterfaces:
     def test_listed_and_shown(self, api: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/os-interface"
         port = {
-            "net_id": NETWORK, "port_id": PORT, "mac_addr": "fa:16:3e:00:00:01", "port_state": "ACTIVE",
+            "net_id": NETWORK,
+            "port_id": PORT,
+            "mac_addr": "fa:16:3e:00:00:01",
+            "port_state": "ACTIVE",
             "fixed_ips": [{"subnet_id": "sub", "ip_address": "10.0.0.5"}],
-        }  # fmt: skip
+        }
         assert api.get(path, version="2.69").json == {"interfaceAttachments": [port]}
         assert api.get(f"{path}/{PORT}").json == {"interfaceAttachment": port | {"tag": "nic"}}
         assert api.get(f"{path}/{NETWORK}").status == 404
@@ -302,10 +327,16 @@ class TestInterfaces:
     @pytest.mark.parametrize(
         "wanted",
         [
-            {"net_id": NETWORK, "port_id": PORT}, {"fixed_ips": [{"ip_address": "10.0.0.9"}]}, {"net_id": "x"}, {"x": 1},
-            {"net_id": NETWORK, "fixed_ips": []}, {"net_id": NETWORK, "fixed_ips": [{"ip_address": "x"}]}, None, [],
+            {"net_id": NETWORK, "port_id": PORT},
+            {"fixed_ips": [{"ip_address": "10.0.0.9"}]},
+            {"net_id": "x"},
+            {"x": 1},
+            {"net_id": NETWORK, "fixed_ips": []},
+            {"net_id": NETWORK, "fixed_ips": [{"ip_address": "x"}]},
+            None,
+            [],
         ],
-    )  # fmt: skip
+    )
     def test_bad_requests(self, api: Any, server: Instance, wanted: Any) -> None:
         path = f"/servers/{server.uuid}/os-interface"
         assert api.post(path, {"interfaceAttachment": wanted}).fault == "badRequest"
@@ -324,3 +355,28 @@ class TestSmallThings:
         assert api.get(f"/servers/{server.uuid}/topology", version="2.77").status == 404
         assert api.get(f"/servers/{server.uuid}/os-server-password").json == {"password": ""}
         assert api.delete(f"/servers/{server.uuid}/os-server-password").status == 204
+
+
+class TestSecurityGroups:
+    @pytest.fixture(autouse=True)
+    def groups(self, network: Any) -> None:
+        network.answers["security_group_ids"] = lambda _context, _project, names: [f"id-{name}" for name in names]
+        network.answers["ports_of_server"] = [{"id": PORT, "security_groups": ["id-default"]}]
+        network.answers["list_security_groups"] = lambda _context, ids: [
+            {"id": group, "name": group[3:], "description": "", "project_id": "project"} for group in sorted(ids)
+        ]
+
+    def test_of_the_ports(self, api: Any, server: Instance) -> None:
+        (group,) = api.get(f"/servers/{server.uuid}/os-security-groups").json["security_groups"]
+        assert group["id"] == "id-default" and group["name"] == "default" and group["tenant_id"] == "project"
+
+    def test_added_and_removed(self, api: Any, cloud: Any, network: Any, server: Instance) -> None:
+        path = f"/servers/{server.uuid}/action"
+        assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 202
+        assert network.calls[-1][1]["args"][1:] == (PORT, {"security_groups": ["id-default", "id-web"]})
+        assert instances.get(cloud.cell("cell1"), server.uuid).security_groups == ["web"]
+        assert api.post(path, {"removeSecurityGroup": {"name": "web"}}).status == 404
+        assert api.post(path, {"removeSecurityGroup": {"name": "default"}}).status == 202
+        network.answers["security_group_ids"] = errors.BadRequest("Security group nope not found.")
+        assert api.post(path, {"addSecurityGroup": {"name": "nope"}}).status == 404
+        assert api.post(path, {"addSecurityGroup": {"name": ""}}).status == 400

@@ -5,7 +5,7 @@
 - `views`: what a server looks like, per microversion. `schemas`, `schemas_create`: what may be sent.
 - actions: `resize` (resize, migrate, confirm, revert), `power` (start, stop, reboot), `admin` (lock, reset, console),
   `unavailable` (those that other clouds have). Their names are in `routes`.
-- `metadata`, `tags`, `history` (instance actions), `volumes`, `interfaces`, `addresses`.
+- `metadata`, `tags`, `history` (instance actions), `volumes`, `interfaces`, `security_groups`, `addresses`.
 
 A handler reads: policy, object, state, one transaction, cast.
 """

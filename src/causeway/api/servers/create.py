@@ -134,23 +134,40 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
 
 def _within_quota(request: ApiRequest, flavor: Flavor, least: int, most: int) -> int:
     """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
-    for count in range(most, least - 1, -1):
-        try:
-            quota.check_deltas(
-                request.services,
-                request.context,
-                request.project_id,
-                user_id=request.user_id,
-                instances=count,
-                cores=count * flavor.vcpus,
-                ram=count * flavor.memory_mb,
-            )
-        except errors.OverQuota:
-            if count == least:
-                raise
-        else:
-            return count
-    raise errors.OverQuota("Quota exceeded for instances.")
+    try:
+        _check_quota(request, flavor, most)
+    except errors.OverQuota:
+        if least == most:
+            raise
+        count = max(least, min(most, _room(request, flavor)))
+        _check_quota(request, flavor, count)
+        return count
+    return most
+
+
+def _check_quota(request: ApiRequest, flavor: Flavor, count: int) -> None:
+    quota.check_deltas(
+        request.services,
+        request.context,
+        request.project_id,
+        user_id=request.user_id,
+        instances=count,
+        cores=count * flavor.vcpus,
+        ram=count * flavor.memory_mb,
+    )
+
+
+def _room(request: ApiRequest, flavor: Flavor) -> int:
+    """How many servers of a flavor fit into what is left of the quotas of the project and of the user."""
+    each = {"instances": 1, "cores": flavor.vcpus, "ram": flavor.memory_mb}
+    room = []
+    for user_id in (None, request.user_id):
+        limits = quota.limits(request.services, request.project_id, user_id)
+        used = quota.usage(request.services, request.project_id, user_id)
+        for resource, amount in each.items():
+            if limits[resource] != quota.UNLIMITED and amount:
+                room.append((limits[resource] - getattr(used, resource)) // amount)
+    return min(room, default=1)
 
 
 def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: int) -> None:

@@ -33,8 +33,6 @@ ACTIONS: list[tuple[str, int, int | None]] = [
     ("removeFixedIp", 1, 43),
     ("addFloatingIp", 1, 43),
     ("removeFloatingIp", 1, 43),
-    ("addSecurityGroup", 1, None),
-    ("removeSecurityGroup", 1, None),
 ]
 
 
