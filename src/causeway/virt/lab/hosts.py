@@ -24,9 +24,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -157,7 +158,6 @@ class Lab:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
             )
-        (folder / "host.pid").write_text(str(process.pid))
         # It outlives us on purpose.
         process.returncode = 0
 
@@ -191,27 +191,21 @@ class Lab:
 
     def _stop_host(self, folder: Path) -> None:
         """Guests get no chance to save anything: who wants that stops them first."""
-        pid = process_runs(folder / "host.pid", "host_init.py")
-        if pid is None:
-            return
-        handle = os.pidfd_open(pid)
+        processes = _processes_of(folder)
+        handles = []
         try:
-            os.kill(pid, signal.SIGTERM)
-            for guest in _children(pid):
-                if "qemu-system" in guest.command:
-                    os.kill(guest.pid, signal.SIGKILL)
-            if not select.select([handle], [], [], _STOP_SECONDS)[0]:
-                for child in _children(pid):
-                    os.kill(child.pid, signal.SIGKILL)
-                os.kill(pid, signal.SIGKILL)
-                select.select([handle], [], [], _STOP_SECONDS)
-        except ProcessLookupError:
-            pass
+            for pid in processes.inits:
+                with suppress(ProcessLookupError):
+                    handles.append(os.pidfd_open(pid))
+            _signal(processes.inits, signal.SIGTERM)
+            _signal(processes.guests, signal.SIGKILL)
+            if not _all_ended(handles):
+                _signal(processes.daemons + processes.inits, signal.SIGKILL)
         finally:
-            os.close(handle)
-        for name in ("host.pid", "libvirtd.pid"):
-            with suppress(FileNotFoundError):
-                (folder / name).unlink()
+            for handle in handles:
+                os.close(handle)
+        with suppress(FileNotFoundError):
+            (folder / "libvirtd.pid").unlink()
 
 
 def _answers(uri: str) -> None:
@@ -225,18 +219,41 @@ def _answers(uri: str) -> None:
 
 
 @dataclass
-class _Child:
-    pid: int
-    command: str
+class _Processes:
+    """Process ids of a host: its first process (more than one if one was killed), libvirtd, guests."""
+
+    inits: list[int] = field(default_factory=list)
+    daemons: list[int] = field(default_factory=list)
+    guests: list[int] = field(default_factory=list)
 
 
-def _children(pid: int) -> list[_Child]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in task.read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                found.append(_Child(int(child), Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace")))
+def _processes_of(folder: Path) -> _Processes:
+    """Found by the host's folder in their command lines: that is true whoever started them, and whenever."""
+    found = _Processes()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        pid, program = int(path.parent.name), Path(words[0]).name
+        if program.startswith("qemu-system") and any(f"{folder}/" in word for word in words):
+            found.guests.append(pid)
+        elif program == "libvirtd" and str(folder / "libvirtd.pid") in words:
+            found.daemons.append(pid)
+        elif any(word.endswith("/host_init.py") for word in words) and str(folder) in words:
+            found.inits.append(pid)
     return found
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _all_ended(handles: list[int]) -> bool:
+    end = time.monotonic() + _STOP_SECONDS
+    return all(select.select([handle], [], [], max(0.0, end - time.monotonic()))[0] for handle in handles)
 
 
 def missing() -> str | None:

@@ -1,0 +1,126 @@
+"""What guests look like to libvirt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from causeway.errors import GuestFailed
+from causeway.model.network import Vif
+from causeway.virt.libvirt.domain_xml import (
+    GuestDisk,
+    GuestHardware,
+    device_of_mac,
+    device_of_serial,
+    disk_xml,
+    domain_xml,
+    interface_xml,
+)
+
+UUID = "8f1a4b0e-66c5-4d8c-9d35-2b3b0d0c0001"
+PORT = Vif(
+    id="3f0c9f0a-aaaa-bbbb-cccc-000000000001",
+    address="fa:16:3e:aa:bb:cc",
+    network_id="7c0e0000-1111-2222-3333-444444444444",
+    mtu=1442,
+    vif_type="bridge",
+    details={"bridge_name": "brq7c0e0000-11"},
+)
+
+
+def guest(**changes: object) -> ET.Element:
+    hardware = GuestHardware(
+        uuid=UUID,
+        name=f"instance-{UUID}",
+        title="",
+        virt_type="qemu",
+        vcpus=2,
+        memory_mb=192,
+        console_log=Path("/instances/console.log"),
+    )
+    for name, value in changes.items():
+        setattr(hardware, name, value)
+    return ET.fromstring(domain_xml(hardware))
+
+
+def test_guest_is_found_by_the_servers_uuid_and_has_the_flavors_size() -> None:
+    domain = guest()
+    assert domain.findtext("uuid") == UUID
+    assert domain.findtext("name") == f"instance-{UUID}"
+    memory = domain.find("memory")
+    assert memory is not None and (memory.text, memory.get("unit")) == ("192", "MiB")
+    assert domain.findtext("vcpu") == "2"
+    assert domain.find("features/acpi") is not None
+
+
+def test_emulated_guest_limits_the_code_cache_and_a_kvm_guest_gets_the_hosts_processor() -> None:
+    assert guest().findtext("features/tcg/tb-cache") == "64"
+    kvm = guest(virt_type="kvm")
+    assert kvm.get("type") == "kvm"
+    assert kvm.find("features/tcg") is None
+    processor = kvm.find("cpu")
+    assert processor is not None and processor.get("mode") == "host-model"
+
+
+def test_name_of_a_server_can_be_anything() -> None:
+    assert guest(title='a <b> & "c"\nd').findtext("title") == 'a <b> & "c" d'
+
+
+def test_root_disk_boots_and_a_volume_is_found_by_its_serial() -> None:
+    root = GuestDisk("vda", Path("/instances/disk"), "qcow2", is_root=True)
+    volume = GuestDisk("vdb", Path("/dev/sdx"), "raw", is_block=True, serial="volume-id", read_only=True)
+    domain = guest(disks=[root, volume])
+    first, second = domain.findall("devices/disk")
+    assert first.find("boot") is not None and second.find("boot") is None
+    assert first.find("source").attrib == {"file": "/instances/disk"}  # type: ignore[union-attr]
+    assert second.find("source").attrib == {"dev": "/dev/sdx"}  # type: ignore[union-attr]
+    assert second.find("readonly") is not None
+    found = device_of_serial(ET.tostring(domain, encoding="unicode"), "volume-id")
+    assert found is not None and ET.fromstring(found).find("target").get("dev") == "vdb"  # type: ignore[union-attr]
+    assert device_of_serial(ET.tostring(domain, encoding="unicode"), "another") is None
+
+
+@pytest.mark.parametrize(("target", "bus"), [("vdb", "virtio"), ("sdb", "scsi"), ("hdb", "ide")])
+def test_bus_follows_the_device_name(target: str, bus: str) -> None:
+    disk = GuestDisk(target, Path("/v"), "raw")
+    assert ET.fromstring(disk_xml(disk)).find("target").get("bus") == bus  # type: ignore[union-attr]
+    has_controller = guest(disks=[disk]).find("devices/controller[@model='virtio-scsi']") is not None
+    assert has_controller is (bus == "scsi")
+
+
+def test_config_drive_is_a_cd_and_takes_no_disks_name() -> None:
+    domain = guest(config_drive=Path("/instances/disk.config"))
+    drive = domain.find("devices/disk[@device='cdrom']")
+    assert drive is not None and drive.find("target").get("bus") == "ide"  # type: ignore[union-attr]
+
+
+def test_port_is_plugged_into_the_bridge_of_its_binding() -> None:
+    domain = guest(vifs=[PORT])
+    interface = domain.find("devices/interface")
+    assert interface is not None
+    assert interface.find("source").get("bridge") == "brq7c0e0000-11"  # type: ignore[union-attr]
+    assert interface.find("mac").get("address") == PORT.address  # type: ignore[union-attr]
+    assert interface.find("mtu").get("size") == "1442"  # type: ignore[union-attr]
+    assert len(interface.find("target").get("dev") or "") <= 15  # type: ignore[union-attr]
+    assert device_of_mac(ET.tostring(domain, encoding="unicode"), PORT.address.upper()) is not None
+
+
+def test_port_of_open_vswitch_names_its_interface() -> None:
+    port = Vif(id="port-id", address="fa:16:3e:00:00:01", network_id="n" * 36, vif_type="ovs")
+    interface = ET.fromstring(interface_xml(port))
+    parameters = interface.find("virtualport[@type='openvswitch']/parameters")
+    assert parameters is not None and parameters.get("interfaceid") == "port-id"
+    assert interface.find("source").get("bridge") == "br-int"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("vif_type", [None, "unbound", "binding_failed"])
+def test_port_that_is_not_bound_is_refused(vif_type: str | None) -> None:
+    with pytest.raises(GuestFailed, match="binding type"):
+        interface_xml(Vif(id="port-id", address="fa:16:3e:00:00:01", network_id="n", vif_type=vif_type))
+
+
+def test_console_is_appended_to_a_file() -> None:
+    source = guest().find("devices/serial/source")
+    assert source is not None and source.attrib == {"path": "/instances/console.log", "append": "on"}
