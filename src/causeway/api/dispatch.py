@@ -65,6 +65,8 @@ class Endpoint:
         self, routes: list[Route], req: falcon.Request, state: RequestState, parameters: dict[str, str]
     ) -> Response:
         context = auth.context_of(req.env, self._services.enforcer)
+        if any("\x00" in value for value in parameters.values()):
+            raise errors.NotFound(faults.NOT_FOUND)
         if state.url_project and state.url_project != context.project_id:
             raise errors.BadRequest(
                 f"Malformed request URL: URL's project_id '{state.url_project}' doesn't match Context's project_id "
@@ -134,6 +136,8 @@ def _query(text: str) -> dict[str, list[str]]:
             pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
         except (UnicodeDecodeError, ValueError):
             raise errors.BadRequest("Query string is not UTF-8 encoded") from None
+        if "\x00" in text or "%00" in text:
+            raise errors.BadRequest("Query string has a NUL character, which no value may have")
         for name, value in pairs:
             query.setdefault(name, []).append(value)
     return query
@@ -149,6 +153,9 @@ def _read_body(req: falcon.Request) -> Any:
         raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
     if not data:
         return None
+    if b"\\u0000" in data:
+        # PostgreSQL can't keep it, and nothing needs it.
+        raise errors.BadRequest("Malformed request body: it has a NUL character")
     content_type = (req.content_type or "application/json").partition(";")[0].strip().lower()
     if content_type not in JSON_TYPES:
         raise errors.UnsupportedMediaType(f"Unsupported Content-Type: {content_type}; application/json is expected.")

@@ -147,6 +147,24 @@ def parse_time(value: str) -> datetime | None:
         return None
 
 
+def _bound(original: Any) -> Any:
+    """``minimum`` and ``maximum``, which hold for numbers that are written as strings too (as in the field)."""
+
+    def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Any:
+        if isinstance(instance, str):
+            try:
+                instance = int(instance)
+            except ValueError:
+                return
+        yield from original(validator, bound, instance, schema)
+
+    return check
+
+
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft4Validator,
+    {name: _bound(jsonschema.Draft4Validator.VALIDATORS[name]) for name in ("minimum", "maximum")},
+)
 _validators: dict[tuple[int, bool], tuple[JsonSchema, jsonschema.protocols.Validator]] = {}
 
 
@@ -154,9 +172,9 @@ def _validator(schema: JsonSchema, legacy: bool) -> jsonschema.protocols.Validat
     # The schema is kept beside its validator, so that its id can't be taken by another one.
     found = _validators.get((id(schema), legacy))
     if found is None:
-        used = _relaxed(schema) if legacy else schema
-        jsonschema.Draft4Validator.check_schema(used)
-        found = schema, jsonschema.Draft4Validator(used, format_checker=FORMATS)
+        used = _to_the_end(_relaxed(schema) if legacy else schema)
+        _Validator.check_schema(used)
+        found = schema, _Validator(used, format_checker=FORMATS)
         _validators[(id(schema), legacy)] = found
     return found[1]
 
@@ -169,6 +187,21 @@ def _relaxed(schema: Any) -> Any:
             for key, value in schema.items()
         }
     return [_relaxed(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _to_the_end(schema: Any) -> Any:
+    """The schema with patterns that end where the text ends: in Python ``$`` also fits before a last line feed."""
+    if isinstance(schema, dict):
+        made = {}
+        for key, value in schema.items():
+            if key == "pattern" and isinstance(value, str):
+                made[key] = re.sub(r"\$$", r"\\Z", value)
+            elif key == "patternProperties":
+                made[key] = {re.sub(r"\$$", r"\\Z", name): _to_the_end(part) for name, part in value.items()}
+            else:
+                made[key] = _to_the_end(value)
+        return made
+    return [_to_the_end(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def _message(error: jsonschema.ValidationError, where: str) -> str:

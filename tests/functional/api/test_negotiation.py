@@ -112,6 +112,12 @@ def test_bodies_that_are_no_good(admin: Any, body: str | bytes, content_type: st
     assert answer.message
 
 
+def test_nul_is_nowhere(admin: Any) -> None:
+    assert admin.get("/flavors/%00").status == 404
+    assert admin.get("/flavors?name=%00").status == 400
+    assert admin.post("/os-aggregates", {"aggregate": {"name": "a\x00"}}).status == 400
+
+
 def test_actions_are_named_by_the_bodys_only_key(admin: Any) -> None:
     unknown = admin.post("/os-aggregates/1/action", {"dance": None})
     assert (unknown.status, unknown.message) == (400, "There is no such action: dance")

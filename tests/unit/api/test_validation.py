@@ -60,6 +60,19 @@ def test_formats(format: str, good: list[str], bad: list[str]) -> None:
             validation.check_body({"value": value}, schema)
 
 
+@pytest.mark.parametrize("size", [0, "0", 2**31, str(2**31), "", "1\n", "-1", 1.5, True, None])
+def test_bounds_hold_for_numbers_in_strings_too(size: Any) -> None:
+    with pytest.raises(errors.ValidationFailed):
+        validation.check_body({"thing": {"name": "n", "size": size}}, SCHEMA)
+
+
+def test_a_last_line_feed_is_no_way_around_a_pattern() -> None:
+    for metadata in ({"key\n": "value"}, {"": "value"}, {"key": 1}):
+        with pytest.raises(errors.ValidationFailed):
+            validation.check_body(metadata, common.METADATA)
+    validation.check_body({"key": "value\n"}, common.METADATA)
+
+
 def test_times_become_utc() -> None:
     assert validation.parse_time("2026-08-01T12:00:00+02:00") == datetime(2026, 8, 1, 10)
     assert validation.parse_time("2026-08-01T12:00:00Z") == datetime(2026, 8, 1, 12)

@@ -30,7 +30,9 @@ _FIELDS: dict[str, JsonSchema] = {
     "disk": _SIZE,
     "OS-FLV-EXT-DATA:ephemeral": _SIZE,
     "swap": _SIZE,
-    "rxtx_factor": {"type": ["number", "string"], "pattern": r"^[0-9]+(\.[0-9]+)?$", "minimum": 0, "maximum": 3.40282e38},
+    "rxtx_factor": {
+        "type": ["number", "string"], "pattern": r"^[0-9]+(\.[0-9]+)?$", "maxLength": 38, "minimum": 0, "maximum": 3.40282e38,
+    },
     "os-flavor-access:is_public": common.BOOLEAN,
 }  # fmt: skip
 _REQUIRED = ["name", "ram", "vcpus", "disk"]
