@@ -161,7 +161,7 @@ def _bound(original: Any) -> Any:
     return check
 
 
-_Validator = jsonschema.validators.extend(
+_Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft4Validator,
     {name: _bound(jsonschema.Draft4Validator.VALIDATORS[name]) for name in ("minimum", "maximum")},
 )
@@ -192,7 +192,7 @@ def _relaxed(schema: Any) -> Any:
 def _to_the_end(schema: Any) -> Any:
     """The schema with patterns that end where the text ends: in Python ``$`` also fits before a last line feed."""
     if isinstance(schema, dict):
-        made = {}
+        made: dict[str, Any] = {}
         for key, value in schema.items():
             if key == "pattern" and isinstance(value, str):
                 made[key] = re.sub(r"\$$", r"\\Z", value)
