@@ -76,9 +76,17 @@ class LibvirtHosts(Hosts):
 
     def driver(self, name: str) -> Driver:
         from causeway.virt.libvirt.driver import LibvirtDriver
+        from causeway.virt.libvirt.host import HostLimits
 
         endpoint = self._endpoints[name]
-        return LibvirtDriver.of_lab(endpoint)
+        return LibvirtDriver(
+            endpoint.uri,
+            name,
+            endpoint.instances_dir,
+            network_agent=endpoint.network_agent,
+            limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
+            probe_cache=self._state.path / "virt-type.json",
+        )
 
     def demo_image(self) -> tuple[Path, str]:
         from causeway.virt.lab.guest_image import build_guest_image
