@@ -6,6 +6,8 @@ import dataclasses
 import logging
 import uuid as uuids
 
+import msgspec
+
 from causeway import errors
 from causeway.conductor import devices, history
 from causeway.conductor.services import ConductorServices
@@ -36,7 +38,7 @@ class BuildEndpoint:
         if request is None:
             LOG.info("Server %s was deleted before it was built", instance_uuid)
             return
-        spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance_uuid))
+        spec = self._spec(instance_uuid)
         try:
             result = services.scheduler.select_destinations(
                 context, spec=spec, instance_uuids=[instance_uuid], alternates=True
@@ -45,6 +47,16 @@ class BuildEndpoint:
             self._bury(context, request, failure)
             return
         self._build(context, request, [result.selected, *result.alternates])
+
+    def _spec(self, instance_uuid: str) -> RequestSpec:
+        """The spec with what was asked for this build only; that part is not kept for later moves."""
+        stored = mappings.get_spec(self._services.api, instance_uuid)
+        spec = RequestSpec.from_persisted(stored)
+        asked = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}
+        if asked:
+            spec = msgspec.convert(msgspec.to_builtins(spec) | asked, RequestSpec)
+            mappings.save_spec(self._services.api, instance_uuid, spec.to_persist())
+        return spec
 
     def _bury(self, context: RequestContext, request: BuildRequest, failure: errors.CausewayError) -> None:
         """A server that fits nowhere is kept in cell0, with the reason."""

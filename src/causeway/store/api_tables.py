@@ -212,7 +212,8 @@ class Moves(ApiBase):
     reason: Mapped[str | None] = mapped_column(Name)
     error: Mapped[dict[str, Any] | None]
     started_at: Mapped[datetime]
-    ended_at: Mapped[datetime | None]
+    # Listings ask for the moves that ended just now.
+    ended_at: Mapped[datetime | None] = mapped_column(index=True)
 
 
 class MoveSteps(ApiBase):
