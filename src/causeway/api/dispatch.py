@@ -16,6 +16,9 @@ from causeway.api.services import ApiServices
 
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
 MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
+# From this minor version no operation takes a query parameter that it does not know.
+NO_UNKNOWN_QUERY = 102
+_NO_PARAMETERS = {"type": "object", "additionalProperties": False}
 VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
 
 _encode = msgspec.json.Encoder().encode
@@ -93,6 +96,8 @@ class Endpoint:
             schema = schema_for(handler.query, minor)
             if schema is not None:
                 validation.check_query(request.query, schema, legacy=legacy)
+        elif request.query and minor >= NO_UNKNOWN_QUERY:
+            validation.check_query(request.query, _NO_PARAMETERS, legacy=legacy)
         if handler.body is not None:
             schema = schema_for(handler.body, minor)
             if schema is not None:
