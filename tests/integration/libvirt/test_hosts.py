@@ -7,11 +7,18 @@ import select
 import signal
 from pathlib import Path
 
+import pytest
 from lab_guests import Cloud, Net
 
+from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.states import PowerState
-from causeway.virt.lab.drivers import driver_of
-from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
+from causeway.virt.lab.commands import namespaces
+from causeway.virt.lab.guest_image import GuestImage
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+
+if missing() is None:
+    from causeway.virt.lab.drivers import driver_of
+    from causeway.virt.libvirt.driver import LibvirtDriver
 
 
 def test_guests_of_one_network_reach_one_another_across_hosts(cloud: Cloud, network: Net) -> None:
@@ -73,3 +80,64 @@ def kill_libvirtd(folder: Path) -> None:
     os.kill(pid, signal.SIGKILL)
     assert select.select([handle], [], [], 10)[0], "libvirtd does not die"
     os.close(handle)
+
+
+def test_hypervisor_that_hangs_is_an_error_and_not_a_hang(
+    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
+) -> None:
+    guest = cloud.guest()
+    endpoint = endpoints["cell2-host1"]
+    driver = LibvirtDriver(endpoint.uri, endpoint.host, endpoint.instances_dir, virt_type="qemu", call_timeout=1.0)
+    driver.start()
+    pid = int((lab_dir / "hosts" / endpoint.host / "libvirtd.pid").read_text())
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(GuestFailed, match="did not answer within 1 s"):
+            driver.inspect(guest.uuid)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert driver.inspect(guest.uuid).power_state is None
+    driver.close()
+
+
+def test_stopped_lab_leaves_nothing_but_disks_and_another_lab_alone(
+    tmp_path: Path, endpoints: dict[str, LibvirtEndpoint], guest_image: GuestImage
+) -> None:
+    other = Lab(tmp_path)
+    try:
+        endpoint = other.start(["cell1-host1"])["cell1-host1"]
+        driver = driver_of(endpoint, virt_type="qemu")
+        driver.start()
+        guest = Cloud([driver], guest_image, tmp_path, [endpoint.instances_dir]).guest()
+        driver.spawn(guest.spec(guest.new_disk()))
+        driver.close()
+        assert endpoint.netns in namespaces()
+    finally:
+        other.stop(keep_guests=False)
+    other.stop(keep_guests=False)
+    assert endpoint.netns not in namespaces()
+    assert (endpoint.instances_dir / guest.uuid / "disk").exists()
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if names(path, f"{tmp_path}/")]
+    assert endpoints["cell1-host1"].netns in namespaces()
+
+
+def names(path: Path, text: str) -> bool:
+    try:
+        return text in path.read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize(
+    "connection_info",
+    [
+        {},
+        {"driver_volume_type": "telepathy", "data": {}},
+        {"driver_volume_type": "local", "data": {"device_path": "/nowhere/volume"}},
+    ],
+)
+def test_volume_that_a_host_cannot_open_is_refused_before_anything_moves(
+    cloud: Cloud, connection_info: dict[str, object]
+) -> None:
+    with pytest.raises(ClaimRefused):
+        cloud.drivers[0].check_volume_connectable(connection_info)

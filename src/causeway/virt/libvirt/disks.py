@@ -153,7 +153,7 @@ class InstanceDisks:
         copy = Path(name)
         try:
             if base_image_id is not None:
-                run(*_COPY, "-B", base, "-F", base_format, disk, copy, timeout=self.timeout)
+                run(*_COPY, "-B", str(base), "-F", base_format, disk, copy, timeout=self.timeout)
                 run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", copy)
             else:
                 run(*_COPY, disk, copy, timeout=self.timeout)
