@@ -21,11 +21,10 @@ from typing import Any
 
 import falcon.testing
 import pytest
-from oslo_config import cfg
 
-from causeway.api import options
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
+from causeway.conf import new_config
 from causeway.model.flavor import Flavor
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.model.instance import Instance
@@ -228,10 +227,7 @@ def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cloud(
     tmp_path: Path, empty_databases: Path, placement: Any, conductor: Any, images: Any, network: Any, volumes: Any
 ) -> Iterator[Cloud]:
-    conf = cfg.ConfigOpts()
-    conf([], project="causeway-test", default_config_files=[], default_config_dirs=[])
-    options.register(conf)
-    conf.set_override("auth_strategy", "noauth2", group="api")
+    conf = new_config(api={"auth_strategy": "noauth2"})
     (tmp_path / "api.sqlite").write_bytes((empty_databases / "api.sqlite").read_bytes())
     api = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
     uuids: dict[str, str] = {}

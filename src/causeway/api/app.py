@@ -14,8 +14,8 @@ from typing import Any
 import falcon
 import msgspec
 
-from causeway import errors
-from causeway.api import auth, faults, openapi, options, routes, version_documents, versions
+from causeway import conf, errors
+from causeway.api import auth, faults, openapi, routes, version_documents, versions
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
 from causeway.api.request import Response
 from causeway.api.services import ApiServices
@@ -23,7 +23,7 @@ from causeway.api.services import ApiServices
 
 def build_app(services: ApiServices) -> auth.WsgiApp:
     """The whole API. The options it reads are registered with ``services.conf`` if they are not yet."""
-    options.register(services.conf)
+    conf.register(services.conf)
     inner: auth.WsgiApp = falcon_app(services, routes.ROUTES)
     if services.conf.api.auth_strategy == "noauth2":
         protected = auth.noauth2(inner)
