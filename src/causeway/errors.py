@@ -19,6 +19,7 @@
     ├── Conflict                      409  conflict
     │   ├── InvalidState              409  invalid_state
     │   ├── StateChanged              409  state_changed
+    │   │   └── TakenOver             409  taken_over
     │   ├── ServerLocked              409  server_locked
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
@@ -177,6 +178,12 @@ class StateChanged(Conflict):
     """A compare-and-swap on the task state lost against another request."""
 
     code = "state_changed"
+
+
+class TakenOver(StateChanged):
+    """A conductor learns that another one took over the move that it worked on; a compute refuses its orders."""
+
+    code = "taken_over"
 
 
 class ServerLocked(Conflict):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import uuid as uuids
 
 import msgspec
 
@@ -206,11 +204,3 @@ def _make_volume(services: ConductorServices, context: RequestContext, instance:
         services.volumes.wait_available(context, volume.id)
     if device.attachment_id is None:
         device.attachment_id = services.volumes.create_attachment(context, device.volume_id, instance.uuid).id
-
-
-def new_bdm(instance: Instance, **fields: object) -> BlockDevice:
-    """A block device of a server with an identity of its own."""
-    base = BlockDevice(
-        uuid=str(uuids.uuid4()), instance_uuid=instance.uuid, source_type="volume", destination_type="volume"
-    )
-    return dataclasses.replace(base, **fields)  # type: ignore[arg-type]

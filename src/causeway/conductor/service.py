@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.events import EventsEndpoint
-from causeway.conductor.moves import MovesEndpoint, resume
+from causeway.conductor.moves import MovesEndpoint, delete_if_wanted
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.moves.engine import Engine
+from causeway.moves.keeper import Keeper
 from causeway.rpc import cell_conductor
 from causeway.rpc import conductor as super_conductor
 from causeway.rpc.conductor import ConductorClient
@@ -25,7 +28,7 @@ class ConductorService:
         self._services = services
         conductor = ConductorClient(transport)
         engine = Engine(services)
-        self._conductor = conductor
+        self._keeper = Keeper(services, engine, partial(delete_if_wanted, services, conductor))
         self._servers = [
             RpcServer(
                 transport,
@@ -37,7 +40,7 @@ class ConductorService:
                     DevicesEndpoint(services),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
-                    MovesEndpoint(services, engine, conductor),
+                    MovesEndpoint(self._keeper),
                 ],
             )
         ]
@@ -52,11 +55,16 @@ class ConductorService:
             server.start()
 
     def resume_moves(self) -> None:
-        """Goes on with the moves that an earlier process left; call it when the hosts can be reached."""
-        resume(self._services, self._conductor)
+        """Goes on with the moves that an earlier process left, and from now on with any that is abandoned.
+
+        Call it when the hosts can be reached.
+        """
+        self._keeper.take_over()
+        self._keeper.start()
 
     def stop(self) -> None:
-        """Takes nothing new and waits for what is under way; a move that would take longer goes on after the next start."""
+        """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
         self._services.stopping.set()
+        self._keeper.stop()
         for server in self._servers:
             server.stop()

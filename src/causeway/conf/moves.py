@@ -8,5 +8,24 @@ from oslo_config.cfg import Opt
 OPTS: dict[str, list[Opt]] = {
     "moves": [
         cfg.IntOpt("workers", default=32, min=1, help="Moves that one conductor runs at the same time; others wait."),
+        cfg.FloatOpt(
+            "lease",
+            default=30.0,
+            min=0.3,
+            help="Seconds after which another conductor takes over the moves of one that no longer renews its leases.",
+        ),
+        cfg.FloatOpt(
+            "stuck_retry_interval",
+            default=30.0,
+            min=0.1,
+            help="Seconds between two tries of a move that is stuck because something around it fails.",
+        ),
+        cfg.IntOpt("attempts", default=4, min=1, help="Tries of a step that must succeed, before its move is stuck."),
+        cfg.FloatOpt(
+            "first_pause",
+            default=0.5,
+            min=0.0,
+            help="Seconds before a step that must succeed is tried again; doubled with each try.",
+        ),
     ]
 }

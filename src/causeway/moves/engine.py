@@ -2,20 +2,25 @@
 
 Before the pivot a failure undoes what was begun, the failed step first, then the finished ones in reverse order; then the
 server is given back. After the pivot the move only goes forward: a step that fails is tried again with back-off. What can't
-be done now, forward or back, makes the move `stuck`; `resume` tries it again until its cause is gone.
+be done now, forward or back, makes the move *stuck*: it is tried again later, until its cause is gone.
 
-Everything a move knows is in the journal: any conductor can go on with it (`resume`). A step that was in doubt when its
-conductor died is undone or repeated; both are idempotent.
+A move is in the hands of one conductor at a time, which holds its *lease*. Whoever takes a move (`Engine.run`) raises its
+*epoch*: from then on the journal refuses what the former owner writes, and computes refuse what it asks. So a conductor that
+was only slow learns of it with its next write or call, and stops.
+
+Everything a move knows is in the journal, so any conductor can go on with it. If the move was let go between two steps, it
+goes on; if a step was in doubt it is undone before the pivot, and repeated after it. Both are idempotent.
 """
 
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from causeway import errors
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
-from causeway.model.moves import MOVE_ENDED, MoveState, MoveStep, StepPhase, StepState
+from causeway.model.moves import Move, MoveState, MoveStep, StepPhase, StepState
 from causeway.moves.recipe import Recipe, Step
 from causeway.moves.recipes import RECIPES
 from causeway.moves.run import Run
@@ -24,41 +29,42 @@ from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
-# Tries of a step that must succeed, before the move is parked as stuck; seconds between them double each time.
-ATTEMPTS = 4
-FIRST_PAUSE = 0.5
-
 
 class Engine:
     """Runs moves in the threads of its callers."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
+        self._options = services.conf.moves
 
-    def run(self, context: RequestContext, move_id: str) -> MoveState:
-        """Runs a requested move, or goes on with one that was left in the middle. Returns the state it came to.
+    def run(self, context: RequestContext, move_id: str) -> Move | None:
+        """Takes a move and works on it until it ends, is stuck, or the conductor stops; returns it as it is then.
 
-        Raises StateChanged if another conductor took the move over meanwhile; that one goes on.
+        None if it is not to be had: it has ended, or is in another conductor's hands.
+        Raises TakenOver if another conductor took it meanwhile; that one goes on.
         """
-        move = journal.get(self._services.api, move_id)
-        if move.state in MOVE_ENDED:
-            return move.state
+        move = journal.acquire(self._services.api, move_id, self._services.host, self._options.lease)
+        if move is None:
+            return None
         run = Run(self._services, context, move)
-        before = journal.steps(self._services.api, move_id) if move.state is not MoveState.REQUESTED else []
-        progress = _Progress(run, before)
-        if move.state is MoveState.REQUESTED or move.pivoted:
-            move.owner, move.state = self._services.host, MoveState.RUNNING
+        fresh = move.state is MoveState.REQUESTED
+        progress = _Progress(run, [] if fresh else journal.steps(self._services.api, move_id), self._options.lease)
+        if fresh or move.pivoted or (move.state is MoveState.RUNNING and not progress.in_doubt):
+            move.state = MoveState.RUNNING
             self._forward(progress)
         else:
             interrupted = errors.OperationFailed("The move was broken off: the conductor that worked on it stopped.")
             cause = errors.from_wire(move.error) if move.error else interrupted
-            move.owner, move.state = self._services.host, MoveState.UNDOING
+            move.state = MoveState.UNDOING
             self._back(progress, cause)
-        return move.state
+        return move
 
     def _forward(self, progress: _Progress) -> None:
         run = progress.run
         while (step := progress.next_step(RECIPES[run.move.recipe])) is not None:
+            if self._services.stopping.is_set():
+                progress.let_go()
+                return
             failure = self._attempt(progress, step, StepPhase.DO)
             if failure is None:
                 continue
@@ -77,6 +83,9 @@ class Engine:
         recipe = RECIPES[run.move.recipe]
         progress.close()
         for step in progress.begun(recipe):
+            if self._services.stopping.is_set():
+                progress.let_go()
+                return
             failure = self._attempt(progress, step, StepPhase.UNDO)
             if failure is not None and not self._again(progress, step, StepPhase.UNDO, failure):
                 return
@@ -86,10 +95,11 @@ class Engine:
 
     def _again(self, progress: _Progress, step: Step, phase: StepPhase, failure: errors.CausewayError) -> bool:
         """Tries a step that must succeed a few times more; parks the move if it does not."""
-        pause = FIRST_PAUSE
-        for _attempt in range(ATTEMPTS - 1):
+        pause = self._options.first_pause
+        for _attempt in range(self._options.attempts - 1):
             if self._services.stopping.wait(pause):
-                break
+                progress.let_go()
+                return False
             pause *= 2
             again = self._attempt(progress, step, phase)
             if again is None:
@@ -100,7 +110,7 @@ class Engine:
         if phase is StepPhase.DO:
             run.move.error = failure.to_wire()
         LOG.error("Move %s is stuck in %s of %s: %s", run.move.id, phase, step.name, failure.message)
-        progress.close()
+        progress.let_go(pause=self._options.stuck_retry_interval)
         return False
 
     def _attempt(self, progress: _Progress, step: Step, phase: StepPhase) -> errors.CausewayError | None:
@@ -110,6 +120,8 @@ class Engine:
         run.forget_records()
         try:
             (step.do if phase is StepPhase.DO else step.undo)(run)
+        except errors.TakenOver:
+            raise
         except Exception as failure:
             LOG.info("Move %s: %s of %s failed", run.move.id, phase, step.name, exc_info=True)
             error = failure if isinstance(failure, errors.CausewayError) else _unexpected(step, failure)
@@ -127,10 +139,16 @@ def _unexpected(step: Step, failure: Exception) -> errors.CausewayError:
 class _Progress:
     """Where a run is in its recipe. The end of a step is written together with the beginning of the next."""
 
-    def __init__(self, run: Run, before: list[MoveStep]) -> None:
+    def __init__(self, run: Run, before: list[MoveStep], lease: float) -> None:
         self.run = run
         self._steps = before
+        self._lease = timedelta(seconds=lease)
         self._ended: MoveStep | None = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the last step was begun and nobody knows how far it came."""
+        return bool(self._steps) and self._steps[-1].state is not StepState.DONE
 
     def next_step(self, recipe: Recipe) -> Step | None:
         """The first step of the recipe that has not been done; None at its end."""
@@ -157,6 +175,7 @@ class _Progress:
         )
         status = step.migration_status if phase is StepPhase.DO else None
         ended, self._ended = self._ended, None
+        run.move.lease_until = utcnow() + self._lease
         run.save(
             ended=ended,
             started=record,
@@ -179,3 +198,8 @@ class _Progress:
         """Writes the last step's end with the state that the move came to."""
         ended, self._ended = self._ended, None
         self.run.save(ended=ended)
+
+    def let_go(self, pause: float = 0.0) -> None:
+        """The move is in nobody's hands from now on; ``pause`` seconds from now somebody may take it."""
+        self.run.move.owner, self.run.move.lease_until = None, utcnow() + timedelta(seconds=pause)
+        self.close()

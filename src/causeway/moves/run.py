@@ -98,7 +98,7 @@ class Run:
         started: MoveStep | None = None,
         also: Callable[[sa.Connection], Any] | None = None,
     ) -> None:
-        """Writes the move with its memory; raises StateChanged if another conductor has taken it over."""
+        """Writes the move with its memory; raises TakenOver if another conductor has."""
         self.move.data = msgspec.to_builtins(self.memory)
         journal.record(self.services.api, self.move, ended=ended, started=started, also=also)
 

@@ -7,6 +7,7 @@ mapping.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,6 +22,52 @@ MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Move, MOVES)
 STEP = RowMapper(MoveStep, STEPS)
+
+
+def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move | None:
+    """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
+
+    None if the move has ended, or another owner's lease still runs. A move that is stuck is free when its pause is over.
+    """
+    now = utcnow()
+    free = sa.and_(MOVES.c.state != MoveState.STUCK.value, sa.or_(MOVES.c.owner.is_(None), MOVES.c.owner == owner))
+    with database.write() as connection:
+        taken = connection.execute(
+            MOVES.update()
+            .where(
+                MOVES.c.id == move_id,
+                MOVES.c.state.not_in([state.value for state in MOVE_ENDED]),
+                sa.or_(free, MOVES.c.lease_until.is_(None), MOVES.c.lease_until < now),
+            )
+            .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=MOVES.c.epoch + 1)
+        ).rowcount
+        if not taken:
+            return None
+        return MOVE.from_row(connection.execute(sa.select(*MOVE.columns).where(MOVES.c.id == move_id)).one())
+
+
+def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
+    """Keeps moves in hand for another ``lease`` seconds; those that were taken over stay so."""
+    if move_ids:
+        with database.write() as connection:
+            connection.execute(
+                MOVES.update()
+                .where(MOVES.c.id.in_(move_ids), MOVES.c.owner == owner)
+                .values(lease_until=utcnow() + timedelta(seconds=lease))
+            )
+
+
+def abandoned(database: Database, owner: str, requested_before: datetime) -> list[Move]:
+    """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and the caller's own.
+
+    A move that was only just requested is left to whoever is told of it.
+    """
+    requested = MoveState.REQUESTED.value
+    condition = sa.or_(
+        sa.and_(MOVES.c.state == requested, MOVES.c.started_at < requested_before),
+        sa.and_(MOVES.c.state != requested, sa.or_(MOVES.c.lease_until < utcnow(), MOVES.c.owner == owner)),
+    )
+    return _select(database, sa.and_(MOVES.c.state.not_in([state.value for state in MOVE_ENDED]), condition))
 
 
 def insert_in(connection: sa.Connection, move: Move) -> None:
@@ -82,7 +129,7 @@ def record_in(
 ) -> None:
     """Writes a move with the step that ended and the one that begins, within the caller's transaction.
 
-    Raises StateChanged if another conductor took the move over (its epoch is higher), or if the move has a state from
+    Raises TakenOver if another conductor took the move over (its epoch is higher), or if the move has a state from
     which it may not come to the present one.
     """
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
@@ -93,7 +140,7 @@ def record_in(
         .values(values)
     ).rowcount
     if not changed:
-        raise errors.StateChanged(f"Move {move.id} was taken over by another conductor, or has ended.")
+        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor, or has ended.")
     if ended is not None:
         key = (STEPS.c.move_id == move.id) & (STEPS.c.sequence == ended.sequence)
         connection.execute(STEPS.update().where(key).values(STEP.to_row(ended)))
