@@ -1,8 +1,9 @@
 """Whether KVM really runs guests here.
 
-On some machines (those that are guests themselves) /dev/kvm answers and libvirt advertises KVM, but guests hang or QEMU
-aborts. So a guest without a disk is started: with a KVM that works its firmware says within a second that there is nothing
-to boot from. The answer is kept until the machine is booted again or QEMU is replaced.
+On some machines (those that are guests themselves) /dev/kvm answers, libvirt advertises KVM and a guest's firmware runs, but
+its kernel hangs or QEMU gives up: the processor's protected mode is not really there. So a guest is started that enters it,
+returns from an interrupt there (which such machines can't) and says so. The answer is kept until the machine is booted again
+or QEMU is replaced.
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ import os
 import select
 import shutil
 import subprocess
+import tempfile
 import time
+import zlib
 from pathlib import Path
 
 _EMULATOR = "qemu-system-x86_64"
-_FIRMWARE_DONE = b"No bootable device"
-_PROBE_SECONDS = 4.0
+_WORKS, _BROKEN = b"CAUSEWAY-KVM-WORKS", b"KVM internal error"
+# Firmware and sector take half a second with a KVM that works.
+_PROBE_SECONDS = 10.0
+
+# A boot sector: cli; ds = 0; lgdt; cr0 |= 1; jump to 32-bit code; ds = ss = 0x10; esp = 0x7000; push flags, 0x08 and the
+# address after the next instruction; iretd; write the text to port 0x402; halt. The text, the descriptor table (code and
+# data, flat) and its address follow.
+_SECTOR = bytes.fromhex(
+    "fa31c08ed80f0116707c0f20c00c010f22c0ea177c080066b810008ed88ed0bc007000009c6a08682d7c0000cfbe427c0000ba02040000"
+    "ac84c07403eeebf8f4ebfd43415553455741592d4b564d2d574f524b530a006690"
+    "0000000000000000ffff0000009bcf00ffff00000093cf001700587c"
+)
 
 
 def decide_virt_type(wanted: str, cache: Path) -> str:
@@ -31,37 +44,50 @@ def decide_virt_type(wanted: str, cache: Path) -> str:
         known: dict[str, str] = json.loads(cache.read_text())
         if known.get("key") == key:
             return known["virt_type"]
-    decided = "kvm" if _boots_with_kvm() else "qemu"
+    decided = "kvm" if guest_runs("kvm", "host") else "qemu"
     partial = cache.with_name(f"{cache.name}.{os.getpid()}")
     partial.write_text(json.dumps({"key": key, "virt_type": decided}))
     partial.replace(cache)
     return decided
 
 
+def guest_runs(accelerator: str, processor: str) -> bool:
+    """Whether a guest comes as far as a kernel's first steps within ten seconds."""
+    options = ["-accel", accelerator, "-cpu", processor, "-m", "64", "-nodefaults", "-no-user-config"]
+    options += ["-display", "none", "-chardev", "stdio,id=out", "-device", "isa-debugcon,iobase=0x402,chardev=out"]
+    with tempfile.NamedTemporaryFile(prefix="causeway-probe-") as file:
+        file.write(_SECTOR.ljust(510, b"\0") + b"\x55\xaa")
+        file.flush()
+        options += ["-drive", f"file={file.name},format=raw,if=ide"]
+        try:
+            process = subprocess.Popen(
+                [_EMULATOR, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        except FileNotFoundError:
+            return False
+        with process:
+            said = _read_until(process, (_WORKS, _BROKEN), time.monotonic() + _PROBE_SECONDS)
+            process.kill()
+    return _WORKS in said
+
+
+def _read_until(process: subprocess.Popen[bytes], texts: tuple[bytes, ...], end: float) -> bytes:
+    assert process.stdout is not None
+    said = b""
+    while not any(text in said for text in texts):
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            break
+        read = os.read(process.stdout.fileno(), 65536)
+        if not read:
+            break
+        said += read
+    return said
+
+
 def _key() -> str:
+    """Changes with the machine's boot, with QEMU and with this probe."""
     emulator = shutil.which(_EMULATOR)
     version = Path(emulator).stat().st_mtime_ns if emulator else 0
-    return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {version}"
-
-
-def _boots_with_kvm() -> bool:
-    options = ["-accel", "kvm", "-cpu", "host", "-m", "64", "-nodefaults", "-no-user-config", "-display", "none"]
-    options += ["-chardev", "stdio,id=firmware", "-device", "isa-debugcon,iobase=0x402,chardev=firmware"]
-    try:
-        process = subprocess.Popen(
-            [_EMULATOR, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-    except FileNotFoundError:
-        return False
-    said, end = b"", time.monotonic() + _PROBE_SECONDS
-    with process:
-        assert process.stdout is not None
-        while _FIRMWARE_DONE not in said and (left := end - time.monotonic()) > 0:
-            if not select.select([process.stdout], [], [], left)[0]:
-                break
-            read = os.read(process.stdout.fileno(), 65536)
-            if not read:
-                break
-            said += read
-        process.kill()
-    return _FIRMWARE_DONE in said
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot} {version} {zlib.crc32(_SECTOR)}"
