@@ -11,6 +11,7 @@ from oslo_config import cfg
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.volume import VolumeClient
+from causeway.compute.fence import Fence
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.vif_events import VifEvents
 from causeway.model.instance import Instance
@@ -30,6 +31,7 @@ class Host:
     volumes: VolumeClient
     conductor: CellConductorClient
     image_cache: ImageCache
+    fence: Fence
     vif_events: VifEvents = field(default_factory=VifEvents)
 
     def lock(self, instance_uuid: str) -> AbstractContextManager[object]:

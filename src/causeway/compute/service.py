@@ -13,6 +13,7 @@ from causeway.clients.volume import VolumeClient
 from causeway.compute.build import BuildEndpoint
 from causeway.compute.devices import DevicesEndpoint
 from causeway.compute.events import EventsEndpoint
+from causeway.compute.fence import Fence
 from causeway.compute.host import Host
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.power import PowerEndpoint
@@ -51,6 +52,7 @@ class ComputeService:
             volumes=volumes,
             conductor=CellConductorClient(transport),
             image_cache=ImageCache(state_dir / "_base", images),
+            fence=Fence(state_dir / "moves"),
         )
         self._server = RpcServer(
             transport,

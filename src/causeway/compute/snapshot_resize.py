@@ -6,6 +6,7 @@ import dataclasses
 
 from causeway import errors
 from causeway.compute import disk_transfer, guest
+from causeway.compute.fence import fenced
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -16,11 +17,13 @@ from causeway.model.states import PowerState
 
 
 class SnapshotResizeEndpoint:
-    """RPC: the steps of snapshot-based moves, under the field's names."""
+    """RPC: the steps of snapshot-based moves, under the field's names. Each takes effect once for a move (`fence`)."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.fence = host.fence
 
+    @fenced
     def prep_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,  # noqa: ARG002
@@ -42,6 +45,7 @@ class SnapshotResizeEndpoint:
                     driver.check_volume_connectable(device.connection_info)
         return MigrationContext(migration_uuid=token.migration_uuid, dest_host=self._host.name)
 
+    @fenced
     def prep_snapshot_based_resize_at_source(
         self,
         context: RequestContext,
@@ -66,6 +70,7 @@ class SnapshotResizeEndpoint:
             driver.stash_disks(instance.uuid)
         return SourceOutcome(PowerState.SHUTDOWN, snapshot)
 
+    @fenced
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -93,22 +98,24 @@ class SnapshotResizeEndpoint:
         size = snapshot.size if snapshot is not None else None
         return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes, bytes_done=size)
 
+    @fenced
     def drop_move_at_dest(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
         with self._host.lock(instance.uuid):
             self._remove_guest(instance, block_devices, destroy_disks=True)
 
+    @fenced
     def restore_at_source(
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
         block_devices: list[BlockDevice],
         power_on: bool,
@@ -127,11 +134,12 @@ class SnapshotResizeEndpoint:
                 )
         return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
 
+    @fenced
     def confirm_snapshot_based_resize_at_source(
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
         instance: Instance,
     ) -> None:
         with self._host.lock(instance.uuid):

@@ -1,0 +1,89 @@
+"""Under whose orders a compute acts.
+
+For each move the highest epoch seen is kept, and what was asked for and done. An order of an older epoch comes from a
+conductor that lost the move, and is refused. An order that is being carried out already is joined; one that was carried out
+is answered with the outcome that was recorded. So no step takes effect twice, however often it is asked for.
+
+The records are files: they outlive the process. They are small, and deleted when their move is long past.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+from oslo_concurrency import lockutils
+
+from causeway import errors
+from causeway.model.outcomes import MoveToken
+
+T = TypeVar("T")
+
+# Seconds after which a move's record is deleted.
+KEPT_FOR = 7 * 24 * 3600
+
+
+@dataclass
+class _Record:
+    epoch: int = 0
+    # method -> outcome
+    outcomes: dict[str, Any] = field(default_factory=dict)
+
+
+class Fence:
+    """The records of one host."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in directory.glob("*.json"):
+            if path.stat().st_mtime < time.time() - KEPT_FOR:
+                path.unlink(missing_ok=True)
+
+    def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
+        """Does ``work`` unless it was done for this move, and returns its outcome. What fails is not recorded.
+
+        Raises TakenOver if the token is older than one that was seen.
+        """
+        # Two lives of one order meet here: the second waits, and finds the first one's outcome.
+        with lockutils.lock(f"{self._directory}-{token.move_id}"):
+            path = self._directory / f"{token.move_id}.json"
+            record = msgspec.json.decode(path.read_bytes(), type=_Record) if path.exists() else _Record()
+            if token.epoch < record.epoch:
+                raise errors.TakenOver(
+                    f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
+                )
+            if method in record.outcomes:
+                return msgspec.convert(record.outcomes[method], outcome)
+            if token.epoch > record.epoch:
+                record.epoch = token.epoch
+                self._write(path, record)
+            result = work()
+            record.outcomes[method] = msgspec.to_builtins(result)
+            self._write(path, record)
+            return result
+
+    def _write(self, path: Path, record: _Record) -> None:
+        new = path.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(record))
+        new.replace(path)
+
+
+def fenced(method: Callable[..., T]) -> Callable[..., T]:
+    """A method of an endpoint with a ``fence``: carried out once for each move, under its ``token``."""
+
+    @functools.wraps(method)
+    def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
+        outcome = get_type_hints(method)["return"]
+        fence: Fence = endpoint.fence
+        result: T = fence.once(
+            token, method.__name__, outcome, lambda: method(endpoint, context, token=token, **arguments)
+        )
+        return result
+
+    return ordered
