@@ -1,0 +1,285 @@
+"""Tells what happened, as the Compute service's versioned notifications.
+
+Functions are named by what happened. With ``[notifications] notification_format`` ``unversioned`` (the default), or without
+a driver in ``[oslo_messaging_notifications]``, they do nothing at all and build nothing. A broken message bus breaks no
+operation: see `causeway.notify.sender`.
+
+Publishers are ``<source>:<host>``: of servers' notifications the source is ``nova-compute`` and the host the one that the
+facts of the field name for the event, whoever sends it here; of everything else the notifier's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import oslo_messaging
+from oslo_config.cfg import ConfigOpts
+from oslo_utils import timeutils
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.flavor import Flavor
+from causeway.model.host import Aggregate, ServerGroup, Service
+from causeway.model.instance import Instance, KeyPair
+from causeway.model.states import TaskState, VmState
+from causeway.notify import instance_payloads, payloads
+from causeway.notify.instance_payloads import Extra
+from causeway.notify.payloads import Payload
+from causeway.notify.sender import Outgoing, Sender
+
+if TYPE_CHECKING:
+    from causeway.scheduler.request import RequestSpec
+
+BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
+
+COMPUTE = "nova-compute"
+# Of a context only these go out: no token, no credentials.
+TOLD_OF_CONTEXT = (
+    *("request_id", "global_request_id", "user_id", "project_id", "user_domain_id", "project_domain_id", "roles"),
+    *("is_admin", "user_name", "project_name", "timestamp", "resource_uuid"),
+)
+
+
+class Notifier:
+    """``transport``: a notification transport of oslo.messaging, or a URL to make one for (None: what the configuration
+    says). ``publisher_id``: "<service binary>:<host>", such as ``nova-api:controller1``.
+
+    ``block_devices_of`` looks up a server's block devices, for notifications whose sender does not have them at hand; it is
+    asked only with ``[notifications] bdms_in_notifications``.
+    """
+
+    def __init__(
+        self,
+        transport: Any,
+        publisher_id: str,
+        conf: ConfigOpts,
+        *,
+        block_devices_of: BlockDeviceLookup | None = None,
+    ) -> None:
+        self.publisher_id = publisher_id
+        self._block_devices_of = block_devices_of if conf.notifications.bdms_in_notifications else None
+        self._on_state_change: str | None = conf.notifications.notify_on_state_change
+        self._sender: Sender | None = None
+        self._own_transport: Any = None
+        if conf.notifications.notification_format == "unversioned":
+            return
+        if transport is None or isinstance(transport, str):
+            transport = self._own_transport = oslo_messaging.get_notification_transport(conf, url=transport)
+        notifier = oslo_messaging.Notifier(
+            transport, publisher_id=publisher_id, topics=conf.notifications.versioned_notifications_topics
+        )
+        if conf.oslo_messaging_notifications.driver:
+            self._sender = Sender(notifier)
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._sender is not None
+
+    @property
+    def counts(self) -> Counter[str]:
+        """sent, failed, dropped."""
+        return Counter() if self._sender is None else Counter(self._sender.counts)
+
+    def flush(self) -> None:
+        """Waits until everything told so far went out or failed."""
+        if self._sender is not None:
+            self._sender.flush()
+
+    def close(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+        if self._own_transport is not None:
+            self._own_transport.cleanup()
+
+    # Servers
+
+    def instance_action(
+        self,
+        context: RequestContext,
+        instance: Instance,
+        action: str,
+        phase: str | None,
+        *,
+        host: str,
+        source: str = COMPUTE,
+        fault: BaseException | None = None,
+        block_devices: Iterable[BlockDevice] | None = None,
+        new_flavor: Flavor | None = None,
+        volume_id: str | None = None,
+        snapshot_image_id: str | None = None,
+    ) -> None:
+        """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
+
+        ``host``: whose publisher it is told as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
+        volume_detach, ``snapshot_image_id`` for snapshot.
+        """
+        if self._sender is None:
+            return
+        extra = _extra(action, instance, new_flavor, volume_id, snapshot_image_id)
+        payload = instance_payloads.action(
+            context, instance, fault, self._block_devices(instance, block_devices), extra
+        )
+        event = f"instance.{action}" if phase is None else f"instance.{action}.{phase}"
+        self._tell(context, event, payload, f"{source}:{host}", failed=fault is not None)
+
+    def instance_create(
+        self,
+        context: RequestContext,
+        instance: Instance,
+        phase: str,
+        *,
+        host: str,
+        fault: BaseException | None = None,
+        block_devices: Iterable[BlockDevice] | None = None,
+    ) -> None:
+        """``instance.create.<phase>``."""
+        self.instance_action(context, instance, "create", phase, host=host, fault=fault, block_devices=block_devices)
+
+    def instance_exists(
+        self,
+        context: RequestContext,
+        instance: Instance,
+        *,
+        host: str,
+        source: str = COMPUTE,
+        block_devices: Iterable[BlockDevice] | None = None,
+    ) -> None:
+        """``instance.exists`` for the current audit period."""
+        if self._sender is None:
+            return
+        devices = self._block_devices(instance, block_devices)
+        payload = instance_payloads.exists(context, instance, devices, _current_period())
+        self._tell(context, "instance.exists", payload, f"{source}:{host}")
+
+    def instance_update(
+        self,
+        context: RequestContext,
+        instance: Instance,
+        *,
+        host: str | None = None,
+        source: str | None = None,
+        old_vm_state: VmState | None = None,
+        old_task_state: TaskState | None = None,
+        old_display_name: str | None = None,
+        block_devices: Iterable[BlockDevice] | None = None,
+    ) -> None:
+        """``instance.update`` if ``notify_on_state_change`` wants this change told. The publisher is whoever saved."""
+        if self._sender is None or self._on_state_change is None:
+            return
+        renamed = old_display_name is not None and old_display_name != instance.display_name
+        changed = old_vm_state != instance.vm_state
+        if self._on_state_change == "vm_and_task_state":
+            changed = changed or old_task_state != instance.task_state
+        if not changed and not renamed:
+            return
+        payload = instance_payloads.update(
+            context,
+            instance,
+            self._block_devices(instance, block_devices),
+            _current_period(),
+            old_vm_state,
+            old_task_state,
+            old_display_name,
+        )
+        publisher = f"{source or COMPUTE}:{host}" if host is not None else self.publisher_id
+        self._tell(context, "instance.update", payload, publisher)
+
+    def compute_task_error(
+        self,
+        context: RequestContext,
+        task: str,
+        *,
+        instance_uuid: str,
+        state: VmState | str | None,
+        error: BaseException,
+        request_spec: RequestSpec | None = None,
+    ) -> None:
+        """``compute_task.<task>.error``: a conductor could not do what was asked (migrate_server, build_instances, ...)."""
+        if self._sender is not None:
+            payload = payloads.compute_task(instance_uuid, request_spec, state, error)
+            self._tell(context, f"compute_task.{task}.error", payload, failed=True)
+
+    def select_destinations(self, context: RequestContext, request_spec: RequestSpec, phase: str) -> None:
+        """``scheduler.select_destinations.<phase>``."""
+        if self._sender is not None:
+            self._tell(context, f"scheduler.select_destinations.{phase}", payloads.request_spec(request_spec))
+
+    # Resources
+
+    def flavor(
+        self, context: RequestContext, flavor: Flavor, action: str, *, projects: list[str] | None = None
+    ) -> None:
+        """``flavor.<action>``: create, update, delete."""
+        if self._sender is not None:
+            self._tell(context, f"flavor.{action}", payloads.flavor(flavor, projects))
+
+    def keypair(self, context: RequestContext, keypair: KeyPair, action: str, phase: str) -> None:
+        """``keypair.<action>.<phase>``: create, import, delete; start, end."""
+        if self._sender is not None:
+            self._tell(context, f"keypair.{action}.{phase}", payloads.keypair(keypair))
+
+    def aggregate(self, context: RequestContext, aggregate: Aggregate, action: str, phase: str) -> None:
+        """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop."""
+        if self._sender is not None:
+            self._tell(context, f"aggregate.{action}.{phase}", payloads.aggregate(aggregate))
+
+    def server_group(
+        self, context: RequestContext, group: ServerGroup, action: str, *, hosts: Iterable[str] | None = None
+    ) -> None:
+        """``server_group.<action>``: create, delete, add_member."""
+        if self._sender is not None:
+            self._tell(context, f"server_group.{action}", payloads.server_group(group, hosts))
+
+    def service(
+        self, context: RequestContext, service: Service, action: str, *, availability_zone: str | None = None
+    ) -> None:
+        """``service.<action>``: create, update, delete. The publisher is the service itself."""
+        if self._sender is not None:
+            payload = payloads.service(service, availability_zone)
+            self._tell(context, f"service.{action}", payload, f"{service.binary}:{service.host}")
+
+    def _block_devices(self, instance: Instance, given: Iterable[BlockDevice] | None) -> Iterable[BlockDevice] | None:
+        if given is None and self._block_devices_of is not None:
+            return self._block_devices_of(instance)
+        return given
+
+    def _tell(
+        self,
+        context: RequestContext,
+        event: str,
+        payload: Payload,
+        publisher: str | None = None,
+        *,
+        failed: bool = False,
+    ) -> None:
+        if self._sender is not None:
+            values = context.to_dict()
+            told = {name: values[name] for name in TOLD_OF_CONTEXT if name in values}
+            self._sender.send(
+                Outgoing(told, publisher or self.publisher_id, event, "error" if failed else "info", payload)
+            )
+
+
+def _extra(
+    action: str, instance: Instance, new_flavor: Flavor | None, volume_id: str | None, snapshot_image_id: str | None
+) -> Extra:
+    if action == "create":
+        return instance_payloads.create_extra(instance)
+    if action == "resize_prep":
+        return instance_payloads.resize_prep_extra(new_flavor)
+    if action in ("rebuild", "rebuild_scheduled"):
+        return instance_payloads.rebuild_extra(instance)
+    if volume_id is not None:
+        return instance_payloads.volume_extra(volume_id)
+    if snapshot_image_id is not None:
+        return instance_payloads.snapshot_extra(snapshot_image_id)
+    return Extra()
+
+
+def _current_period() -> Payload:
+    """From the beginning of the month until now."""
+    now: datetime = timeutils.utcnow()
+    return instance_payloads.audit_period(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), now)
