@@ -222,6 +222,12 @@ class Story:
         self._answers(server, now)
         for name in ("id", "addresses", "tags", "properties", "key_name", "volumes_attached", "flavor"):
             check(f"same {name}", shown[name] == server.shown[name], _short(shown[name]))
+        actions = [event["Action"] for event in self._events(server)]
+        check(
+            "its history has all of it",
+            actions == ["revertResize", "resize", *server.actions],
+            ", ".join(reversed(actions)),
+        )
         self._nothing_left(server, "cell2", CELL2, CELL1)
 
     def _nothing_left(self, server: Traveller, cell: str, left: str, now: str) -> None:

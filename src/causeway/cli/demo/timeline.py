@@ -23,22 +23,22 @@ def moves_of(state: StateDir, server: str, screen: Screen) -> list[dict[str, Any
 
 def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:
     """Server's name -> its moves, as one table: step, where, seconds, bytes."""
-    table = Table("Server", "Move", "Step", "Where", title="Timeline", title_justify="left")
+    table = Table("Step", "Where", title="Timeline", title_justify="left")
     table.add_column("Seconds", justify="right")
     table.add_column("Bytes", justify="right")
     for server, its_moves in moves.items():
         for move in its_moves:
-            steps = move["steps"]
-            for number, step in enumerate(steps):
+            total = sum(step["seconds"] or 0.0 for step in move["steps"])
+            table.add_row(
+                f"[bold]{server}: {move['recipe']}[/]", f"[bold]{move['state']}[/]", f"[bold]{total:.2f}[/]", ""
+            )
+            for step in move["steps"]:
                 what = step["step"] if step["phase"] == "do" else f"{step['step']} ({step['phase']})"
                 table.add_row(
-                    server if number == 0 else "",
-                    f"{move['recipe']}: {move['state']}" if number == 0 else "",
-                    what if step["state"] == "done" else f"{what}: {step['state']}",
+                    f"  {what}" if step["state"] == "done" else f"  {what}: {step['state']}",
                     step["host"] or "records",
                     f"{step['seconds']:.2f}" if step["seconds"] is not None else "",
                     f"{step['bytes_done']:,}" if step["bytes_done"] else "",
                 )
-            total = sum(step["seconds"] or 0.0 for step in steps)
-            table.add_row("", "", "[bold]together[/]", "", f"[bold]{total:.2f}[/]", "", end_section=True)
+            table.add_section()
     return table
