@@ -49,7 +49,17 @@ class Surroundings:
     volumes: VolumeClient
     identity: IdentityClient
 
+    def __post_init__(self) -> None:
+        self._notifiers: list[Notifier] = []
+
+    def notifier(self, publisher_id: str) -> Notifier:
+        """A notifier of the process: closed with everything else."""
+        self._notifiers.append(Notifier(None, publisher_id, self.conf))
+        return self._notifiers[-1]
+
     def close(self) -> None:
+        for notifier in self._notifiers:
+            notifier.close()
         self.transports.cleanup()
         self.sessions.close()
 
@@ -73,15 +83,16 @@ def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer,
     """A scheduler, listening on the cloud's queue."""
     service = Scheduler(around.conf, around.placement, CellsSource(cells))
     transport = around.transports.get(around.conf.transport_url)
-    endpoint = SchedulerEndpoint(service)
+    endpoint = SchedulerEndpoint(service, around.notifier(f"nova-scheduler:{host}"))
     return RpcServer(transport, scheduler_rpc.TOPIC, host, [endpoint], threads=16), service
 
 
 class SchedulerEndpoint:
     """RPC: what the scheduler can be asked."""
 
-    def __init__(self, service: Scheduler) -> None:
+    def __init__(self, service: Scheduler, notifier: Notifier) -> None:
         self._service = service
+        self._notifier = notifier
 
     def select_destinations(
         self,
@@ -92,7 +103,10 @@ class SchedulerEndpoint:
         alternates: bool,
         move: MoveClaim | None,
     ) -> list[SchedulingResult]:
-        return self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
+        self._notifier.select_destinations(context, spec, "start")
+        found = self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
+        self._notifier.select_destinations(context, spec, "end")
+        return found
 
 
 def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: list[str]) -> ConductorService:
@@ -109,7 +123,7 @@ def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, o
         images=around.images,
         network=around.network,
         volumes=around.volumes,
-        notifier=Notifier(around.conf, f"nova-conductor:{host}"),
+        notifier=around.notifier(f"nova-conductor:{host}"),
     )
     return ConductorService(services, transport, of_cells)
 
@@ -145,6 +159,6 @@ def api_app(
             volumes=around.volumes,
             enforcer=Enforcer(around.conf),
             identity=around.identity,
-            notifier=Notifier(around.conf, f"nova-api:{host}"),
+            notifier=around.notifier(f"nova-api:{host}"),
         )
     )

@@ -22,6 +22,9 @@ class ConfirmResizeAtSource(Step):
     def do(self, run: Run) -> None:
         run.pivot()
         memory, services = run.memory, run.services
+        services.notifier.instance_action(
+            run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
+        )
         with run.event("compute_confirm_snapshot_based_resize_at_source", memory.source_host):
             run.source_computes.confirm_snapshot_based_resize_at_source(
                 run.context,
@@ -73,6 +76,16 @@ class FinishConfirm(Step):
                 old_vm_state=None,
                 migration_context=None,
             )
+        if run.services.notifier.is_enabled:
+            confirmed = instances.get(run.target_database, run.uuid)
+            run.services.notifier.instance_action(
+                run.context, confirmed, "resize_confirm", "end", host=confirming_host(run)
+            )
+
+
+def confirming_host(run: Run) -> str:
+    """Whom the field names as publisher: the conductor across cells, the source host inside one."""
+    return run.services.host if run.memory.is_cross_cell else run.memory.source_host
 
 
 def write_events(connection, run: Run) -> None:  # type: ignore[no-untyped-def]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.prepare import volumes
@@ -22,7 +23,20 @@ class FinishResizeAtDest(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        with run.event("compute_finish_snapshot_based_resize_at_dest", memory.dest_host):
+        instance = dataclasses.replace(
+            run.source_instance(), flavor=memory.new_flavor, task_state=TaskState.RESIZE_FINISH
+        )
+        with (
+            told(
+                run,
+                "resize_finish",
+                memory.dest_host,
+                instance,
+                then={"vm_state": VmState.RESIZED, "task_state": None, "host": memory.dest_host},
+                block_devices=run.source_devices(),
+            ),
+            run.event("compute_finish_snapshot_based_resize_at_dest", memory.dest_host),
+        ):
             memory.guest = run.target_computes.finish_snapshot_based_resize_at_dest(
                 run.context,
                 memory.dest_host,

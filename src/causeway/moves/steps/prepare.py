@@ -8,7 +8,8 @@ import uuid as uuids
 from causeway import errors
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.select import note_destination
@@ -50,6 +51,9 @@ class PrepResizeAtDest(Step):
                     context = self._prepare(run, memory.destination)
                 break
             except (errors.ClaimRefused, errors.RpcTimeout, errors.ServiceRefused) as refusal:
+                run.services.notifier.instance_action(
+                    run.context, run.source_instance(), "resize", "error", host=memory.dest_host, fault=refusal
+                )
                 self._leave(run, memory.dest_host)
                 self._next(run, refusal)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
@@ -76,13 +80,16 @@ class PrepResizeAtDest(Step):
             pair = memory.pair(volume_id)
             if pair.target is None:
                 pair.target = services.volumes.create_attachment(run.context, volume_id, run.uuid).id
-        return run.target_computes.prep_snapshot_based_resize_at_dest(
-            run.context,
-            target.host,
-            token=run.token(self.name),
-            instance=_with_new_flavor(run),
-            block_devices=run.source_devices(),
-        )
+        instance = run.source_instance()
+        services.notifier.instance_exists(run.context, instance, host=target.host)
+        with told(run, "resize_prep", target.host, instance, new_flavor=memory.new_flavor):
+            return run.target_computes.prep_snapshot_based_resize_at_dest(
+                run.context,
+                target.host,
+                token=run.token(self.name),
+                instance=_with_new_flavor(run),
+                block_devices=run.source_devices(),
+            )
 
     def _next(self, run: Run, refusal: errors.CausewayError) -> None:
         """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
@@ -155,7 +162,12 @@ class PrepResizeAtSource(Step):
         instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
         if not memory.volume_backed:
             memory.image_id = _make_image(run)
-        with run.event("compute_prep_snapshot_based_resize_at_source", memory.source_host):
+        instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
+        migrated = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
+        with (
+            told(run, "resize", memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
+            run.event("compute_prep_snapshot_based_resize_at_source", memory.source_host),
+        ):
             outcome = run.source_computes.prep_snapshot_based_resize_at_source(
                 run.context,
                 memory.source_host,
@@ -167,9 +179,10 @@ class PrepResizeAtSource(Step):
         memory.snapshot = outcome.snapshot
         if run.step is not None and outcome.snapshot is not None:
             run.step.bytes_done = run.step.bytes_total = outcome.snapshot.size
+        for device, volume_id in volumes(run.source_devices()):
+            self._swap_attachment(run, device, volume_id)
         with run.source_database.write() as connection:
             for device, volume_id in volumes(run.source_devices()):
-                self._swap_attachment(run, device, volume_id)
                 pair = memory.pair(volume_id)
                 block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
             instances.update_in(
@@ -184,6 +197,7 @@ class PrepResizeAtSource(Step):
         pair, client = run.memory.pair(volume_id), run.services.volumes
         if pair.source is None:
             pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
+            run.save()
         if device.attachment_id is not None and device.attachment_id != pair.source:
             client.delete_attachment(run.context, device.attachment_id)
 

@@ -128,6 +128,9 @@ class RevertResizeAtDest(Step):
         instance = instances.find(run.target_database, run.uuid)
         if instance is None:
             return
+        publisher = run.services.host if run.memory.is_cross_cell else run.memory.source_host
+        run.services.notifier.instance_action(run.context, instance, "resize_revert", "start", host=publisher)
+        run.services.notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
         with run.event("compute_revert_snapshot_based_resize_at_dest", run.memory.dest_host):
             run.target_computes.drop_move_at_dest(
                 run.context,
@@ -232,3 +235,7 @@ class FinishRevert(Step):
                 migration_context=None,
                 **changes,
             )
+        if run.services.notifier.is_enabled:
+            publisher = run.services.host if memory.is_cross_cell else memory.source_host
+            reverted = instances.get(run.source_database, run.uuid)
+            run.services.notifier.instance_action(run.context, reverted, "resize_revert", "end", host=publisher)
