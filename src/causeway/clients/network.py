@@ -25,6 +25,7 @@ PORTS, PORT = "/v2.0/ports", "/v2.0/ports/{port_id}"
 BINDINGS, BINDING = PORT + "/bindings", PORT + "/bindings/{host}"
 BINDING_FAILED = "binding_failed"
 UNLIMITED = -1
+PAGE_SIZE = 1000
 
 Json = dict[str, Any]
 
@@ -237,6 +238,18 @@ class NetworkClient:
         answer = self._own(context, "GET", PORTS, "list ports", query={"device_id": instance_uuid})
         ports: list[Json] = answer.json()["ports"]
         return ports
+
+    def list_ports(self, context: RequestContext | None) -> list[Json]:
+        """Every port of the cloud: id, device_id, device_owner, status, binding:host_id. Page by page."""
+        found: list[Json] = []
+        fields = [("fields", name) for name in ("id", "device_id", "device_owner", "status", "binding:host_id")]
+        query: list[tuple[str, str]] = [("limit", str(PAGE_SIZE)), ("sort_key", "id"), ("sort_dir", "asc"), *fields]
+        while True:
+            marker = [("marker", found[-1]["id"])] if found else []
+            page = self._own(context, "GET", PORTS, "list ports", query=[*query, *marker]).json()["ports"]
+            found.extend(page)
+            if len(page) < PAGE_SIZE:
+                return found
 
     def create_port(
         self,

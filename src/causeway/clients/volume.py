@@ -18,6 +18,7 @@ from causeway.context import RequestContext
 # 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.
 MICROVERSION = "3.60"
 OLDEST_MICROVERSION = "3.44"
+PAGE_SIZE = 1000
 FIRST_POLL_SECONDS = 0.1
 LONGEST_POLL_SECONDS = 3.0
 INTERFACES = {"publicURL": "public", "internalURL": "internal", "adminURL": "admin"}
@@ -246,6 +247,19 @@ class VolumeClient:
             wanted["all_tenants"] = "1"
         answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=wanted)
         return [_attachment(each) for each in answer.json()["attachments"]]
+
+    def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
+        """The attachments of all projects, page by page; for an administrator's context, or one without a token."""
+        found: list[Attachment] = []
+        while True:
+            query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
+            if found:
+                query["marker"] = found[-1].id
+            answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=query)
+            page = [_attachment(each) for each in answer.json()["attachments"]]
+            found.extend(page)
+            if len(page) < PAGE_SIZE:
+                return found
 
     def _attachment_call(
         self, context: RequestContext, method: str, what: str, attachment_id: str, **more: Any

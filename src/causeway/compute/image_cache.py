@@ -15,12 +15,12 @@ class ImageCache:
     """The directory ``_base`` of a host. A file in it is complete: downloads are renamed into place when verified."""
 
     def __init__(self, directory: Path, images: ImageClient) -> None:
-        self._directory = directory
+        self.directory = directory
         self._images = images
         directory.mkdir(parents=True, exist_ok=True)
 
     def path(self, image_id: str) -> Path:
-        return self._directory / image_id
+        return self.directory / image_id
 
     def fetch(self, context: RequestContext, image_id: str, progress: Progress = no_progress) -> Path:
         """The image's file; downloaded if it is not here yet.

@@ -16,6 +16,7 @@ from causeway.compute.events import EventsEndpoint
 from causeway.compute.fence import Fence
 from causeway.compute.host import Host
 from causeway.compute.image_cache import ImageCache
+from causeway.compute.inventory import InventoryEndpoint
 from causeway.compute.power import PowerEndpoint
 from causeway.compute.report import Reporter
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
@@ -64,6 +65,7 @@ class ComputeService:
                 DevicesEndpoint(self.host),
                 SnapshotResizeEndpoint(self.host),
                 EventsEndpoint(self.host),
+                InventoryEndpoint(self.host),
             ],
         )
         self._reporter = Reporter(self.host, placement, state_dir)

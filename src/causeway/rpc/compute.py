@@ -7,6 +7,7 @@ a move carry its token.
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
 from causeway.model.events import ExternalEvent
 from causeway.model.instance import Instance, MigrationContext
@@ -100,9 +101,7 @@ class ComputeClient:
             hard=hard,
         )
 
-    def get_console_output(
-        self, context: RequestContext, host: str, *, instance_uuid: str, length: int | None
-    ) -> str:
+    def get_console_output(self, context: RequestContext, host: str, *, instance_uuid: str, length: int | None) -> str:
         return self._rpc.call(
             context, "get_console_output", result=str, server=host, instance_uuid=instance_uuid, length=length
         )
@@ -282,4 +281,25 @@ class ComputeClient:
             monitor=True,
             token=token,
             instance=instance,
+        )
+
+    # audit
+
+    def list_host(self, context: RequestContext, host: str) -> HostContents:
+        """Everything that is on a host."""
+        return self._rpc.call(context, "list_host", result=HostContents, server=host)
+
+    def remove_leftover_file(self, context: RequestContext, host: str, *, name: str) -> None:
+        """Deletes what a transfer left in the image cache."""
+        self._rpc.call(context, "remove_leftover_file", result=NOTHING, server=host, name=name)
+
+    def remove_leftover_disks(self, context: RequestContext, host: str, *, instance_uuid: str, stashed: bool) -> None:
+        """Deletes the disks of a server that has no guest there; raises InvalidState if it has one."""
+        self._rpc.call(
+            context,
+            "remove_leftover_disks",
+            result=NOTHING,
+            server=host,
+            instance_uuid=instance_uuid,
+            stashed=stashed,
         )

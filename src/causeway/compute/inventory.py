@@ -1,0 +1,60 @@
+"""What is on a host, for whoever compares it with the records (`causeway.audit`); and the end of what nobody needs."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from causeway import errors
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.audit import HostContents, LeftoverFile
+
+# A snapshot that a move received, or a download that is not complete: never an image in use.
+LEFTOVER = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
+
+
+class InventoryEndpoint:
+    """RPC: lists what is there; removes what was left over."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def list_host(self, context: RequestContext) -> HostContents:  # noqa: ARG002
+        driver = self._host.driver
+        contents = HostContents(guests=driver.list_guests())
+        for uuid, is_stashed in driver.list_disks().items():
+            if is_stashed:
+                contents.stashed.append(uuid)
+            # A server with both kinds shows as stashed only.
+            if not is_stashed or driver.inspect(uuid).has_disks:
+                contents.disks.append(uuid)
+        now = time.time()
+        for path in self._host.image_cache.directory.iterdir():
+            if LEFTOVER.match(path.name):
+                try:
+                    contents.leftover_files.append(LeftoverFile(path.name, max(0.0, now - path.stat().st_mtime)))
+                except FileNotFoundError:
+                    # Somebody ended his work with it this very moment.
+                    continue
+        return contents
+
+    def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
+        """Deletes one of ``leftover_files``; it need not be there. Raises BadRequest for any other file."""
+        if not LEFTOVER.match(name):
+            raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")
+        self._host.image_cache.path(name).unlink(missing_ok=True)
+
+    def remove_leftover_disks(self, context: RequestContext, *, instance_uuid: str, stashed: bool) -> None:  # noqa: ARG002
+        """Deletes disks (or stashed disks) of a server that has no guest here; raises InvalidState if it has one."""
+        driver = self._host.driver
+        with self._host.lock(instance_uuid):
+            if driver.inspect(instance_uuid).power_state is not None:
+                raise errors.InvalidState(
+                    f"The disks of server {instance_uuid} are kept: it has a guest on this host.",
+                    details=f"host {self._host.name}",
+                )
+            if stashed:
+                driver.delete_stashed_disks(instance_uuid)
+            else:
+                driver.delete_disks(instance_uuid)

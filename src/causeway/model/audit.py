@@ -1,0 +1,82 @@
+"""What `causeway audit` finds: see `causeway.audit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from causeway.model.states import PowerState
+
+
+class Severity(StrEnum):
+    CRITICAL = "critical"  # a server or its data may be lost or damaged
+    ERROR = "error"  # something a user or an operator will run into
+    WARNING = "warning"  # something is left over; nobody is hurt by it
+
+
+@dataclass
+class Fix:
+    """How a disagreement can be mended safely: a name of `causeway.audit.fixes.ACTIONS` and its arguments."""
+
+    action: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Disagreement:
+    """Two places that say different things. ``resource`` names the thing in question (a port, a host, a consumer, ...)."""
+
+    kind: str
+    severity: Severity
+    resource: str
+    server: str | None
+    message: str
+    # None: there is no safe way to mend it, and ``left`` says why
+    fix: Fix | None = None
+    left: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str | None]:
+        """What makes it the same disagreement when it is seen again."""
+        return (self.kind, self.resource, self.server)
+
+
+@dataclass
+class Report:
+    """What an audit found. ``disagreements`` are those that are there when it ends, ``mended`` those that it ended."""
+
+    started_at: datetime
+    seconds: float = 0.0
+    disagreements: list[Disagreement] = field(default_factory=list)
+    mended: list[Disagreement] = field(default_factory=list)
+    # What could not be asked, each with the reason: what it would have said is not known.
+    unreached: list[str] = field(default_factory=list)
+    # Servers that changed under the audit's eyes each time it looked, so that nothing can be said of them.
+    in_motion: list[str] = field(default_factory=list)
+    # What was looked at: servers, hosts, ports, ...
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_clean(self) -> bool:
+        """Everybody was asked, and all agree."""
+        return not self.disagreements and not self.unreached
+
+
+@dataclass
+class LeftoverFile:
+    """A file in a host's image cache that is no complete image. ``seconds_old``: since it was last written to."""
+
+    name: str
+    seconds_old: float
+
+
+@dataclass
+class HostContents:
+    """What is really on a host, by server uuid."""
+
+    guests: dict[str, PowerState] = field(default_factory=dict)
+    disks: list[str] = field(default_factory=list)
+    stashed: list[str] = field(default_factory=list)
+    leftover_files: list[LeftoverFile] = field(default_factory=list)
