@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import shutil
 import struct
@@ -20,6 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from causeway.errors import GuestFailed
+from causeway.virt.libvirt.commands import run
 
 _MODULES = (
     "virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net "
@@ -77,16 +79,24 @@ def build_guest_image(cache_dir: Path) -> GuestImage:
 def _unpack_kernel(cache_dir: Path, target: Path) -> Path:
     packages = sorted(cache_dir.glob("linux-image-*-cloud-amd64_*.deb"))
     if not packages:
-        listed = _run(["apt-cache", "depends", "linux-image-cloud-amd64"])
-        found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", listed)
-        if not found:
-            raise GuestFailed(
-                "No kernel package linux-image-*-cloud-amd64 is known to apt; run 'apt-get update' first."
-            )
-        _run(["apt-get", "download", "-o", "APT::Sandbox::User=root", found[1]], cwd=cache_dir, timeout=180)
+        try:
+            _download_kernel(cache_dir)
+        except GuestFailed:
+            # No package lists, or old ones: only root may fetch them.
+            if os.geteuid() != 0:
+                raise
+            run("apt-get", "update", "-q", timeout=180)
+            _download_kernel(cache_dir)
         packages = sorted(cache_dir.glob("linux-image-*-cloud-amd64_*.deb"))
-    _run(["dpkg", "-x", str(packages[-1]), str(target)])
+    run("dpkg", "-x", packages[-1], target)
     return target
+
+
+def _download_kernel(cache_dir: Path) -> None:
+    found = re.search(r"Depends: (linux-image-\S+-cloud-amd64)", run("apt-cache", "depends", "linux-image-cloud-amd64"))
+    if not found:
+        raise GuestFailed("No kernel package linux-image-*-cloud-amd64 is known to apt; run 'apt-get update' first.")
+    run("apt-get", "download", "-o", "APT::Sandbox::User=root", found[1], cwd=cache_dir, timeout=180)
 
 
 def _build(work: Path, unpacked: Path, init: bytes, install: bytes) -> None:
@@ -109,27 +119,23 @@ def _build(work: Path, unpacked: Path, init: bytes, install: bytes) -> None:
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
-    said = _run(
-        [
-            *("qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none"),
-            *("-serial", "stdio", "-no-reboot", "-kernel", str(work / "vmlinuz")),
-            *("-initrd", str(work / "initrd.install"), "-append", "console=ttyS0 quiet panic=-1"),
-            *("-drive", f"file={raw},format=raw,if=virtio,cache=unsafe"),
-            *("-drive", f"file={work / 'boot.tar'},format=raw,if=virtio,readonly=on"),
-        ],
+    said = run(
+        *("qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nodefaults", "-no-user-config", "-display", "none"),
+        *("-serial", "stdio", "-no-reboot", "-kernel", str(work / "vmlinuz")),
+        *("-initrd", str(work / "initrd.install"), "-append", "console=ttyS0 quiet panic=-1"),
+        *("-drive", f"file={raw},format=raw,if=virtio,cache=unsafe"),
+        *("-drive", f"file={work / 'boot.tar'},format=raw,if=virtio,readonly=on"),
         timeout=120,
     )
     if "IMAGE-INSTALLED" not in said:
         raise GuestFailed("The guest image could not be made: its boot loader was not installed.", details=said[-2000:])
-    _run(
-        ["qemu-img", "convert", "-O", "qcow2", "-c", "-o", "compression_type=zstd", str(raw), str(work / "demo.qcow2")],
-        timeout=120,
-    )
+    options = ("-O", "qcow2", "-c", "-o", "compression_type=zstd")
+    run("qemu-img", "convert", *options, raw, work / "demo.qcow2", timeout=120)
 
 
 def _extlinux_files() -> dict[str, bytes]:
     """extlinux and the libraries that it is linked with, by their names without the leading slash."""
-    paths = [Path(path) for path in re.findall(r"(/\S+) \(0x", _run(["ldd", "/usr/bin/extlinux"]))]
+    paths = [Path(path) for path in re.findall(r"(/\S+) \(0x", run("ldd", "/usr/bin/extlinux"))]
     return {"bin/extlinux": Path("/usr/bin/extlinux").read_bytes()} | {
         str(path).lstrip("/"): path.resolve().read_bytes() for path in paths
     }
@@ -142,12 +148,12 @@ def _empty_disk(work: Path) -> Path:
     with partition.open("wb") as file:
         file.truncate(size)
     # extlinux reads neither 64-bit block numbers nor checksummed metadata
-    _run(["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^64bit,^metadata_csum", "-L", "causeway", str(partition)])
+    run("mke2fs", "-q", "-F", "-t", "ext4", "-O", "^64bit,^metadata_csum", "-L", "causeway", partition)
     boot_code = _MBR.read_bytes()[:440]
     entry = struct.pack("<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", _PARTITION_START, size // _SECTOR)
     with raw.open("wb") as file:
         file.write(boot_code.ljust(446, b"\0") + entry + bytes(48) + b"\x55\xaa")
-    _run(["dd", f"if={partition}", f"of={raw}", "bs=1M", "seek=1", "conv=notrunc,sparse", "status=none"])
+    run("dd", f"if={partition}", f"of={raw}", "bs=1M", "seek=1", "conv=notrunc,sparse", "status=none")
     with raw.open("r+b") as file:
         file.truncate(_IMAGE_MIB * 1024 * 1024)
     partition.unlink()
@@ -179,19 +185,3 @@ def _cpio(contents: dict[str, bytes], links: dict[str, str]) -> bytes:
 def _compressed(data: bytes) -> bytes:
     result = subprocess.run(["zstd", "-q", "-10", "-c"], input=data, capture_output=True, check=True, timeout=60)
     return result.stdout
-
-
-def _run(command: list[str], *, cwd: Path | None = None, timeout: float = 60) -> str:
-    try:
-        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout, errors="replace")
-    except FileNotFoundError as error:
-        raise GuestFailed(
-            f"The guest image could not be made: {command[0]} is missing; run scripts/install-packages.sh."
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise GuestFailed(f"The guest image could not be made: {command[0]} took over {timeout:.0f} s.") from error
-    if done.returncode:
-        raise GuestFailed(
-            f"The guest image could not be made: {command[0]} failed.", details=(done.stderr or done.stdout)[-2000:]
-        )
-    return done.stdout

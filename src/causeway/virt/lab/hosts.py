@@ -17,6 +17,7 @@ when it ends, and `Lab.start` finds them again.
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import pwd
 import select
@@ -268,8 +269,8 @@ def missing() -> str | None:
     absent = [tool for tool in tools if not shutil.which(tool)]
     if absent:
         return f"Real guests need {', '.join(Path(tool).name for tool in absent)}: run scripts/install-packages.sh as root."
-    try:
-        import libvirt  # noqa: F401
-    except ImportError:
-        return "Real guests need the Python package libvirt-python: install causeway with its extra 'libvirt'."
+    modules = {"libvirt": "libvirt-python", "os_brick": "os-brick", "os_vif": "os-vif"}
+    absent = [package for module, package in modules.items() if importlib.util.find_spec(module) is None]
+    if absent:
+        return f"Real guests need {', '.join(absent)}: install causeway with its extra 'libvirt'."
     return None
