@@ -1,0 +1,312 @@
+"""What tests of moves share: a whole embedded cloud, driven through its REST API with openstacksdk, as users drive it.
+
+- ``cloud``: `Cloud`, one for each test module: two cells with two simulated hosts each, real Placement, devcloud around it.
+- ``cloud.member``, ``cloud.admin``: openstacksdk connections. ``cloud.boot(...)`` makes an ACTIVE server on gen1 (cell1).
+- ``cloud.wait(server, "VERIFY_RESIZE")`` waits for a status and fails on any other end state.
+- ``cloud.settle()`` waits until no move is under way. ``cloud.leftovers(server)`` lists what a cell still holds of a server.
+- ``cloud.reality(server)``: what is really there of a server, everywhere: compare two of them.
+- ``cloud.fail(...)``: a rule for devcloud's fault injection; ``cloud.lose(...)``: an RPC that never arrives, or whose answer
+  does not. Faults, and options set with ``cloud.option``, are taken back after each test.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import openstack
+
+from causeway.devcloud import Fault
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.instance import Instance, InstanceFault
+from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import journal
+from causeway.store.cell import actions, copies, instances
+from causeway.virt.simulated import SimulatedDriver
+
+PATIENCE = 30.0
+
+
+class Cloud:
+    """An embedded cloud and its users."""
+
+    def __init__(self, embedded: EmbeddedCloud) -> None:
+        self.embedded = embedded
+        self._options: list[tuple[str, str | None]] = []
+        self.member = self.connection("demo")
+        self.admin = self.connection("admin", project="demo")
+        self.image_id: str = self.member.image.find_image("demo").id
+        self.network_id: str = self.member.network.find_network("demo-net").id
+
+    def connection(self, user: str, project: str | None = None) -> Any:
+        account = self.embedded.accounts[user]
+        return openstack.connect(
+            auth={
+                "auth_url": self.embedded.accounts.auth_url,
+                "username": account.username,
+                "password": account.password,
+                "project_name": project or account.project_name,
+                "user_domain_id": "default",
+                "project_domain_id": "default",
+            },
+            region_name="RegionOne",
+            compute_api_version="2",
+            compute_default_microversion="2.96",
+            block_storage_default_microversion="3.70",
+            load_yaml_config=False,
+            load_envvars=False,
+        )
+
+    # servers
+
+    def boot(self, name: str = "server", flavor: str = "gen1.small", **fields: Any) -> Any:
+        """An ACTIVE server; with the demo image and one port on demo-net unless told otherwise."""
+        given = {"image_id": self.image_id, "networks": [{"uuid": self.network_id}], **fields}
+        server = self.member.compute.create_server(name=name, flavor_id=flavor, **given)
+        return self.wait(server, "ACTIVE")
+
+    def show(self, server: Any) -> Any:
+        return self.admin.compute.get_server(server.id)
+
+    def wait(self, server: Any, status: str) -> Any:
+        """The server when it has a status and no task; fails at once if it comes to ERROR instead."""
+        found = until(
+            lambda: self.show(server),
+            lambda found: found.status in (status, "ERROR") and found.task_state is None,
+            f"server {server.id} to become {status}",
+        )
+        assert found.status == status, f"{found.status}: {found.fault}"
+        return found
+
+    def resized(self, server: Any, flavor: str = "gen2.small") -> Any:
+        """Resizes a server and waits for VERIFY_RESIZE."""
+        self.member.compute.resize_server(server.id, flavor)
+        return self.wait(server, "VERIFY_RESIZE")
+
+    def failed(self, server: Any, status: str = "ACTIVE") -> Any:
+        """The server when its newest migration has failed and it was given back."""
+        until(lambda: self.migration(server), lambda found: found.status == "error", "the migration to fail")
+        return self.wait(server, status)
+
+    def confirmed(self, server: Any) -> Any:
+        self.member.compute.confirm_server_resize(server.id)
+        found = until(
+            lambda: self.show(server),
+            lambda found: found.status in ("ACTIVE", "SHUTOFF", "ERROR"),
+            f"the resize of {server.id} to be confirmed",
+        )
+        self.settle()
+        return found
+
+    def reverted(self, server: Any) -> Any:
+        self.member.compute.revert_server_resize(server.id)
+        found = until(
+            lambda: self.show(server),
+            lambda found: found.status in ("ACTIVE", "SHUTOFF", "ERROR"),
+            f"the resize of {server.id} to be reverted",
+        )
+        self.settle()
+        return found
+
+    def settle(self) -> None:
+        """Waits until no move is under way."""
+        until(lambda: journal.unfinished(self.embedded.api_database), lambda moves: not moves, "all moves to end")
+
+    # volumes
+
+    def volume(self, **fields: Any) -> Any:
+        """An available volume of 1 GiB."""
+        volume = self.member.block_storage.create_volume(**{"size": 1, "name": "data", **fields})
+        return self.volume_becomes(volume, "available")
+
+    def volume_becomes(self, volume: Any, status: str) -> Any:
+        return until(
+            lambda: self.member.block_storage.get_volume(volume.id),
+            lambda found: found.status in (status, "error"),
+            f"volume {volume.id} to become {status}",
+        )
+
+    def boot_from_volume(self, name: str = "server", **fields: Any) -> Any:
+        """An ACTIVE server whose root disk is a new volume made from the demo image."""
+        root = {
+            "boot_index": 0,
+            "source_type": "image",
+            "destination_type": "volume",
+            "uuid": self.image_id,
+            "volume_size": 1,
+            "delete_on_termination": True,
+        }
+        server = self.member.compute.create_server(
+            name=name,
+            flavor_id="gen1.small",
+            networks=[{"uuid": self.network_id}],
+            block_device_mapping=[root],
+            **fields,
+        )
+        return self.wait(server, "ACTIVE")
+
+    def attach(self, server: Any, volume: Any, **fields: Any) -> None:
+        self.member.compute.create_volume_attachment(server.id, volume_id=volume.id, **fields)
+
+    def detach(self, server: Any, volume: Any) -> None:
+        self.member.compute.delete_volume_attachment(server.id, volume.id)
+        until(
+            lambda: [found.volume_id for found in self.member.compute.volume_attachments(server.id)],
+            lambda left: volume.id not in left,
+            f"volume {volume.id} to be detached",
+        )
+
+    # history
+
+    def migration(self, server: Any) -> Any:
+        """The server's newest migration."""
+        return next(iter(self.admin.compute.migrations(instance_uuid=server.id)))
+
+    def actions(self, server: Any) -> list[str]:
+        """The names of the server's actions, oldest first."""
+        return [action.action for action in self.admin.compute.server_actions(server.id)][::-1]
+
+    def action(self, server: Any, name: str) -> Any:
+        """The newest action of a name, with its events."""
+        found = next(each for each in self.admin.compute.server_actions(server.id) if each.action == name)
+        return self.admin.compute.get_server_action(found.request_id, server.id)
+
+    def events(self, server: Any, name: str) -> list[tuple[str, str]]:
+        """(event, result) of the newest action of a name, oldest first."""
+        return [(event["event"], event["result"]) for event in self.action(server, name).events[::-1]]
+
+    def faults(self, server: Any, cell: str = "cell1") -> list[InstanceFault]:
+        with self.cell(cell).read() as connection:
+            return actions.faults_in(connection, server.id)
+
+    # what is really there
+
+    def record(self, server: Any, cell: str) -> Instance:
+        """The server's record in a cell, whether it is shown or hidden."""
+        return instances.get(self.cell(cell), server.id)
+
+    def ports(self, server: Any) -> dict[str, Any]:
+        """port -> its status, its host, and host -> status of all its bindings."""
+        found = {}
+        for port in self.admin.network.ports(device_id=server.id):
+            answer = self.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
+            found[port.id] = (port.status, port.binding_host_id, {each["host"]: each["status"] for each in answer})
+        return found
+
+    def reality(self, server: Any) -> dict[str, Any]:
+        """Everything that a move touches. After a failed one it is what it was before."""
+        shown = self.show(server)
+        attachments = self.attachments(server)
+        return {
+            "shown": (shown.status, shown.task_state, shown.power_state, shown.compute_host, shown.availability_zone),
+            "flavor": shown.flavor["original_name"],
+            "cells with records": [cell for cell in ("cell1", "cell2") if copies.exists(self.cell(cell), server.id)],
+            "on hosts": self.hosts_of(server),
+            "runs on": self.driver(shown.compute_host).running_anywhere(server.id),
+            "ports": self.ports(server),
+            "volumes": {
+                each["volume_id"]: self.admin.block_storage.get_volume(each["volume_id"]).status for each in attachments
+            },
+            "attachments": sorted(
+                (each["volume_id"], each["status"], (each.get("connection_info") or {}).get("host", ""))
+                for each in attachments
+            ),
+            "allocations": self.allocations(server.id),
+            "images": self.temporary_images(),
+            "transfers": sorted(
+                path.name for path in self.embedded.state.path.glob("hosts/*/_base/*part*") if server.id in path.name
+            ),
+        }
+
+    def temporary_images(self) -> list[str]:
+        return [image.name for image in self.admin.image.images() if image.name.endswith("-resize-temp")]
+
+    def driver(self, host: str) -> SimulatedDriver:
+        driver = self.embedded.computes[host].host.driver
+        assert isinstance(driver, SimulatedDriver)
+        return driver
+
+    def cell(self, name: str) -> Any:
+        """The database of a cell."""
+        mapping = next(cell for cell in self.embedded.cells.mappings() if cell.name == name)
+        return self.embedded.cells.database(mapping.uuid)
+
+    def hosts_of(self, server: Any) -> dict[str, str]:
+        """host -> what it holds of the server: "guest", "disks" or "stashed"."""
+        found = {}
+        for host in self.embedded.computes:
+            facts = self.driver(host).inspect(server.id)
+            if facts.power_state is not None:
+                found[host] = "guest"
+            elif facts.has_disks:
+                found[host] = "disks"
+            if facts.has_stashed_disks:
+                found[host] = found.get(host, "") + "stashed"
+        return found
+
+    def leftovers(self, server: Any, cell: str) -> list[str]:
+        """What a cell, and the services around for it, still hold of a server. Empty: nothing."""
+        found = []
+        if copies.exists(self.cell(cell), server.id):
+            found.append(f"records in {cell}")
+        found += [f"{what} on {host}" for host, what in self.hosts_of(server).items() if host.startswith(cell)]
+        for port in self.admin.network.ports(device_id=server.id):
+            answer = self.admin.network.get(f"/ports/{port.id}/bindings")
+            found += [
+                f"binding of port {port.id} for {binding['host']}"
+                for binding in answer.json()["bindings"]
+                if binding["host"].startswith(cell)
+            ]
+        return found + self.temporary_images()
+
+    def allocations(self, consumer: str) -> dict[str, Any]:
+        """What a consumer holds in Placement, by host name."""
+        placement = self.embedded.around.placement
+        names = {provider.uuid: provider.name for provider in placement.list_providers()}
+        return {names[uuid]: amounts for uuid, amounts in placement.get_allocations(consumer).allocations.items()}
+
+    def attachments(self, server: Any) -> list[dict[str, Any]]:
+        """The volume service's attachments of a server."""
+        answer = self.admin.block_storage.get("/attachments/detail", params={"all_tenants": "1"})
+        return [found for found in answer.json()["attachments"] if found["instance"] == server.id]
+
+    # faults
+
+    def fail(self, action: str, path: str, **fields: Any) -> None:
+        """Adds a rule to devcloud's fault injection."""
+        self.embedded.devcloud.faults.add(Fault(action, path, **fields))
+
+    def lose(self, method: str, verdict: Verdict = Verdict.LOSE_REQUEST, times: int = 1) -> None:
+        """The next ``times`` calls of an RPC method are lost, or their answers."""
+        left = [verdict] * times
+
+        def on_send(message: Outgoing) -> Verdict:
+            return left.pop() if message.method == method and left else Verdict.DELIVER
+
+        self.embedded.around.transports.on_send = on_send
+
+    def option(self, name: str, value: Any, group: str | None = None) -> None:
+        self.embedded.conf.set_override(name, value, group=group)
+        self._options.append((name, group))
+
+    def heal(self) -> None:
+        """Takes back every fault and option."""
+        devcloud = self.embedded.devcloud
+        devcloud.faults.clear()
+        devcloud.plug_delay, devcloud.unpluggable_hosts = 0.0, set()
+        self.embedded.around.transports.on_send = None
+        while self._options:
+            name, group = self._options.pop()
+            self.embedded.conf.clear_override(name, group=group)
+
+
+def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:
+    """What ``look`` sees when it is good. The API has nothing to wait on, so this asks again and again."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        seen = look()
+        if good(seen):
+            return seen
+        assert time.monotonic() < end, f"waited in vain for {what}; last seen: {seen}"
+        time.sleep(0.01)
