@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import threading
 from pathlib import Path
@@ -64,8 +63,9 @@ def up(
         driver="libvirt" if driver == "libvirt" else "simulated",
         config_files=config_file,
         policy_file=policy_file,
+        overrides={"DEFAULT": {"debug": True}} if debug else None,
+        log_file=state_dir.resolve() / "causeway.log",
     )
-    _log_to(state_dir, debug)
     try:
         cloud.start()
     except OSError as failure:
@@ -75,13 +75,3 @@ def up(
     click.echo(f"ready: {cloud.url}")
     stop.wait()
     cloud.stop()
-
-
-def _log_to(state_dir: Path, debug: bool) -> None:
-    """Logs go to STATE_DIR/causeway.log."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(
-        filename=state_dir / "causeway.log",
-        level=logging.DEBUG if debug else logging.INFO,
-        format="%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s",
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from causeway.conductor import recovery
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
@@ -28,6 +29,7 @@ class ConductorService:
         self._services = services
         conductor = ConductorClient(transport)
         engine = Engine(services)
+        self._conductor = conductor
         self._keeper = Keeper(services, engine, partial(delete_if_wanted, services, conductor))
         self._servers = [
             RpcServer(
@@ -54,17 +56,24 @@ class ConductorService:
         for server in self._servers:
             server.start()
 
-    def resume_moves(self) -> None:
+    def recover(self, *, alone: bool = False) -> None:
         """Goes on with the moves that an earlier process left, and from now on with any that is abandoned.
 
-        Call it when the hosts can be reached.
+        Call it when the hosts can be reached. ``alone``: nobody else works on servers, so whatever task is under way was
+        left behind.
         """
+        if alone:
+            recovery.settle(self._services, self._conductor)
         self._keeper.take_over()
         self._keeper.start()
 
-    def stop(self) -> None:
-        """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
+    def drain(self) -> None:
+        """Lets go of all moves when their present steps are done; the hosts are still needed for that."""
         self._services.stopping.set()
         self._keeper.stop()
+
+    def stop(self) -> None:
+        """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
+        self.drain()
         for server in self._servers:
             server.stop()

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from keystoneauth1 import loading
 from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config import cfg
+from oslo_log import log
 from oslo_policy import opts as policy_opts
 
 from causeway import roles
@@ -53,6 +54,7 @@ class EmbeddedCloud:
         config_files: Sequence[str] = (),
         policy_file: str | None = None,
         overrides: dict[str, dict[str, Any]] | None = None,
+        log_file: Path | None = None,
     ) -> None:
         self.state = StateDir(state_dir.resolve())
         self.hosts_by_cell = [
@@ -63,6 +65,7 @@ class EmbeddedCloud:
         self._config_files = config_files
         self._policy_file = policy_file
         self._overrides = overrides or {}
+        self._log_file = log_file
         self._cleanup = ExitStack()
         # Clouds in one process must not share queues.
         self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
@@ -136,6 +139,8 @@ class EmbeddedCloud:
         options["service_user"]["send_service_user_token"] = True
         options["transport_url"] = self._queue("api")
         options["state_path"] = str(self.state.path)
+        if self._log_file is not None:
+            options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
         for _group, known in keystonemiddleware_opts.list_auth_token_opts():
             conf.register_opts(known, group="keystone_authtoken")
@@ -147,6 +152,9 @@ class EmbeddedCloud:
         for group, values in self._overrides.items():
             for name, value in values.items():
                 conf.set_override(name, value, group=None if group == "DEFAULT" else group)
+        if self._log_file is not None:
+            # oslo.log's formatter puts request id, user, project and server into every line.
+            log.setup(conf, "causeway")
         return conf
 
     def _queue(self, name: str) -> str:
@@ -195,7 +203,8 @@ class EmbeddedCloud:
                 on_stop(service.stop)
                 self.computes[host] = service
         scheduler.invalidate()
-        conductor.resume_moves()
+        conductor.recover(alone=True)
+        on_stop(conductor.drain)
 
     def _fill(self) -> None:
         """On first start: an image, a network, aggregates and flavors."""

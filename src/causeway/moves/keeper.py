@@ -14,8 +14,9 @@ from datetime import timedelta
 from causeway import errors
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
-from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.moves import MOVE_ENDED, Move, MoveState
 from causeway.moves.engine import Engine
+from causeway.moves.requests import drop_if_refused
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
@@ -58,6 +59,8 @@ class Keeper:
         self._pool.submit(self._run, context, move_id)
 
     def _run(self, context: RequestContext, move_id: str) -> None:
+        # Log lines of this thread belong to the request from here on.
+        context.update_store()
         try:
             move = self._engine.run(context, move_id)
         except errors.CausewayError as failure:
@@ -88,7 +91,11 @@ class Keeper:
         """Takes up every move that nobody works on, those of an earlier life of this conductor among them."""
         told_of = utcnow() - timedelta(seconds=self._lease)
         for move in journal.abandoned(self._services.api, self._services.host, told_of):
-            self.submit(context_of(move), move.id)
+            refused = move.state is MoveState.REQUESTED and drop_if_refused(
+                self._services.api, self._services.cells, move
+            )
+            if not refused:
+                self.submit(context_of(move), move.id)
 
 
 def context_of(move: Move) -> RequestContext:

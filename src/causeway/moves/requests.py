@@ -156,6 +156,25 @@ def request_revert(services: RequestServices, context: RequestContext, instance:
     services.conductor.run_move(context, move_id=move.id)
 
 
+def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
+    """For a move that was written down and never begun: takes it out of the journal if its request was not accepted.
+
+    The API died between writing the move and changing the server's states; or after that, and the move counts.
+    """
+    if move.recipe != "resize":
+        return False
+    try:
+        _cell, database = cells.of_server(move.instance_uuid)
+        if instances.get(database, move.instance_uuid).task_state is TaskState.RESIZE_PREP:
+            return False
+    except errors.ServerNotFound:
+        pass
+    with api.write() as connection:
+        journal.delete_in(connection, move.id)
+        migrations.delete_in(connection, move.migration_uuid)
+    return True
+
+
 def finished_migration(api: Database, instance: Instance) -> Migration:
     """The migration that waits for confirm or revert; raises MigrationNotFinished."""
     found = migrations.search(api, instance_uuid=instance.uuid, statuses=[MigrationStatus.FINISHED])
