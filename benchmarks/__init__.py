@@ -1,0 +1,20 @@
+"""How fast the system is, and what each operation costs: ``python -m benchmarks`` (`make bench`).
+
+Everything runs in one process: the embedded cloud with two cells on the simulated driver, SQLite, the in-memory transport,
+the real Placement, and devcloud behind real HTTP.
+
+How times are measured
+- No client polls. `cloud.MeasuredCloud` has hooks in the system: a request *arrives* when the API's outermost WSGI
+  application is called; its result is *visible* when the step returns whose last commit makes the API show it
+  (``SwitchInstanceMapping``: VERIFY_RESIZE; ``FinishConfirm`` and ``FinishRevert``: ACTIVE); the operation has *ended* when
+  the conductor has let go of the move.
+- ``GET`` requests are timed at the client, over a kept-alive connection, headers sent to body read.
+- Placement's share is the time inside its WSGI application, the clients around it not counted.
+- The first round of everything only warms up: connections, tokens, compiled statements, the scheduler's hosts.
+
+How calls are counted
+- SQL statements as sent to our own databases (Placement's and devcloud's are not ours), transactions' begin and commit
+  not included. RPCs by the clients that send them. HTTP as it arrives at each service.
+- Periodic work is switched off while it is counted, and ports are plugged late enough that every move waits for its event:
+  the numbers are exact.
+"""

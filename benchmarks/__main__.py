@@ -1,0 +1,59 @@
+"""``python -m benchmarks [--json FILE] [--quick]``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from benchmarks import operations, report
+from benchmarks.cloud import MeasuredCloud
+from benchmarks.counting import Counts
+
+
+@click.command()
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), default=Path("benchmarks.json"))
+@click.option("--quick", is_flag=True, help="Fewer runs.")
+@click.option(
+    "--only", type=click.Choice(["moves", "concurrent", "reads", "counts"]), multiple=True, help="Only these."
+)
+def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
+    """Measures latencies and counts calls; prints a table and writes JSON_FILE."""
+    # What libraries deprecate is of no interest here.
+    warnings.simplefilter("ignore")
+    logging.getLogger("keystonemiddleware").setLevel(logging.ERROR)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140
+    wanted = only or ("moves", "concurrent", "reads", "counts")
+    times: dict[str, operations.Series] = {}
+    counts: dict[str, Counts] = {}
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
+        if set(wanted) - {"counts"}:
+            with console.status("times"), MeasuredCloud(Path(directory) / "times") as cloud:
+                if "moves" in wanted:
+                    times |= operations.measure_moves(cloud, 5 if quick else 20)
+                if "reads" in wanted:
+                    server = cloud.boot()
+                    times["show"] = operations.measure_get(cloud, f"/servers/{server}", 50 if quick else 200)
+                if "concurrent" in wanted:
+                    times["resize x20"] = operations.measure_concurrent(cloud, 1 if quick else 3)
+                if "reads" in wanted:
+                    # The server from above is one of them.
+                    operations.fill(cloud, operations.LISTED - 1)
+                    times["detail"] = operations.measure_get(cloud, "/servers/detail", 10 if quick else 30)
+        if "counts" in wanted:
+            with console.status("calls"), MeasuredCloud(Path(directory) / "calls", quiet=True) as cloud:
+                counts |= operations.count_all(cloud)
+    found = report.as_json(times, counts)
+    report.show(found, console)
+    json_file.write_text(json.dumps(found, indent=2) + "\n")
+    console.print(f"Written to {json_file}.")
+
+
+main()

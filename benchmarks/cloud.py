@@ -1,0 +1,262 @@
+"""A cloud that can be measured: hooks where operations begin, become visible and end."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import tenacity
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+
+from benchmarks.counting import Counts, look
+from causeway.api.app import Entrance
+from causeway.clients.placement.transport import WsgiTransport
+from causeway.compute.events import EventsEndpoint
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.moves.keeper import Keeper
+from causeway.moves.run import Run
+from causeway.moves.steps.confirm import FinishConfirm
+from causeway.moves.steps.records import SwitchInstanceMapping
+from causeway.moves.steps.revert import FinishRevert
+
+PATIENCE = 60.0
+# After these the API shows VERIFY_RESIZE, or ACTIVE.
+VISIBLE_AFTER = (SwitchInstanceMapping, FinishConfirm, FinishRevert)
+_CLIENT = "benchmarks"
+
+
+@dataclass
+class Hooks:
+    """What the hooks have seen. Times are of `time.perf_counter`."""
+
+    changed: threading.Condition = field(default_factory=threading.Condition)
+    arrived: dict[str, float] = field(default_factory=dict)
+    visible: dict[str, float] = field(default_factory=dict)
+    moves_ended: int = 0
+    events_delivered: Counter[str] = field(default_factory=Counter)
+    api_requests: Counter[str] = field(default_factory=Counter)
+    placement_seconds: float = 0.0
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        with self.changed:
+            if not self.changed.wait_for(condition, PATIENCE):
+                raise TimeoutError(f"waited for {what} for {PATIENCE:.0f} seconds")
+
+    def install(self, stack: ExitStack) -> None:
+        """To be called before the cloud starts; the stack takes them out again."""
+        for owner, name, make in (
+            (Entrance, "__call__", self._on_request),
+            (Keeper, "_run", self._on_move),
+            (EventsEndpoint, "external_instance_events", self._on_events),
+            (WsgiTransport, "send", self._on_placement),
+            *((step, "do", self._on_last_step) for step in VISIBLE_AFTER),
+        ):
+            original = getattr(owner, name)
+            stack.enter_context(patch.object(owner, name, functools.wraps(original)(make(original))))
+
+    def _on_request(self, original: Any) -> Any:
+        def hooked(app: Any, environ: dict[str, Any], start_response: Any) -> Any:
+            now = time.perf_counter()
+            parts = environ["PATH_INFO"].split("/")
+            with self.changed:
+                if parts[-1] == "action":
+                    self.arrived[parts[-2]] = now
+                if environ.get("HTTP_USER_AGENT") != _CLIENT:
+                    self.api_requests[f"compute {environ['REQUEST_METHOD']} {environ['PATH_INFO']}"] += 1
+            return original(app, environ, start_response)
+
+        return hooked
+
+    def _on_move(self, original: Any) -> Any:
+        def hooked(keeper: Any, *args: Any) -> Any:
+            try:
+                return original(keeper, *args)
+            finally:
+                with self.changed:
+                    self.moves_ended += 1
+                    self.changed.notify_all()
+
+        return hooked
+
+    def _on_events(self, original: Any) -> Any:
+        def hooked(endpoint: Any, context: Any, *, events: Any) -> Any:
+            original(endpoint, context, events=events)
+            with self.changed:
+                for event in events:
+                    self.events_delivered[event.server_uuid] += 1
+                self.changed.notify_all()
+
+        return hooked
+
+    def _on_placement(self, original: Any) -> Any:
+        def hooked(transport: Any, *args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return original(transport, *args, **kwargs)
+            finally:
+                with self.changed:
+                    self.placement_seconds += time.perf_counter() - began
+
+        return hooked
+
+    def _on_last_step(self, original: Any) -> Any:
+        def hooked(step: Any, run: Run) -> None:
+            original(step, run)
+            with self.changed:
+                self.visible[run.uuid] = time.perf_counter()
+                self.changed.notify_all()
+
+        return hooked
+
+
+@dataclass
+class Client:
+    """A user at the other end of one kept-alive connection."""
+
+    host: str
+    port: int
+    token: str
+
+    def __post_init__(self) -> None:
+        self._connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The decoded answer of the Compute API; raises RuntimeError for 4xx and 5xx."""
+        headers = {
+            "X-Auth-Token": self.token,
+            "OpenStack-API-Version": "compute 2.96",
+            "User-Agent": _CLIENT,
+            "Content-Type": "application/json",
+        }
+        data = json.dumps(body).encode() if body is not None else None
+        self._connection.request(method, f"/compute/v2.1{path}", data, headers)
+        response = self._connection.getresponse()
+        answer = response.read()
+        if response.status >= 400:
+            raise RuntimeError(f"{method} {path}: {response.status}: {answer.decode(errors='replace')}")
+        return json.loads(answer) if answer else None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass
+class Timing:
+    """Seconds from the arrival of the request until its result was visible, and how much of it was Placement's."""
+
+    visible: float
+    placement: float
+
+
+class MeasuredCloud:
+    """An embedded cloud with hooks in it; a context manager. One at a time in a process."""
+
+    def __init__(self, state_dir: Path, *, quiet: bool = False, hosts_per_cell: int = 2) -> None:
+        """``quiet``: nothing periodic happens and ports are plugged late, so that what is counted is exact."""
+        options: dict[str, dict[str, Any]] = {"quota": {"instances": -1, "cores": -1, "ram": -1}}
+        if quiet:
+            options["DEFAULT"] = {"report_interval": 36_000, "service_down_time": 72_000}
+            options["moves"] = {"lease": 36_000.0}
+            options["scheduler"] = {"host_state_max_age": 36_000.0}
+        self._quiet = quiet
+        self.hooks = Hooks()
+        self.embedded = EmbeddedCloud(state_dir, port=0, cells=2, hosts_per_cell=hosts_per_cell, overrides=options)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> MeasuredCloud:
+        with ExitStack() as stack:
+            self.hooks.install(stack)
+            self.embedded.start()
+            stack.callback(self.embedded.stop)
+            if self._quiet:
+                self.embedded.devcloud.plug_delay = 0.1
+            account = self.embedded.accounts["demo"]
+            auth = v3.Password(
+                self.embedded.accounts.auth_url,
+                username=account.username,
+                password=account.password,
+                project_name=account.project_name,
+                user_domain_id=account.domain_id,
+                project_domain_id=account.domain_id,
+            )
+            session = Session(auth=auth)
+            self._token = str(session.get_token())
+            self.project_id, self.user_id = str(session.get_project_id()), str(session.get_user_id())
+            self.image_id = session.get("/v2/images?name=demo", endpoint_filter={"service_type": "image"}).json()[
+                "images"
+            ][0]["id"]
+            networks = session.get("/v2.0/networks", endpoint_filter={"service_type": "network"}).json()["networks"]
+            self.network_id = networks[0]["id"]
+            self.client = self.connect()
+            stack.callback(self.client.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self._stack.close()
+
+    def connect(self) -> Client:
+        return Client("127.0.0.1", self.embedded.web.port, self._token)
+
+    def counts(self) -> Counts:
+        return look(self.embedded, self.hooks.api_requests)
+
+    def boot(self, flavor: str = "gen1.small") -> str:
+        """Makes an ACTIVE server with one port, metadata and a tag; returns its id."""
+        server = {
+            "name": f"server-{uuid.uuid4().hex[:8]}",
+            "imageRef": self.image_id,
+            "flavorRef": flavor,
+            "networks": [{"uuid": self.network_id}],
+            "metadata": {"role": "benchmark"},
+            "tags": ["benchmark"],
+        }
+        server_id: str = self.client.call("POST", "/servers", {"server": server})["server"]["id"]
+        waiting = tenacity.Retrying(
+            wait=tenacity.wait_fixed(0.02),
+            stop=tenacity.stop_after_delay(PATIENCE),
+            retry=tenacity.retry_if_result(lambda found: found["status"] == "BUILD"),
+        )
+        found = waiting(lambda: self.client.call("GET", f"/servers/{server_id}")["server"])
+        if found["status"] != "ACTIVE":
+            raise RuntimeError(f"server {server_id} became {found['status']}: {found.get('fault')}")
+        return server_id
+
+    def act(self, server_id: str, action: dict[str, Any], client: Client | None = None) -> Timing:
+        """Sends resize, confirmResize or revertResize, and returns when its result is visible."""
+        hooks = self.hooks
+        with hooks.changed:
+            hooks.visible.pop(server_id, None)
+            placement = hooks.placement_seconds
+        (client or self.client).call("POST", f"/servers/{server_id}/action", action)
+        hooks.wait(lambda: server_id in hooks.visible, f"{', '.join(action)} of {server_id}")
+        with hooks.changed:
+            return Timing(hooks.visible[server_id] - hooks.arrived[server_id], hooks.placement_seconds - placement)
+
+    def settle(self, moves: int) -> None:
+        """Waits until so many moves have ended since the start of the cloud."""
+        self.hooks.wait(lambda: self.hooks.moves_ended >= moves, f"{moves} moves to end")
+
+    def counted(self, server_id: str, action: dict[str, Any], events: int) -> Counts:
+        """What an action costs from the request to the end of all that it caused.
+
+        ``events``: how many times hosts get events of this server because of it.
+        """
+        before, moves = self.counts(), self.hooks.moves_ended
+        delivered = self.hooks.events_delivered[server_id] + events
+        self.act(server_id, action)
+        self.settle(moves + 1)
+        self.hooks.wait(lambda: self.hooks.events_delivered[server_id] >= delivered, "the events of ports")
+        return self.counts() - before

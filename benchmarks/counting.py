@@ -1,0 +1,49 @@
+"""What an operation costs in statements and calls: the difference of two looks at the system's counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.rpc import counters
+from causeway.store.database import statements
+
+
+@dataclass
+class Counts:
+    """Calls by what was called. ``sql``: by database; ``rpc``: "call compute.method"; the others: "service METHOD route"."""
+
+    sql: Counter[str] = field(default_factory=Counter)
+    rpc: Counter[str] = field(default_factory=Counter)
+    placement: Counter[str] = field(default_factory=Counter)
+    http: Counter[str] = field(default_factory=Counter)
+
+    def __sub__(self, before: Counts) -> Counts:
+        return Counts(
+            self.sql - before.sql,
+            self.rpc - before.rpc,
+            self.placement - before.placement,
+            self.http - before.http,
+        )
+
+    def total(self, kind: str) -> int:
+        counter: Counter[str] = getattr(self, kind)
+        return counter.total()
+
+    def by_service(self) -> dict[str, int]:
+        """HTTP calls to each service."""
+        services: Counter[str] = Counter()
+        for call, number in self.http.items():
+            services[call.partition(" ")[0]] += number
+        return dict(services)
+
+
+def look(cloud: EmbeddedCloud, api_requests: Counter[str]) -> Counts:
+    """Everything counted so far. ``api_requests``: those that others than the measuring client sent to our own API."""
+    return Counts(
+        sql=Counter({name.removeprefix("the "): number for name, number in statements.snapshot().items()}),
+        rpc=Counter({f"{kind} {topic}.{method}": n for (kind, topic, method), n in counters.snapshot().items()}),
+        placement=cloud.around.placement.calls,
+        http=Counter(cloud.devcloud.calls) + api_requests,
+    )

@@ -1,0 +1,170 @@
+"""What is measured: operations, each several times."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from benchmarks.cloud import MeasuredCloud, Timing
+from benchmarks.counting import Counts
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.model.network import FixedIp, Vif
+from causeway.model.states import PowerState, VmState
+from causeway.store.api import mappings
+from causeway.store.cell import hosts, instances
+from causeway.store.database import utcnow
+
+RESIZE = {"resize": {"flavorRef": "gen2.small"}}
+CONFIRM = {"confirmResize": None}
+REVERT = {"revertResize": None}
+
+TITLES = {
+    "resize": "cross-cell resize",
+    "confirm": "confirm",
+    "revert": "revert",
+    "show": "GET /servers/{id}",
+    "detail": "GET /servers/detail, 200 servers",
+    "resize x20": "20 concurrent cross-cell resizes",
+}
+LISTED = 200
+CONCURRENT = 20
+
+
+@dataclass
+class Series:
+    """The runs of one operation, in milliseconds; ``placement`` is the part that Placement took."""
+
+    runs: list[float] = field(default_factory=list)
+    placement: list[float] = field(default_factory=list)
+
+    def add(self, timing: Timing) -> None:
+        self.runs.append(timing.visible * 1000)
+        self.placement.append(timing.placement * 1000)
+
+
+def measure_moves(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
+    """Resize and confirm, resize and revert, in turn. The first round is not counted."""
+    found = {name: Series() for name in ("resize", "confirm", "revert")}
+    for number in range(rounds + 1):
+        for name, end in (("confirm", CONFIRM), ("revert", REVERT)):
+            server, moves = cloud.boot(), cloud.hooks.moves_ended
+            resize = cloud.act(server, RESIZE)
+            cloud.settle(moves + 1)
+            ending = cloud.act(server, end)
+            cloud.settle(moves + 2)
+            if number:
+                found["resize"].add(resize)
+                found[name].add(ending)
+            cloud.client.call("DELETE", f"/servers/{server}")
+    return found
+
+
+def measure_concurrent(cloud: MeasuredCloud, rounds: int) -> Series:
+    """From the arrival of the first request until the last of the servers is in VERIFY_RESIZE."""
+    found = Series()
+    clients = [cloud.connect() for _number in range(CONCURRENT)]
+    with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="users") as users:
+        for number in range(rounds + 1):
+            servers, hooks = [cloud.boot() for _client in clients], cloud.hooks
+            moves, placement = hooks.moves_ended, hooks.placement_seconds
+            list(users.map(cloud.act, servers, [RESIZE] * CONCURRENT, clients))
+            took = max(hooks.visible[uuid] for uuid in servers) - min(hooks.arrived[uuid] for uuid in servers)
+            if number:
+                found.add(Timing(took, hooks.placement_seconds - placement))
+            cloud.settle(moves + CONCURRENT)
+            list(users.map(cloud.act, servers, [CONFIRM] * CONCURRENT, clients))
+            cloud.settle(moves + 2 * CONCURRENT)
+            for server in servers:
+                cloud.client.call("DELETE", f"/servers/{server}")
+    for client in clients:
+        client.close()
+    return found
+
+
+def measure_get(cloud: MeasuredCloud, path: str, rounds: int) -> Series:
+    """At the client, headers sent to body read."""
+    found = Series()
+    for number in range(rounds + 5):
+        began = time.perf_counter()
+        cloud.client.call("GET", path)
+        took = time.perf_counter() - began
+        if number >= 5:
+            found.add(Timing(took, 0.0))
+    return found
+
+
+def count_all(cloud: MeasuredCloud) -> dict[str, Counts]:
+    """The exact cost of each operation, on a cloud that does nothing else (``quiet``). The first round warms up."""
+    found: dict[str, Counts] = {}
+    for _round in range(2):
+        for name, end in (("confirm", CONFIRM), ("revert", REVERT)):
+            server = cloud.boot()
+            # Each of the two hosts is told of the one port that is plugged.
+            found["resize"] = cloud.counted(server, RESIZE, events=2)
+            found[name] = cloud.counted(server, end, events=2 if name == "revert" else 0)
+        found["show"] = _count_get(cloud, f"/servers/{server}")
+    present = len(cloud.client.call("GET", "/servers")["servers"])
+    fill(cloud, LISTED - present)
+    for _round in range(2):
+        found["detail"] = _count_get(cloud, "/servers/detail")
+    return found
+
+
+def _count_get(cloud: MeasuredCloud, path: str) -> Counts:
+    before = cloud.counts()
+    cloud.client.call("GET", path)
+    return cloud.counts() - before
+
+
+def fill(cloud: MeasuredCloud, servers: int = LISTED) -> None:
+    """Records of running servers, evenly over the cells, with a port, metadata and a tag each."""
+    embedded = cloud.embedded
+    cells = embedded.cells.mappings(cell0=False)
+    for number in range(servers):
+        cell = cells[number % len(cells)]
+        database = embedded.cells.database(cell.uuid)
+        host = hosts.list_nodes(database)[0]
+        instance = _server(cloud, number, host.host, host.hypervisor_hostname)
+        with embedded.api_database.write() as connection:
+            mapping = mappings.InstanceMapping(
+                instance.uuid, instance.project_id, instance.user_id, utcnow(), cell_uuid=cell.uuid
+            )
+            mappings.insert_in(connection, mapping)
+        with database.write() as connection:
+            instances.insert(connection, instance)
+
+
+def _server(cloud: MeasuredCloud, number: int, host: str, node: str) -> Instance:
+    now = utcnow()
+    return Instance(
+        uuid=str(uuid.uuid4()),
+        project_id=cloud.project_id,
+        user_id=cloud.user_id,
+        display_name=f"listed-{number}",
+        hostname=f"listed-{number}",
+        flavor=Flavor("any.small", "any.small", vcpus=1, memory_mb=128, root_gb=1),
+        host=host,
+        node=node,
+        availability_zone="nova",
+        vm_state=VmState.ACTIVE,
+        power_state=PowerState.RUNNING,
+        image_ref=cloud.image_id,
+        metadata={"role": "benchmark", "number": str(number)},
+        tags=["benchmark"],
+        network_info=[
+            Vif(
+                id=str(uuid.uuid4()),
+                address=f"fa:16:3e:00:{number // 256:02x}:{number % 256:02x}",
+                network_id=cloud.network_id,
+                network_label="demo-net",
+                fixed_ips=[FixedIp(f"10.1.{number // 256}.{number % 256}", "subnet", cidr="10.1.0.0/16")],
+                active=True,
+            )
+        ],
+        launched_at=now,
+        created_at=now,
+        updated_at=now,
+    )
