@@ -38,9 +38,17 @@ BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
 COMPUTE = "nova-compute"
 # Of a context only these go out: no token, no credentials.
 TOLD_OF_CONTEXT = (
-    *("request_id", "global_request_id", "user_id", "project_id", "user_domain_id", "project_domain_id", "roles"),
-    *("is_admin", "user_name", "project_name", "timestamp", "resource_uuid"),
+    *("request_id", "global_request_id", "user_id", "project_id", "user_domain", "project_domain", "roles"),
+    *("user", "project", "is_admin", "user_name", "project_name", "resource_uuid"),
 )
+
+
+class _ContextSerializer(oslo_messaging.NoOpSerializer):  # type: ignore[misc]
+    """Newer versions of the library strip contexts of secrets themselves, older ones do not."""
+
+    def serialize_context(self, context: Any) -> dict[str, Any]:
+        values = context.to_dict()
+        return {name: values[name] for name in TOLD_OF_CONTEXT if name in values}
 
 
 class Notifier:
@@ -69,7 +77,10 @@ class Notifier:
         if transport is None or isinstance(transport, str):
             transport = self._own_transport = oslo_messaging.get_notification_transport(conf, url=transport)
         notifier = oslo_messaging.Notifier(
-            transport, publisher_id=publisher_id, topics=conf.notifications.versioned_notifications_topics
+            transport,
+            publisher_id=publisher_id,
+            topics=conf.notifications.versioned_notifications_topics,
+            serializer=_ContextSerializer(),
         )
         if conf.oslo_messaging_notifications.driver:
             self._sender = Sender(notifier)
@@ -256,11 +267,8 @@ class Notifier:
         failed: bool = False,
     ) -> None:
         if self._sender is not None:
-            values = context.to_dict()
-            told = {name: values[name] for name in TOLD_OF_CONTEXT if name in values}
-            self._sender.send(
-                Outgoing(told, publisher or self.publisher_id, event, "error" if failed else "info", payload)
-            )
+            priority = "error" if failed else "info"
+            self._sender.send(Outgoing(context, publisher or self.publisher_id, event, priority, payload))
 
 
 def _extra(

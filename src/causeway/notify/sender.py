@@ -11,6 +11,8 @@ from typing import Any
 
 import oslo_messaging
 
+from causeway.context import RequestContext
+
 LOG = logging.getLogger(__name__)
 
 QUEUE_LIMIT = 10_000
@@ -21,7 +23,7 @@ SEND_RETRIES = 1
 
 @dataclass(frozen=True)
 class Outgoing:
-    context: dict[str, Any]
+    context: RequestContext
     publisher_id: str
     event_type: str
     priority: str  # info | error
