@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 
 import click
+
+# oslo.messaging imports Eventlet, which says so; nothing here uses it.
+warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 
 # command -> (module, function, help): a command's module is only loaded when it is used.
 COMMANDS = {

@@ -75,18 +75,9 @@ class LibvirtHosts(Hosts):
         self._wire()
 
     def driver(self, name: str) -> Driver:
-        from causeway.virt.libvirt.driver import LibvirtDriver
-        from causeway.virt.libvirt.host import HostLimits
+        from causeway.virt.lab.drivers import driver_of
 
-        endpoint = self._endpoints[name]
-        return LibvirtDriver(
-            endpoint.uri,
-            name,
-            endpoint.instances_dir,
-            network_agent=endpoint.network_agent,
-            limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
-            probe_cache=self._state.path / "virt-type.json",
-        )
+        return driver_of(self._endpoints[name])
 
     def demo_image(self) -> tuple[Path, str]:
         from causeway.virt.lab.guest_image import build_guest_image

@@ -128,6 +128,7 @@ class Selection:
     cell_name: str
     allocation_request: AllocationRequest
     availability_zone: str
+    host_ip: str | None = None
     limits: dict[str, Any] = field(default_factory=dict)
 
 

@@ -145,5 +145,6 @@ class Search:
             cell_name=host.record.cell_name,
             allocation_request=self._offered[host.node_uuid],
             availability_zone=host.availability_zone(self._tools.default_zone),
+            host_ip=host.record.node.host_ip,
             limits=dict(self._spec.limits),
         )

@@ -44,6 +44,7 @@ def note_destination(connection, run: Run) -> None:  # type: ignore[no-untyped-d
         run.move.migration_uuid,
         dest_compute=chosen.host,
         dest_node=chosen.hypervisor_hostname,
+        dest_host=chosen.host_ip,
         dest_cell=chosen.cell_uuid,
         cross_cell_move=run.memory.is_cross_cell,
     )
