@@ -14,7 +14,7 @@ from requests import RequestException
 from causeway.cli.demo.client import CommandFailed
 from causeway.cli.demo.cloud import CloudFailed, DemoCloud
 from causeway.cli.demo.screen import Screen
-from causeway.cli.demo.story import Story
+from causeway.cli.demo.story import MoveFailed, Story
 from causeway.cli.demo.watch import Timeout
 from causeway.embedded.settings import StateDir
 from causeway.errors import CausewayError
@@ -24,6 +24,7 @@ FAILURES = (
     ClientException,
     CloudFailed,
     CommandFailed,
+    MoveFailed,
     OSError,
     RequestException,
     Timeout,

@@ -22,6 +22,10 @@ SIZES = {"gen1.small": (1, 128), "gen2.small": (2, 192)}
 TAGS, PROPERTIES = ["blue", "story"], {"purpose": "demo"}
 
 
+class MoveFailed(Exception):
+    """A server is not where it should have come to."""
+
+
 @dataclass
 class Traveller:
     """One of the story's servers: what was seen of it before it moved."""
@@ -263,6 +267,9 @@ class Story:
             Watch(self._user.compute, server.id, until, lambda path: status.update(f"{server.name}: {path}")) as watch,
         ):
             self._client.run("server", *words)
+        if watch.statuses[-1] not in until:
+            fault = self._show(server).get("fault") or {}
+            raise MoveFailed(f"{_path(watch)}: {fault.get('message', 'no fault is recorded')}")
         self._screen.note(f"{_path(watch)} in {time.monotonic() - began:.1f} s, the client's own start included")
         return watch
 
