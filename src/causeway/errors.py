@@ -26,6 +26,7 @@
     ├── NotImplementedHere            501  not_implemented
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
+        ├── MoveCancelled             500  move_cancelled         (its user asked for it)
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
@@ -216,6 +217,12 @@ class OperationFailed(CausewayError):
     """Something that was accepted failed afterwards; ends in a fault, an action event and a migration in ``error``."""
 
     code = "operation_failed"
+
+
+class MoveCancelled(OperationFailed):
+    """A move was given up because a user asked for that."""
+
+    code = "move_cancelled"
 
 
 class NoValidHost(OperationFailed):

@@ -16,7 +16,9 @@ from causeway.api.schemas import migrations as schemas
 from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.validation import parse_time
 from causeway.api.views import migrations as views
-from causeway.store.api import mappings
+from causeway.model.migration import Migration
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus
+from causeway.store.api import journal, mappings
 from causeway.store.api import migrations as store
 
 RULE = "os_compute_api:os-migrations:"
@@ -64,8 +66,13 @@ def index(request: ApiRequest) -> Response:
     except errors.MigrationNotFound:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     hosts = request.allows(RULE + "index:host")
+    moving = journal.progress(request.services.api, _under_way(found))
     body: dict[str, Any] = {
-        "migrations": [views.entry(request, migration, hosts=hosts) for migration in found if not migration.hidden]
+        "migrations": [
+            views.entry(request, migration, hosts=hosts, progress=moving.get(migration.uuid))
+            for migration in found
+            if not migration.hidden
+        ]
     }
     last = found[-1].uuid if found else None
     if paged and (links := paging.next_link(request, "/os-migrations", found, last)):
@@ -73,19 +80,58 @@ def index(request: ApiRequest) -> Response:
     return Response(200, body)
 
 
+def _under_way(found: list[Migration]) -> list[str]:
+    """Migrations that a move may be working on."""
+    settled = MIGRATION_ENDED | {MigrationStatus.FINISHED}
+    return [migration.uuid for migration in found if migration.status not in settled]
+
+
 def _authorize_server(request: ApiRequest, server_id: str, operation: str) -> None:
     mapping = mappings.get(request.services.api, server_id)
     request.authorize(SERVER_RULE + operation, {"project_id": mapping.project_id, "user_id": mapping.user_id})
 
 
+def _moving(request: ApiRequest, server_id: str) -> list[Migration]:
+    found = store.search(request.services.api, instance_uuid=server_id)
+    under_way = set(_under_way(found))
+    return [migration for migration in found if migration.uuid in under_way]
+
+
+def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
+    """A migration of the server that is under way, by its number or its uuid."""
+    for migration in _moving(request, server_id):
+        if migration_id in (str(migration.id), migration.uuid):
+            return migration
+    raise errors.MigrationNotFound(f"In-progress migration {migration_id} is not found for server {server_id}.")
+
+
 @handler(query=NO_QUERY)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
-    """Live migrations under way: of these there are none here, and a resize is not shown in this list."""
+    """Moves of the server that are under way. The field shows live migrations only; here there are resizes to watch."""
     _authorize_server(request, server_id, "index")
-    return Response(200, {"migrations": []})
+    found = _moving(request, server_id)
+    progress = journal.progress(request.services.api, [migration.uuid for migration in found])
+    hosts = request.allows(SERVER_RULE + "index:host")
+    entries = [views.entry_of_server(request, each, progress.get(each.uuid), hosts=hosts) for each in found]
+    return Response(200, {"migrations": entries})
 
 
 @handler(query=NO_QUERY)
 def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     _authorize_server(request, server_id, "show")
-    raise errors.MigrationNotFound(f"In-progress live migration {migration_id} is not found for server {server_id}.")
+    found = _find(request, server_id, migration_id)
+    progress = journal.progress(request.services.api, [found.uuid])
+    return Response(200, {"migration": views.entry_of_server(request, found, progress.get(found.uuid), hosts=True)})
+
+
+@handler(query=NO_QUERY)
+def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
+    """Stops a resize or cold migration before its pivot; the server is given back. In the field: live migrations only."""
+    _authorize_server(request, server_id, "delete")
+    found = _find(request, server_id, migration_id)
+    if not journal.request_cancel(request.services.api, found.uuid):
+        raise errors.Conflict(
+            f"Migration {migration_id} of server {server_id} can't be cancelled any more: its status is {found.status}, "
+            "and what it does can't be taken back now. Wait for its end, then revert the resize."
+        )
+    return Response(202)

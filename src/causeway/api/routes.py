@@ -107,6 +107,7 @@ ROUTES: list[Route] = [
     _get("/os-migrations", migrations.index),
     _get("/servers/{server_id}/migrations", migrations.index_of_server, 23),
     _get("/servers/{server_id}/migrations/{migration_id}", migrations.show_of_server, 23),
+    _delete("/servers/{server_id}/migrations/{migration_id}", migrations.cancel, 24),
     # Quota
     _get("/limits", limits.show),
     _get("/os-quota-sets/{tenant_id}", quota_sets.show),

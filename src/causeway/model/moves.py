@@ -83,6 +83,7 @@ class Move:
     owner: str | None = None
     lease_until: datetime | None = None
     pivoted: bool = False
+    cancel_requested: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     request_id: str | None = None
     user_id: str | None = None

@@ -20,6 +20,7 @@ from datetime import timedelta
 from causeway import errors
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.faults import injector
 from causeway.model.moves import Move, MoveState, MoveStep, StepPhase, StepState
 from causeway.moves.recipe import Recipe, Step
 from causeway.moves.recipes import RECIPES
@@ -89,7 +90,9 @@ class Engine:
             failure = self._attempt(progress, step, StepPhase.UNDO)
             if failure is not None and not self._again(progress, step, StepPhase.UNDO, failure):
                 return
+        injector.reach(f"{recipe.name}.give_back.before")
         recipe.given_back(run, cause)
+        injector.reach(f"{recipe.name}.give_back.after")
         run.move.state, run.move.ended_at, run.move.error = MoveState.FAILED, utcnow(), cause.to_wire()
         progress.close()
 
@@ -116,10 +119,16 @@ class Engine:
     def _attempt(self, progress: _Progress, step: Step, phase: StepPhase) -> errors.CausewayError | None:
         """Takes or undoes a step once; returns what went wrong."""
         run = progress.run
-        progress.begin(step, phase)
-        run.forget_records()
         try:
+            progress.begin(step, phase)
+        except errors.MoveCancelled as cancelled:
+            return cancelled
+        run.forget_records()
+        point = f"{run.move.recipe}.{step.name}.{phase}"
+        try:
+            injector.reach(f"{point}.before")
             (step.do if phase is StepPhase.DO else step.undo)(run)
+            injector.reach(f"{point}.after")
         except errors.TakenOver:
             raise
         except Exception as failure:
@@ -163,6 +172,7 @@ class _Progress:
 
     def begin(self, step: Step, phase: StepPhase) -> None:
         run = self.run
+        forward = phase is StepPhase.DO
         attempt = 1 + sum(1 for other in self._steps if other.step == step.name and other.phase is phase)
         record = MoveStep(
             step=step.name,
@@ -173,16 +183,18 @@ class _Progress:
             host=step.where(run),
             started_at=utcnow(),
         )
-        status = step.migration_status if phase is StepPhase.DO else None
-        ended, self._ended = self._ended, None
+        status = step.migration_status if forward else None
+        ended = self._ended
         run.move.lease_until = utcnow() + self._lease
         run.save(
             ended=ended,
             started=record,
+            unless_cancelled=forward and not run.move.pivoted,
             also=None
             if status is None
             else lambda connection: migrations.update_in(connection, run.move.migration_uuid, status=status),
         )
+        self._ended = None
         self._steps.append(record)
         self._current = step
         run.step = record

@@ -15,8 +15,10 @@ from causeway.store.database import Database
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
     """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
     memory = run.memory
-    _tell(run, run.source_database, cause)
-    migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.ERROR)
+    cancelled = isinstance(cause, errors.MoveCancelled)
+    _tell(run, run.source_database, cause, fault=not cancelled)
+    status = MigrationStatus.CANCELLED if cancelled else MigrationStatus.ERROR
+    migrations.update(run.services.api, run.move.migration_uuid, status=status)
     instance = instances.get(run.source_database, run.uuid)
     instances.update(
         run.source_database,
@@ -28,6 +30,8 @@ def after_resize(run: Run, cause: errors.CausewayError) -> None:
         new_flavor=None,
         old_vm_state=None,
     )
+    if cancelled:
+        return
     run.services.notifier.compute_task_error(
         run.context,
         "migrate_server",
@@ -55,12 +59,13 @@ def _task_after(present: TaskState | None) -> TaskState | None:
     return present if present in (TaskState.DELETING, TaskState.SOFT_DELETING) else None
 
 
-def _tell(run: Run, database: Database, cause: errors.CausewayError) -> None:
-    """Fault and events: what failed, where, in which step, in words a user understands."""
-    fault = InstanceFault(
+def _tell(run: Run, database: Database, cause: errors.CausewayError, *, fault: bool = True) -> None:
+    """Events, and a fault: what failed, where, in which step, in words a user understands."""
+    record = InstanceFault(
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     with database.write() as connection:
         write_events(connection, run)
-        if not any(known.message == fault.message for known in actions.faults_in(connection, run.uuid)[-1:]):
-            actions.add_fault_in(connection, run.uuid, fault)
+        known = [other.message for other in actions.faults_in(connection, run.uuid)[-1:]]
+        if fault and record.message not in known:
+            actions.add_fault_in(connection, run.uuid, record)

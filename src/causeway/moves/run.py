@@ -96,11 +96,14 @@ class Run:
         *,
         ended: MoveStep | None = None,
         started: MoveStep | None = None,
+        unless_cancelled: bool = False,
         also: Callable[[sa.Connection], Any] | None = None,
     ) -> None:
         """Writes the move with its memory; raises TakenOver if another conductor has."""
         self.move.data = msgspec.to_builtins(self.memory)
-        journal.record(self.services.api, self.move, ended=ended, started=started, also=also)
+        journal.record(
+            self.services.api, self.move, ended=ended, started=started, unless_cancelled=unless_cancelled, also=also
+        )
 
     def pivot(self, also: Callable[[sa.Connection], Any] | None = None) -> None:
         """From here on the move only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""
@@ -108,7 +111,7 @@ class Run:
             return
         self.move.pivoted = True
         try:
-            self.save(also=also)
+            self.save(also=also, unless_cancelled=True)
         except BaseException:
             self.move.pivoted = False
             raise

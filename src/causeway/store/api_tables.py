@@ -203,6 +203,7 @@ class Moves(ApiBase):
     owner: Mapped[str | None] = mapped_column(Name)
     lease_until: Mapped[datetime | None]
     pivoted: Mapped[bool]
+    cancel_requested: Mapped[bool] = mapped_column(default=False)
     data: Mapped[dict[str, Any]]
     # Why this destination: see `causeway.scheduler.explain`. Written once, not with every step.
     explanation: Mapped[dict[str, Any] | None]

@@ -7,12 +7,15 @@ from typing import Any
 from causeway.api.request import ApiRequest
 from causeway.api.views import common
 from causeway.model.migration import Migration
+from causeway.store.api.journal import MoveProgress
 
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
 
 
-def entry(request: ApiRequest, migration: Migration, *, hosts: bool) -> dict[str, Any]:
-    """``hosts``: whether the caller may see which hosts they are."""
+def entry(
+    request: ApiRequest, migration: Migration, *, hosts: bool, progress: MoveProgress | None = None
+) -> dict[str, Any]:
+    """``hosts``: whether the caller may see which hosts they are. ``progress`` of a move that is under way."""
     shown: dict[str, Any] = {
         "id": migration.id,
         "instance_uuid": migration.instance_uuid,
@@ -29,4 +32,43 @@ def entry(request: ApiRequest, migration: Migration, *, hosts: bool) -> dict[str
         shown["uuid"] = migration.uuid
     if request.version >= (2, 80):
         shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
-    return shown
+    return shown | _extension(progress)
+
+
+def entry_of_server(
+    request: ApiRequest, migration: Migration, progress: MoveProgress | None, *, hosts: bool
+) -> dict[str, Any]:
+    """A migration under way, as ``/servers/{id}/migrations`` shows it. Memory is not copied: its counters are 0."""
+    done = (progress.bytes_done if progress else None) or 0
+    total = (progress.bytes_total if progress else None) or 0
+    shown: dict[str, Any] = {
+        "id": migration.id,
+        "server_uuid": migration.instance_uuid,
+        "status": migration.status,
+        "created_at": common.micros(migration.created_at),
+        "updated_at": common.micros(migration.updated_at),
+        "disk_processed_bytes": done,
+        "disk_remaining_bytes": max(total - done, 0),
+        "disk_total_bytes": total,
+        "memory_processed_bytes": 0,
+        "memory_remaining_bytes": 0,
+        "memory_total_bytes": 0,
+    }
+    shown |= {name: getattr(migration, name) if hosts else None for name in _HOSTS}
+    if request.version >= (2, 59):
+        shown["uuid"] = migration.uuid
+    if request.version >= (2, 80):
+        shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
+    return shown | _extension(progress)
+
+
+def _extension(progress: MoveProgress | None) -> dict[str, Any]:
+    """Causeway's own keys, on moves that are under way only."""
+    if progress is None:
+        return {}
+    return {
+        "causeway:step": progress.step,
+        "causeway:bytes_done": progress.bytes_done,
+        "causeway:bytes_total": progress.bytes_total,
+        "causeway:percent": progress.percent,
+    }

@@ -7,6 +7,7 @@ mapping.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,6 +23,8 @@ MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Move, MOVES)
 STEP = RowMapper(MoveStep, STEPS)
+# What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
+_NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
 
 
 def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move | None:
@@ -125,21 +128,29 @@ def steps(database: Database, move_id: str) -> list[MoveStep]:
 
 
 def record_in(
-    connection: sa.Connection, move: Move, *, ended: MoveStep | None = None, started: MoveStep | None = None
+    connection: sa.Connection,
+    move: Move,
+    *,
+    ended: MoveStep | None = None,
+    started: MoveStep | None = None,
+    unless_cancelled: bool = False,
 ) -> None:
     """Writes a move with the step that ended and the one that begins, within the caller's transaction.
 
-    Raises TakenOver if another conductor took the move over (its epoch is higher), or if the move has a state from
+    Raises MoveCancelled if that was asked for and ``unless_cancelled``, TakenOver if another conductor took the move over (its epoch is higher), or if the move has a state from
     which it may not come to the present one.
     """
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
-    values = MOVE.to_row(move, without=frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at"}))
-    changed = connection.execute(
-        MOVES.update()
-        .where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch, MOVES.c.state.in_(before))
-        .values(values)
-    ).rowcount
-    if not changed:
+    values = MOVE.to_row(move, without=_NEVER_CHANGED)
+    statement = MOVES.update().where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch, MOVES.c.state.in_(before))
+    if unless_cancelled:
+        statement = statement.where(MOVES.c.cancel_requested.is_(False))
+    if not connection.execute(statement.values(values)).rowcount:
+        found = connection.execute(
+            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
+        ).scalar_one_or_none()
+        if unless_cancelled and found:
+            raise errors.MoveCancelled("The move was cancelled at its user's request.")
         raise errors.TakenOver(f"Move {move.id} was taken over by another conductor, or has ended.")
     if ended is not None:
         key = (STEPS.c.move_id == move.id) & (STEPS.c.sequence == ended.sequence)
@@ -154,11 +165,12 @@ def record(
     *,
     ended: MoveStep | None = None,
     started: MoveStep | None = None,
+    unless_cancelled: bool = False,
     also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
     """`record_in` as one transaction, together with what ``also`` writes."""
     with database.write() as connection:
-        record_in(connection, move, ended=ended, started=started)
+        record_in(connection, move, ended=ended, started=started, unless_cancelled=unless_cancelled)
         if also is not None:
             also(connection)
 
@@ -186,6 +198,60 @@ def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
     with database.read() as connection:
         found = connection.execute(sa.select(MOVES.c.explanation).where(MOVES.c.id == move_id)).scalar_one_or_none()
     return None if found is None else dict(found)
+
+
+def request_cancel(database: Database, migration_uuid: str) -> bool:
+    """Asks for the end of a migration's move; False if it has none, or has passed its pivot."""
+    with database.write() as connection:
+        return bool(
+            connection.execute(
+                MOVES.update()
+                .where(
+                    MOVES.c.migration_uuid == migration_uuid,
+                    MOVES.c.pivoted.is_(False),
+                    MOVES.c.state.in_([MoveState.REQUESTED.value, MoveState.RUNNING.value]),
+                )
+                .values(cancel_requested=True)
+            ).rowcount
+        )
+
+
+@dataclass
+class MoveProgress:
+    """How far a move has come. Bytes are those of the step at hand, None if it moves none."""
+
+    recipe: str
+    state: MoveState
+    step: str | None = None
+    bytes_done: int | None = None
+    bytes_total: int | None = None
+
+    @property
+    def percent(self) -> int | None:
+        return 100 * (self.bytes_done or 0) // self.bytes_total if self.bytes_total else None
+
+
+def progress(database: Database, migration_uuids: list[str]) -> dict[str, MoveProgress]:
+    """migration -> how far its move has come, for those that are under way. One statement."""
+    if not migration_uuids:
+        return {}
+    ended = [state.value for state in MOVE_ENDED]
+    query = (
+        sa.select(
+            *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state")),
+            *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total")),
+        )
+        .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(ended))
+        .order_by(STEPS.c.sequence)
+    )
+    with database.read() as connection:
+        return {
+            row.migration_uuid: MoveProgress(
+                row.recipe, MoveState(row.state), row.step, row.bytes_done, row.bytes_total
+            )
+            for row in connection.execute(query)
+        }
 
 
 def delete_in(connection: sa.Connection, move_id: str) -> None:
