@@ -21,6 +21,7 @@ from causeway.compute.service import ComputeService
 from causeway.conductor.service import ConductorService
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.faults import hooks
 from causeway.notify.notifier import Notifier
 from causeway.policy import Enforcer
 from causeway.rpc import scheduler as scheduler_rpc
@@ -60,16 +61,18 @@ class Surroundings:
     def close(self) -> None:
         for notifier in self._notifiers:
             notifier.close()
+        hooks.uninstall(self.conf)
         self.transports.cleanup()
         self.sessions.close()
 
 
 def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundings:
     """The clients that a configuration names."""
-    sessions = ServiceSessions(conf)
+    sessions, transports = ServiceSessions(conf), Transports(conf)
+    hooks.install(conf, transports)
     return Surroundings(
         conf=conf,
-        transports=Transports(conf),
+        transports=transports,
         sessions=sessions,
         placement=placement,
         images=ImageClient(sessions),
@@ -133,7 +136,7 @@ def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str
     return ComputeService(
         name,
         around.conf,
-        driver=driver,
+        driver=hooks.watch_driver(driver, name),
         transport=around.transports.get(cell_transport),
         placement=around.placement,
         images=around.images,

@@ -14,6 +14,7 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 COMMANDS = {
     "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
     "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
+    "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }
 
 

@@ -20,6 +20,7 @@ import msgspec
 from oslo_concurrency import lockutils
 
 from causeway import errors
+from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 
 T = TypeVar("T")
@@ -38,7 +39,8 @@ class _Record:
 class Fence:
     """The records of one host."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, host: str) -> None:
+        self.host = host
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         for path in directory.glob("*.json"):
@@ -81,9 +83,15 @@ def fenced(method: Callable[..., T]) -> Callable[..., T]:
     def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
         outcome = get_type_hints(method)["return"]
         fence: Fence = endpoint.fence
-        result: T = fence.once(
-            token, method.__name__, outcome, lambda: method(endpoint, context, token=token, **arguments)
-        )
+
+        def work() -> T:
+            injector.reach(f"compute.{method.__name__}.before")
+            done = method(endpoint, context, token=token, **arguments)
+            injector.reach(f"compute.{method.__name__}.after")
+            return done
+
+        with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
+            result: T = fence.once(token, method.__name__, outcome, work)
         return result
 
     return ordered

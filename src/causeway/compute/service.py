@@ -53,7 +53,7 @@ class ComputeService:
             volumes=volumes,
             conductor=CellConductorClient(transport),
             image_cache=ImageCache(state_dir / "_base", images),
-            fence=Fence(state_dir / "moves"),
+            fence=Fence(state_dir / "moves", name),
         )
         self._server = RpcServer(
             transport,

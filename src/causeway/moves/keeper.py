@@ -14,6 +14,7 @@ from datetime import timedelta
 from causeway import errors
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.faults import injector
 from causeway.model.moves import MOVE_ENDED, Move, MoveState
 from causeway.moves.engine import Engine
 from causeway.moves.requests import drop_if_refused
@@ -62,7 +63,8 @@ class Keeper:
         # Log lines of this thread belong to the request from here on.
         context.update_store()
         try:
-            move = self._engine.run(context, move_id)
+            with injector.scope(host=self._services.host, move_id=move_id):
+                move = self._engine.run(context, move_id)
         except errors.CausewayError as failure:
             LOG.warning("Move %s is not worked on here any more: %s %s", move_id, failure.message, failure.details)
             return
@@ -81,7 +83,7 @@ class Keeper:
         while not self._services.stopping.wait(self._lease / 3):
             try:
                 with self._lock:
-                    in_hand = list(self._in_hand)
+                    in_hand = [move_id for move_id in self._in_hand if not injector.is_hanging(move_id)]
                 journal.renew(self._services.api, self._services.host, in_hand, self._lease)
                 self.take_over()
             except errors.CausewayError as failure:

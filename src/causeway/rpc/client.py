@@ -97,6 +97,8 @@ class RpcClient:
         except Exception as error:
             # Drivers let errors of their libraries through, such as kombu's OperationalError.
             raise self._not_sent(method, server, error) from error
+        if self._transport.on_reply is not None and verdict is Verdict.DELIVER:
+            verdict = self._transport.on_reply(Outgoing("call", self.topic, server, method, arguments))
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
         if "error" in reply:

@@ -100,11 +100,16 @@ class Transport:
     def on_send(self) -> SendHook | None:
         return self._owner.on_send
 
+    @property
+    def on_reply(self) -> SendHook | None:
+        return self._owner.on_reply
+
 
 class Transports:
     """All transports of a process. ``conf`` is an oslo.config ConfigOpts.
 
-    ``on_send`` is for tests and fault injection: a callable that sees each message before it is sent.
+    ``on_send`` and ``on_reply`` are for tests and fault injection: callables that see each message before it is sent, and
+    each call when its answer has come.
     """
 
     def __init__(self, conf: Any) -> None:
@@ -112,6 +117,7 @@ class Transports:
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
         self.on_send: SendHook | None = None
+        self.on_reply: SendHook | None = None
         for group, name in LIBRARY_OPTIONS.items():
             module = importutils.try_import(name)
             if module is not None:

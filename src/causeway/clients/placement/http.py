@@ -14,6 +14,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 
 from causeway import errors
+from causeway.clients.session import calls
 
 # The oldest version that has all that we use (same_subtree, consumer generations), and the oldest a deployment may be.
 MICROVERSION = "1.36"
@@ -91,6 +92,8 @@ class PlacementHttp:
             headers["Content-Type"] = "application/json"
         with self._counting:
             self._calls[name] += 1
+        if calls.before is not None:
+            calls.before(f"placement {name}")
         try:
             response = self._adapter.request(
                 url,
@@ -105,6 +108,8 @@ class PlacementHttp:
             raise errors.ServiceFailed(
                 "The Placement service did not answer. Try again later.", details=f"{name}: {error}"
             ) from error
+        if calls.after is not None:
+            calls.after(f"placement {name}")
         if response.status_code >= 500:
             raise errors.ServiceFailed(
                 "The Placement service failed. Try again later.",

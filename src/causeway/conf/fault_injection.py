@@ -1,0 +1,17 @@
+"""[fault_injection]: points that can be told to fail, for tests of what survives. Ours; nova.conf has no such group."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+OPTS: dict[str, list[Opt]] = {
+    "fault_injection": [
+        cfg.BoolOpt("enabled", default=False, help="Never in a cloud that anybody needs: it makes things fail."),
+        cfg.StrOpt(
+            "file",
+            default="$state_path/faults.yaml",
+            help="What happens at which point; `causeway faults list` prints the points. Read again when it changed.",
+        ),
+    ]
+}

@@ -1,0 +1,98 @@
+"""Puts the points in that are not in the code of moves and computes themselves: calls, RPC, hypervisor drivers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from causeway import errors
+from causeway.clients.session import calls
+from causeway.faults import injector
+from causeway.rpc.transport import Outgoing, Transports, Verdict
+from causeway.virt.driver import Driver
+
+# What changes something on a host; the rest only looks.
+DRIVER_METHODS = (
+    "attach_interface",
+    "attach_volume",
+    "delete_disks",
+    "delete_stashed_disks",
+    "destroy",
+    "detach_interface",
+    "detach_volume",
+    "export_root_disk",
+    "power_off",
+    "power_on",
+    "reboot",
+    "restore_stashed_disks",
+    "spawn",
+    "stash_disks",
+)
+
+
+def install(conf: cfg.ConfigOpts, transports: Transports) -> None:
+    """Switches fault injection on if the configuration says so."""
+    if not conf.fault_injection.enabled:
+        return
+    injector.install(Path(conf.fault_injection.file))
+    calls.before = lambda key: _call(f"call.{key}.request", key)
+    calls.after = lambda key: _call(f"call.{key}.reply", key)
+    transports.on_send = lambda message: _message(message, "request", Verdict.LOSE_REQUEST)
+    transports.on_reply = lambda message: _message(message, "reply", Verdict.LOSE_REPLY)
+
+
+def uninstall(conf: cfg.ConfigOpts) -> None:
+    if conf.fault_injection.enabled:
+        calls.before = calls.after = None
+        injector.uninstall()
+
+
+def _call(point: str, key: str) -> None:
+    if injector.fails(point):
+        service = key.split(" ", 1)[0]
+        raise errors.ServiceFailed(f"The {service} service did not answer. Try again later.", details=f"point {point}")
+
+
+def _message(message: Outgoing, side: str, lost: Verdict) -> Verdict:
+    return lost if injector.fails(f"rpc.{message.topic}.{message.method}.{side}") else Verdict.DELIVER
+
+
+def watch_driver(driver: Driver, host: str) -> Driver:
+    """The driver, with a point before and after each call that changes something; as it was if there is no injection."""
+    if injector.is_active():
+        for name in DRIVER_METHODS:
+            setattr(driver, name, _watched(getattr(driver, name), name, host))
+    return driver
+
+
+def _watched(work: Callable[..., Any], name: str, host: str) -> Callable[..., Any]:
+    @functools.wraps(work)
+    def watched(*arguments: Any, **named: Any) -> Any:
+        with injector.scope(host=host):
+            injector.reach(f"driver.{name}.before")
+            result = work(*arguments, **named)
+            if isinstance(result, AbstractContextManager):
+                return _watched_context(result, name, host)
+            _after(name)
+            return result
+
+    return watched
+
+
+@contextmanager
+def _watched_context(context: AbstractContextManager[Any], name: str, host: str) -> Any:
+    with injector.scope(host=host), context as value:
+        _after(name)
+        yield value
+
+
+def _after(name: str) -> None:
+    injector.reach(f"driver.{name}.after")
+    method = injector.method()
+    if method is not None:
+        injector.reach(f"compute.{method}.in")

@@ -1,0 +1,215 @@
+"""Reaching a point: what the rest of Causeway calls. Nothing happens, and nothing is read, unless `install` was called."""
+
+from __future__ import annotations
+
+import contextvars
+import fcntl
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from oslo_context import context as oslo_context
+
+from causeway import errors
+
+LOG = logging.getLogger(__name__)
+
+CRASH_STATUS = 70
+ACTIONS = ("error", "crash", "hang", "delay")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What happens at a point. ``seconds`` of a hang or a delay; ``times`` None: always; ``host`` None: everywhere."""
+
+    action: str
+    seconds: float = 0.0
+    times: int | None = None
+    host: str | None = None
+
+
+@dataclass(frozen=True)
+class Scope:
+    """For what the present thread works."""
+
+    host: str | None = None
+    move_id: str | None = None
+    method: str | None = None
+
+
+NOTHING = Scope()
+_scope: contextvars.ContextVar[Scope] = contextvars.ContextVar("fault_scope", default=NOTHING)
+
+
+class Injector:
+    """The rules of one file. ``on_reach`` sees every point that is reached: tests learn from it what is on a path."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._hits = file.with_name(file.name + ".hits")
+        self._lock = threading.Lock()
+        self._stamp: tuple[int, int] | None = None
+        self._rules: dict[str, Rule] = {}
+        self._hanging: set[str] = set()
+        self._stopping = threading.Event()
+        self.on_reach: Callable[[str, Scope], None] | None = None
+
+    def reach(self, point: str, scope: Scope) -> bool:
+        """True if the point is to fail. Ends the process, or takes its time, if the file says so."""
+        if self.on_reach is not None:
+            self.on_reach(point, scope)
+        rule = self._current().get(point)
+        if rule is None or (rule.host is not None and rule.host != scope.host) or not self._take(point, rule, scope):
+            return False
+        LOG.warning("Fault point %s: %s", point, rule)
+        if rule.action == "crash":
+            os._exit(CRASH_STATUS)
+        if rule.action == "hang":
+            self._hang(scope.move_id, rule.seconds)
+        elif rule.action == "delay":
+            self._stopping.wait(rule.seconds)
+        return rule.action == "error"
+
+    def is_hanging(self, move_id: str) -> bool:
+        with self._lock:
+            return move_id in self._hanging
+
+    def close(self) -> None:
+        """Whoever hangs or waits goes on."""
+        self._stopping.set()
+
+    def _hang(self, move_id: str | None, seconds: float) -> None:
+        with self._lock:
+            if move_id is not None:
+                self._hanging.add(move_id)
+        self._stopping.wait(seconds)
+        with self._lock:
+            self._hanging.discard(move_id or "")
+
+    def _current(self) -> dict[str, Rule]:
+        with self._lock:
+            try:
+                found = self._file.stat()
+            except FileNotFoundError:
+                self._stamp, self._rules = None, {}
+                return self._rules
+            stamp = (found.st_mtime_ns, found.st_size)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                try:
+                    self._rules = parse(self._file.read_text())
+                except (ValueError, yaml.YAMLError) as error:
+                    LOG.error("%s is not understood, no fault is injected: %s", self._file, error)
+                    self._rules = {}
+            return self._rules
+
+    def _take(self, point: str, rule: Rule, scope: Scope) -> bool:
+        """Writes down that the rule was used; False if it was used as often as it may be."""
+        with self._lock, self._hits.open("a+") as hits:
+            fcntl.flock(hits, fcntl.LOCK_EX)
+            hits.seek(0)
+            used = sum(1 for line in hits if json.loads(line)["point"] == point)
+            if rule.times is not None and used >= rule.times:
+                return False
+            context = oslo_context.get_current()
+            record = {
+                "at": time.time(),
+                "point": point,
+                "action": rule.action,
+                "host": scope.host,
+                "move": scope.move_id,
+                "request": context.request_id if context is not None else None,
+            }
+            hits.write(json.dumps(record) + "\n")
+        return True
+
+
+def parse(text: str) -> dict[str, Rule]:
+    """Rules by point. Raises ValueError, with what is wrong."""
+    content = yaml.safe_load(text) or {}
+    if not isinstance(content, dict):
+        raise ValueError("a mapping of points to what happens there was expected")
+    return {str(point): _rule(str(point), value) for point, value in content.items()}
+
+
+def _rule(point: str, value: Any) -> Rule:
+    told = {value: True} if isinstance(value, str) else value
+    if not isinstance(told, dict):
+        raise ValueError(f"{point}: one of {', '.join(ACTIONS)} was expected")
+    unknown = set(told) - {*ACTIONS, "times", "host"}
+    actions = [action for action in ACTIONS if action in told]
+    if unknown or len(actions) != 1:
+        raise ValueError(f"{point}: exactly one of {', '.join(ACTIONS)} was expected, and times and host at most")
+    action, times = actions[0], told.get("times")
+    if times is not None and (not isinstance(times, int) or times < 1):
+        raise ValueError(f"{point}: times must be a number from 1 on")
+    seconds = told[action] if action in ("hang", "delay") else 0.0
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+        raise ValueError(f"{point}: {action} takes a number of seconds")
+    return Rule(action, float(seconds), times, told.get("host"))
+
+
+_active: Injector | None = None
+
+
+def install(file: Path) -> Injector:
+    """From now on the points of this process do what the file says."""
+    global _active
+    _active = Injector(file)
+    return _active
+
+
+def uninstall() -> None:
+    global _active
+    if _active is not None:
+        _active.close()
+    _active = None
+
+
+def is_active() -> bool:
+    return _active is not None
+
+
+@contextmanager
+def scope(host: str | None = None, move_id: str | None = None, method: str | None = None) -> Iterator[None]:
+    """What the thread works for, until the block ends; what is not given stays."""
+    if _active is None:
+        yield
+        return
+    given = {"host": host, "move_id": move_id, "method": method}
+    token = _scope.set(replace(_scope.get(), **{name: value for name, value in given.items() if value is not None}))
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def fails(point: str) -> bool:
+    """Reaches a point; True if it is to fail in the way of its kind."""
+    injector = _active
+    return injector is not None and injector.reach(point, _scope.get())
+
+
+def reach(point: str) -> None:
+    """Reaches a point of a step or a compute; raises OperationFailed if it is to fail."""
+    if fails(point):
+        raise errors.OperationFailed("A fault was injected.", details=f"fault point {point}")
+
+
+def is_hanging(move_id: str) -> bool:
+    """Whether the move hangs at a point: its lease is not renewed."""
+    injector = _active
+    return injector is not None and injector.is_hanging(move_id)
+
+
+def method() -> str | None:
+    """The method of a compute that the thread carries out."""
+    return _scope.get().method

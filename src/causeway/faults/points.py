@@ -1,0 +1,68 @@
+"""All points there are: from the recipes, the computes' methods, the drivers' and the services' interfaces."""
+
+from __future__ import annotations
+
+import inspect
+
+from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.faults.hooks import DRIVER_METHODS
+from causeway.faults.routes import ROUTES
+from causeway.moves.recipes import RECIPES, RESIZE
+from causeway.rpc import cell_conductor, compute, conductor, scheduler
+
+RPC_CLIENTS: dict[str, type] = {
+    cell_conductor.TOPIC: cell_conductor.CellConductorClient,
+    compute.TOPIC: compute.ComputeClient,
+    conductor.TOPIC: conductor.ConductorClient,
+    scheduler.TOPIC: scheduler.SchedulerClient,
+}
+
+
+def every_point() -> list[str]:
+    """Every point, grouped by its kind."""
+    return [*step_points(), *compute_points(), *driver_points(), *call_points(), *rpc_points()]
+
+
+def step_points() -> list[str]:
+    """Conductor side. A step has undo points if it is not behind the pivot."""
+    # Resizes begin with the recipe `resize`, whose steps the others have as well: when they act it is still its name.
+    begun_before = {step.name for step in RESIZE.steps}
+    found = []
+    for recipe in RECIPES.values():
+        behind = recipe.index(recipe.pivot) + 1 if recipe.pivot else len(recipe.steps)
+        for place, step in enumerate(recipe.steps):
+            phases = ["do"] if recipe is RESIZE or step.name not in begun_before else []
+            phases += ["undo"] if place < behind else []
+            found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
+        found += [f"{recipe.name}.give_back.{side}" for side in ("before", "after")]
+    return found
+
+
+def compute_points() -> list[str]:
+    return [
+        f"compute.{name}.{place}"
+        for name, _function in inspect.getmembers(SnapshotResizeEndpoint, inspect.isfunction)
+        if not name.startswith("_")
+        for place in ("before", "in", "after")
+        # This one only asks whether it can be done.
+        if (name, place) != ("prep_snapshot_based_resize_at_dest", "in")
+    ]
+
+
+def driver_points() -> list[str]:
+    return [f"driver.{name}.{place}" for name in DRIVER_METHODS for place in ("before", "after")]
+
+
+def call_points() -> list[str]:
+    return [f"call.{route}.{place}" for route in ROUTES for place in ("request", "reply")]
+
+
+def rpc_points() -> list[str]:
+    return [
+        f"rpc.{topic}.{name}.{place}"
+        for topic, client in RPC_CLIENTS.items()
+        for name, function in inspect.getmembers(client, inspect.isfunction)
+        if not name.startswith("_")
+        # A cast is not answered.
+        for place in (("request",) if "cast" in function.__code__.co_names else ("request", "reply"))
+    ]
