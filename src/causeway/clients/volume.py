@@ -12,7 +12,8 @@ from typing import Any
 import requests
 
 from causeway import errors
-from causeway.clients.session import Address, ServiceApi, ServiceSessions, message_of
+from causeway.clients.answers import message_of
+from causeway.clients.session import Address, ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 
 # 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.

@@ -1,0 +1,67 @@
+"""What the parts of the network client share."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import requests
+
+from causeway import errors
+from causeway.clients.session import ServiceApi, ServiceSessions
+from causeway.context import RequestContext
+
+PORTS, PORT = "/v2.0/ports", "/v2.0/ports/{port_id}"
+BINDING_FAILED = "binding_failed"
+
+Json = dict[str, Any]
+
+
+class NetworkApi:
+    """Calls to the network service."""
+
+    def __init__(self, sessions: ServiceSessions) -> None:
+        self._api = ServiceApi(
+            sessions, "neutron", "network", version_suffix="/v2.0", retries=sessions.conf.neutron.http_retries
+        )
+        self._extensions: frozenset[str] | None = None
+        self._lock = threading.Lock()
+
+    def _own(
+        self, context: RequestContext | None, method: str, route: str, what: str, **more: Any
+    ) -> requests.Response:
+        """A call with our own credentials; of the context only the request id goes with it."""
+        return self._api.call(context, method, route, what, as_service=True, **more)
+
+    def has_extension(self, alias: str) -> bool:
+        """Whether the service has an API extension; asked once."""
+        with self._lock:
+            if self._extensions is None:
+                answer = self._own(None, "GET", "/v2.0/extensions", "list its extensions")
+                self._extensions = frozenset(each["alias"] for each in answer.json()["extensions"])
+            return alias in self._extensions
+
+    def show_port(self, context: RequestContext | None, port_id: str) -> Json:
+        """The port as the service shows it to us, bindings and ``resource_request`` included. Raises PortNotFound.
+
+        Read with our own credentials: whether the caller may use it is for the caller to check.
+        """
+        return port_of(self._own(context, "GET", PORT, f"show port {port_id}", **about(port_id)))
+
+
+def about(port_id: str, missing: errors.NotFound | None = None) -> dict[str, Any]:
+    return {
+        "port_id": port_id,
+        "missing": missing or errors.PortNotFound(f"Port id {port_id} could not be found."),
+    }
+
+
+def port_of(answer: requests.Response) -> Json:
+    port: Json = answer.json()["port"]
+    return port
+
+
+def binding_failed(port_id: str, host: str) -> errors.ServiceRefused:
+    return errors.ServiceRefused(
+        f"Binding failed for port {port_id}, please check neutron logs for more information.", details=f"host {host}"
+    )
