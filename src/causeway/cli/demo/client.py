@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def execute(words: list[str], screen: Screen, environment: dict[str, str]) -> st
     """Runs a program that is beside this interpreter. Raises `CommandFailed`."""
     program = Path(sys.executable).parent / words[0]
     try:
-        with screen.working(" ".join(words[:4])) if screen.console.is_terminal else screen.console:
+        with screen.working(" ".join(words[:4])) if screen.console.is_terminal else nullcontext():
             done = subprocess.run(
                 [str(program), *words[1:]],
                 env=environment,

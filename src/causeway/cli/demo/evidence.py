@@ -39,11 +39,14 @@ class Traces:
             connection.close()
 
     def files(self, host: str) -> list[str]:
-        """Files and directories of the host that have the server's id in their name, and definitions of guests with it."""
+        """Files and directories of the host that have the server's id in their name, and definitions of guests with it.
+
+        Logs are no part of a server: they stay, as a hypervisor's do.
+        """
         found = []
         for folder in (self.state.host(host), self.state.lab / "hosts" / host):
             for path in folder.rglob("*"):
-                if self.server in path.name:
+                if self.server in path.name and (folder / "log") not in path.parents:
                     found.append(str(path.relative_to(self.state.path)))
             for definition in (folder / "etc" / "qemu").glob("*.xml"):
                 if self.server in definition.read_text():

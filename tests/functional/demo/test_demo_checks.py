@@ -1,0 +1,122 @@
+"""The demonstration's checks can fail: what is left behind is found, and what a guest says is read as it is meant."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from causeway.cli.demo.evidence import Traces
+from causeway.cli.demo.guest import last_report
+from causeway.cli.demo.screen import Screen
+from causeway.embedded.settings import StateDir
+
+SERVER = "11111111-2222-3333-4444-555555555555"
+OTHER = "99999999-2222-3333-4444-555555555555"
+
+CONSOLE = """\
+SeaBIOS (version 1.16)
+CAUSEWAY-GUEST boot=1 vcpus=1 memory_mb=128 mac=fa:16:3e:00:00:01 ip=10.0.0.5 hostname=one
+CAUSEWAY-MARKER disk=vda lines=1 first=causeway-marker abc
+CAUSEWAY-READY
+CAUSEWAY-GUEST boot=2 vcpus=2 memory_mb=192 mac=fa:16:3e:00:00:01 ip=10.0.0.5 hostname=one
+CAUSEWAY-MARKER disk=vda lines=2 first=causeway-marker abc
+CAUSEWAY-MARKER disk=vdb lines=7 first=causeway-marker def boot 1
+"""
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Traces:
+    with sqlite3.connect(tmp_path / "cell1.sqlite") as connection:
+        connection.executescript(
+            f"""
+            create table instances (id integer primary key, uuid text, display_name text);
+            create table actions (id integer primary key, instance_uuid text);
+            create table events (id integer primary key, action_id integer references actions(id), event text);
+            insert into instances values (1, '{OTHER}', 'other');
+            """
+        )
+    return Traces(StateDir(tmp_path), admin=None, server=SERVER, migrations=["migration-1"])
+
+
+def test_the_last_boot_counts() -> None:
+    report = last_report(CONSOLE)
+
+    assert (report.boot, report.vcpus, report.memory_mb) == (2, 2, 192)
+    assert (report.lines("vda"), report.first("vda")) == (2, "causeway-marker abc")
+    assert (report.lines("vdb"), report.first("vdb")) == (7, "causeway-marker def boot 1")
+    assert not report.ready, "the second boot did not come to its end"
+
+
+def test_a_disk_without_a_marker_has_no_lines() -> None:
+    assert last_report("").lines("vda") == 0
+
+
+def test_a_cell_without_the_server_has_no_records_of_it(traces: Traces) -> None:
+    assert traces.records("cell1") == []
+
+
+def test_a_record_that_names_the_server_in_any_column_is_found(traces: Traces) -> None:
+    with sqlite3.connect(traces.state.path / "cell1.sqlite") as connection:
+        connection.execute("insert into actions values (1, ?)", (SERVER,))
+        connection.execute("insert into instances values (2, ?, ?)", (OTHER, f"copy of {SERVER}"))
+
+    assert sorted(traces.records("cell1")) == ["actions: 1", "instances: 1"]
+
+
+def test_a_record_whose_parent_was_deleted_is_found(traces: Traces) -> None:
+    with sqlite3.connect(traces.state.path / "cell1.sqlite") as connection:
+        connection.execute("insert into events values (1, 5, 'compute_finish_resize')")
+
+    assert traces.records("cell1") == ["events: row 1 without its actions"]
+
+
+@pytest.mark.parametrize(
+    "left_over",
+    [
+        f"hosts/cell1-host1/disks/{SERVER}/root.json",
+        f"hosts/cell1-host1/guests/{SERVER}.json",
+        f"lab/hosts/cell1-host1/instances/{SERVER}/disk",
+        f"lab/hosts/cell1-host1/etc/qemu/instance-{SERVER}.xml",
+    ],
+)
+def test_a_file_that_a_host_kept_is_found(traces: Traces, left_over: str) -> None:
+    path = traces.state.path / left_over
+    path.parent.mkdir(parents=True)
+    path.write_text("left")
+
+    assert traces.files("cell1-host1") != []
+    assert traces.files("cell2-host1") == []
+
+
+def test_a_guest_that_is_still_defined_is_found_by_its_definition(traces: Traces) -> None:
+    definition = traces.state.lab / "hosts" / "cell1-host1" / "etc" / "qemu" / "instance-00000001.xml"
+    definition.parent.mkdir(parents=True)
+    definition.write_text(f"<domain><uuid>{SERVER}</uuid></domain>")
+
+    assert traces.files("cell1-host1") == ["lab/hosts/cell1-host1/etc/qemu/instance-00000001.xml"]
+
+
+def test_a_hypervisors_log_may_stay(traces: Traces) -> None:
+    log = traces.state.lab / "hosts" / "cell1-host1" / "log" / "qemu" / f"instance-{SERVER}.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("qemu")
+
+    assert traces.files("cell1-host1") == []
+
+
+def test_allocations_of_the_server_and_of_its_migrations_are_found(traces: Traces) -> None:
+    assert traces.consumers({OTHER: {}, "migration-1": {}}) == ["migration-1"]
+    assert traces.consumers({SERVER: {}}) == [SERVER]
+
+
+def test_checks_are_counted(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w") as out:
+        screen = Screen(Console(file=out))
+        screen.check("this holds", True)
+        screen.check("this does not", False, "seen [that]")
+
+    assert (screen.held, screen.failed) == (1, ["this does not"])
+    assert "✗ this does not (seen [that])" in (tmp_path / "out").read_text()

@@ -1,0 +1,26 @@
+"""The whole demonstration, as ``make demo`` runs it without root or QEMU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+# Some forty runs of the openstack client: a second each on a quiet machine, several on a busy one.
+@pytest.mark.timeout(600)
+def test_every_check_of_the_demonstration_holds_on_simulated_hosts(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "causeway.cli.demo", "--driver", "simulated", "--state-dir", str(tmp_path / "cloud")],
+        capture_output=True,
+        text=True,
+    )
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "✗" not in told.stdout
+    assert "ACTIVE -> RESIZE -> VERIFY_RESIZE" in told.stdout
+    assert "VERIFY_RESIZE -> REVERT_RESIZE -> ACTIVE" in told.stdout
+    assert "cross_cell_revert" in told.stdout, "the timeline is missing"
+    assert not (tmp_path / "cloud" / "demo.pid").exists(), "the cloud was left running"

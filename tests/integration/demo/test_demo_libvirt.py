@@ -1,0 +1,29 @@
+"""The whole demonstration on real guests, as ``make demo`` runs it where it can."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from causeway.virt.lab.hosts import missing
+
+REASON = missing()
+
+
+@pytest.mark.libvirt
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+@pytest.mark.timeout(900)
+def test_every_check_of_the_demonstration_holds_on_real_guests(tmp_path: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "causeway.cli.demo", "--driver", "libvirt", "--state-dir", str(tmp_path / "cloud")],
+        capture_output=True,
+        text=True,
+    )
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "✗" not in told.stdout
+    assert told.stdout.count("it answers ping on") == 5
+    assert "one QEMU host in each" in told.stdout
