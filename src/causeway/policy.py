@@ -45,7 +45,7 @@ _BASE = [
     ("admin_api", "is_admin:True", "Old name, for policy files that use it."),
 ]
 
-# (name, default, description, operations). Names without "compute:" or "network:" get the prefix "os_compute_api:".
+# (name, default, description, operations). Names without "compute:", "network:" or "causeway:" get the prefix "os_compute_api:".
 _RULES: list[tuple[str, str, str, str]] = [
     (
         CROSS_CELL_RESIZE,
@@ -235,6 +235,8 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-quota-class-sets:update", ADMIN, "Update a quota class", "PUT /os-quota-class-sets/{quota_class}"),
     ("os-simple-tenant-usage:list", ADMIN, "List usage of all projects", "GET /os-simple-tenant-usage"),
     ("os-simple-tenant-usage:show", READER, "Show usage of a project", "GET /os-simple-tenant-usage/{tenant_id}"),
+    ("causeway:audit", ADMIN, "Audit the cloud, and mend what is safe",
+     "GET /os-causeway/audit, POST /os-causeway/audit"),
     ("extensions", EVERYBODY, "List extensions", "GET /extensions, GET /extensions/{alias}"),
     ("os-console-auth-tokens", ADMIN, "Show a console's connection", "GET /os-console-auth-tokens/{console_token}"),
     ("os-assisted-volume-snapshots:create", SERVICE, "Create an assisted snapshot", "POST /os-assisted-volume-snapshots"),
@@ -244,7 +246,7 @@ _RULES: list[tuple[str, str, str, str]] = [
 
 
 def _full_name(name: str) -> str:
-    return name if name.startswith(("compute:", "network:")) else f"os_compute_api:{name}"
+    return name if name.startswith(("compute:", "network:", "causeway:")) else f"os_compute_api:{name}"
 
 
 def _operations(text: str) -> list[dict[str, str]]:

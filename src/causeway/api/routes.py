@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from causeway.api import (
     aggregates,
+    audit,
     availability_zones,
     compute_services,
     extensions,
@@ -121,6 +122,9 @@ ROUTES: list[Route] = [
     _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
     # What other services tell
     _post("/os-server-external-events", external_events.create),
+    # Ours
+    _get("/os-causeway/audit", audit.show),
+    _post("/os-causeway/audit", audit.mend),
     # Old clients
     _get("/extensions", extensions.index),
     _get("/extensions/{alias}", extensions.show),

@@ -13,6 +13,7 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 # command -> (module, function, help): a command's module is only loaded when it is used.
 COMMANDS = {
     "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
+    "audit": ("causeway.cli.audit", "audit", "Hold everything that knows of servers against each other; mend what is safe."),
     "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from causeway.conductor import recovery
+from causeway.conductor.audit import AuditEndpoint
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
@@ -37,6 +38,7 @@ class ConductorService:
                 super_conductor.TOPIC,
                 services.host,
                 [
+                    AuditEndpoint(services),
                     BuildEndpoint(services),
                     DeleteEndpoint(services, engine, conductor),
                     DevicesEndpoint(services),

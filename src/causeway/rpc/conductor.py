@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.context import RequestContext
+from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
 from causeway.model.events import ExternalEvent
 from causeway.model.network import RequestedNetwork, Vif
@@ -79,6 +80,10 @@ class ConductorClient:
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
         """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""
         return self._rpc.call(context, "get_console_output", result=str, instance_uuid=instance_uuid, length=length)
+
+    def audit(self, context: RequestContext, *, fix: bool) -> Report:
+        """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
+        return self._rpc.call(context, "audit", result=Report, monitor=True, fix=fix)
 
     def external_events(self, context: RequestContext, *, events: list[ExternalEvent]) -> None:
         """Routes events to every host that may wait for them, each through its own cell."""

@@ -1,0 +1,80 @@
+"""Every check. Each is a pure function over a snapshot, and only asked when what it ``needs`` could be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from causeway.audit.checks import (
+    allocations,
+    attachments,
+    bindings,
+    disks,
+    events,
+    guests,
+    images,
+    leftovers,
+    moves,
+    records,
+    states,
+)
+from causeway.audit.snapshot import Snapshot
+from causeway.model.audit import Disagreement
+
+Look = Callable[[Snapshot], Iterator[Disagreement]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """``needs``: attributes of the snapshot that must not be None."""
+
+    look: Look
+    needs: tuple[str, ...] = ()
+
+
+# Mended in this order: what later ones rely on comes first.
+CHECKS: tuple[Check, ...] = (
+    Check(moves.stuck),
+    Check(moves.without_server),
+    Check(moves.without_owner),
+    Check(moves.more_than_one),
+    Check(moves.migrations_without_move),
+    Check(moves.migrations_and_states),
+    Check(records.mappings_without_record),
+    Check(records.without_mapping),
+    Check(records.second_copies),
+    Check(records.hidden_flags),
+    Check(records.build_requests),
+    Check(records.unfinished_deletes),
+    Check(states.stale_tasks),
+    Check(events.never_ended),
+    Check(guests.running_twice),
+    Check(guests.elsewhere),
+    Check(guests.missing),
+    Check(guests.power_states),
+    Check(disks.elsewhere),
+    Check(disks.stashed),
+    Check(disks.missing),
+    Check(allocations.of_servers, ("allocations",)),
+    Check(allocations.of_migrations, ("allocations",)),
+    Check(allocations.of_others, ("allocations",)),
+    Check(bindings.elsewhere, ("ports",)),
+    Check(bindings.missing, ("ports",)),
+    Check(bindings.ports_missing, ("ports",)),
+    Check(bindings.ports_of_nobody, ("ports",)),
+    Check(attachments.of_nobody, ("attachments",)),
+    Check(attachments.connected_twice, ("attachments",)),
+    Check(attachments.missing, ("attachments",)),
+    Check(images.leftover, ("images",)),
+    Check(leftovers.files),
+)
+
+
+def run_checks(snapshot: Snapshot) -> list[Disagreement]:
+    """Everything that does not fit, each thing once."""
+    found: dict[object, Disagreement] = {}
+    for check in CHECKS:
+        if all(getattr(snapshot, name) is not None for name in check.needs):
+            for disagreement in check.look(snapshot):
+                found.setdefault(disagreement.key, disagreement)
+    return list(found.values())

@@ -1,0 +1,205 @@
+"""Placement: a server holds exactly its flavor's resources on its host, a migration the source's until confirm or revert."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.clients.placement.types import Allocations, Resources
+from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.states import MIGRATION_ENDED
+from causeway.scheduler.resources import flavor_groups
+
+# What ports ask for is theirs, not the flavor's.
+OF_PORTS = "NET_"
+
+
+def expected_of(record: Record) -> Resources:
+    """What a server's flavor takes, all its request groups together."""
+    return _sum(
+        group.resources for group in flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed).values()
+    )
+
+
+def _sum(parts: Iterator[Resources] | list[Resources]) -> Resources:
+    total: Resources = {}
+    for resources in parts:
+        for name, amount in resources.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _total(held: Allocations) -> Resources:
+    return {name: amount for name, amount in _sum(list(held.values())).items() if not name.startswith(OF_PORTS)}
+
+
+def _show(resources: Resources) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in sorted(resources.items())) or "nothing"
+
+
+def _elsewhere(snapshot: Snapshot, held: Allocations, node: str) -> list[str]:
+    """The providers of other compute nodes that are held."""
+    roots = {provider: (snapshot.providers or {}).get(provider, provider) for provider in held}
+    return [provider for provider, root in roots.items() if root != node and root in snapshot.nodes]
+
+
+def _is_plain(record: Record, held: Allocations, snapshot: Snapshot) -> bool:
+    """Whether what the server should hold is all on its node's own provider: then it can be claimed without a guess."""
+    plain = len(flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed)) == 1
+    return plain and all(provider in snapshot.nodes for provider in held)
+
+
+def _set(consumer: str, record: Record, node: str, resources: Resources) -> Fix:
+    return Fix(
+        "set_allocation",
+        {
+            "consumer": consumer,
+            "allocations": {node: resources},
+            "project_id": record.project_id,
+            "user_id": record.user_id,
+        },
+    )
+
+
+def of_servers(snapshot: Snapshot) -> Iterator[Disagreement]:
+    assert snapshot.allocations is not None
+    for record in snapshot.homes:
+        if not snapshot.is_quiet(record):
+            continue
+        held = snapshot.allocations.get(record.uuid, {})
+        if record.host is None:
+            if held:
+                yield Disagreement(
+                    "allocation.orphaned",
+                    Severity.WARNING,
+                    record.uuid,
+                    record.uuid,
+                    f"The server is on no host, but holds {_show(_total(held))} in Placement.",
+                    Fix("delete_allocation", {"consumer": record.uuid}),
+                )
+            continue
+        node = snapshot.node_of(record.host)
+        if node is None:
+            continue
+        problem = _problem(snapshot, record, held, node)
+        if problem is not None:
+            kind, message = problem
+            fix = _set(record.uuid, record, node, expected_of(record)) if _is_plain(record, held, snapshot) else None
+            left = "The flavor's resources come from several providers: migrate the server to have it claimed anew."
+            yield Disagreement(
+                kind, Severity.ERROR, record.uuid, record.uuid, message, fix, left="" if fix is not None else left
+            )
+
+
+def _problem(snapshot: Snapshot, record: Record, held: Allocations, node: str) -> tuple[str, str] | None:
+    expected = expected_of(record)
+    if not held:
+        return (
+            None
+            if not expected
+            else (
+                "allocation.missing",
+                f"The server holds nothing in Placement; on {record.host} it should hold {_show(expected)}.",
+            )
+        )
+    wrong = _elsewhere(snapshot, held, node)
+    if wrong:
+        names = ", ".join(_host_of(snapshot, provider) for provider in wrong)
+        return "allocation.wrong_host", f"The server is on {record.host}, but holds resources of {names} in Placement."
+    if _total(held) != expected:
+        return (
+            "allocation.wrong_amount",
+            f"The server holds {_show(_total(held))} in Placement; its flavor is {_show(expected)}.",
+        )
+    return None
+
+
+def _host_of(snapshot: Snapshot, provider: str) -> str:
+    root = (snapshot.providers or {}).get(provider, provider)
+    return next((host.name for host in snapshot.hosts.values() if host.node_uuid == root), f"provider {provider}")
+
+
+def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
+    assert snapshot.allocations is not None
+    for uuid, migration in snapshot.migrations.items():
+        held = snapshot.allocations.get(uuid, {})
+        server = migration.instance_uuid
+        if migration.status in MIGRATION_ENDED:
+            movement = snapshot.movement(server)
+            ends_now = movement is not None and movement.under_way and movement.active is not None
+            if held and not (
+                ends_now
+                and movement is not None
+                and movement.active is not None
+                and movement.active.migration_uuid == uuid
+            ):
+                yield _left_by_migration(snapshot, uuid, server, held)
+            continue
+        waiting = snapshot.waiting(server)
+        home = snapshot.home(server)
+        if waiting is None or waiting.migration is None or waiting.migration.uuid != uuid or home is None:
+            continue
+        memory = waiting.memory
+        source = Record(**{**vars(home), "flavor": memory.old_flavor})
+        expected = expected_of(source)
+        if _total(held) != expected or _elsewhere(snapshot, held, memory.source_node):
+            kind = "allocation.missing" if not held else "allocation.wrong_amount"
+            plain = _is_plain(source, held, snapshot)
+            yield Disagreement(
+                kind,
+                Severity.ERROR,
+                uuid,
+                server,
+                f"Migration {uuid} waits for confirm or revert and should hold {_show(expected)} on"
+                f" {memory.source_host}; it holds {_show(_total(held))}.",
+                _set(uuid, home, memory.source_node, expected) if plain else None,
+                left="" if plain else "The flavor's resources come from several providers.",
+            )
+
+
+def _left_by_migration(snapshot: Snapshot, uuid: str, server: str, held: Allocations) -> Disagreement:
+    """What an ended migration holds is nobody's, unless its server is back where it was and holds nothing there."""
+    home = snapshot.home(server)
+    fix = Fix("delete_allocation", {"consumer": uuid})
+    if home is not None and home.host is not None and snapshot.is_quiet(home):
+        node = snapshot.node_of(home.host)
+        own = (snapshot.allocations or {}).get(server, {})
+        if node is not None and node in held and (not own or _elsewhere(snapshot, own, node)):
+            fix = Fix("give_back_allocation", {"server": server, "migration": uuid})
+    return Disagreement(
+        "allocation.orphaned",
+        Severity.WARNING,
+        uuid,
+        server,
+        f"Migration {uuid} has ended, but still holds {_show(_total(held))} in Placement.",
+        fix,
+    )
+
+
+def of_others(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Consumers that are neither migrations nor servers."""
+    assert snapshot.allocations is not None
+    for consumer, held in snapshot.allocations.items():
+        if consumer in snapshot.migrations or not any(
+            (snapshot.providers or {}).get(provider, provider) in snapshot.nodes for provider in held
+        ):
+            continue
+        standing = snapshot.standing(consumer)
+        if standing is Standing.DELETED:
+            yield Disagreement(
+                "allocation.orphaned",
+                Severity.WARNING,
+                consumer,
+                consumer,
+                f"The server is deleted, but still holds {_show(_total(held))} in Placement.",
+                Fix("delete_allocation", {"consumer": consumer}),
+            )
+        elif standing is Standing.UNKNOWN:
+            yield Disagreement(
+                "allocation.unknown_consumer",
+                Severity.WARNING,
+                consumer,
+                None,
+                f"Consumer {consumer} holds {_show(_total(held))} on a compute node, and is no server or migration.",
+                left="Nobody here knows whose it is. Is Placement shared with another service?",
+            )

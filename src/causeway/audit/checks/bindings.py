@@ -1,0 +1,112 @@
+"""Network service: a port is bound to the hosts where its server is, and to those its move needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.clients.network import PortBinding
+from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.states import VmState
+
+ACTIVE = "ACTIVE"
+# Servers in these states have ports in use on their host.
+WITH_GUEST = frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmState.PAUSED, VmState.SUSPENDED})
+
+
+def _of_servers(snapshot: Snapshot) -> Iterator[tuple[str, Record, list[PortBinding]]]:
+    """(port, its server, its bindings) for every port whose bindings are known."""
+    for port_id, bindings in snapshot.bindings.items():
+        home = snapshot.home((snapshot.ports or {})[port_id]["device_id"])
+        if home is not None:
+            yield port_id, home, bindings
+
+
+def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Bindings for a host where the server neither is nor is moving from or to."""
+    for port_id, home, bindings in _of_servers(snapshot):
+        movement = snapshot.movement(home.uuid)
+        if home.task_state is not None and movement is None:
+            continue
+        allowed = snapshot.may_hold(home.uuid)
+        own = next((binding for binding in bindings if binding.host == home.host), None)
+        for binding in bindings:
+            if not binding.host or binding.host in allowed:
+                continue
+            removable = binding.status != ACTIVE or (own is not None and own.status == ACTIVE)
+            yield Disagreement(
+                "binding.orphaned",
+                Severity.WARNING if removable else Severity.ERROR,
+                f"port {port_id} on {binding.host}",
+                home.uuid,
+                f"Port {port_id} has a binding ({binding.status.lower()}) for {binding.host}; its server is on {home.host}.",
+                Fix("delete_binding", {"port_id": port_id, "host": binding.host}) if removable else None,
+                left="" if removable else "It is the port's active binding: the one of the server's host comes first.",
+            )
+
+
+def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """No active binding on the server's host; none kept at the source of a move that may be reverted."""
+    for port_id, home, bindings in _of_servers(snapshot):
+        if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
+            continue
+        if port_id not in home.port_ids:
+            # It is being attached or detached.
+            continue
+        own = next((binding for binding in bindings if binding.host == home.host), None)
+        if own is None or own.status != ACTIVE:
+            yield Disagreement(
+                "binding.missing",
+                Severity.ERROR,
+                f"port {port_id} on {home.host}",
+                home.uuid,
+                f"Port {port_id} is not bound to {home.host}, where its server is"
+                + ("." if own is None else ": the binding is there, but not active."),
+                None if own is None else Fix("activate_binding", {"port_id": port_id, "host": home.host}),
+                left="The port has to be plugged anew: detach it and attach it again." if own is None else "",
+            )
+        waiting = snapshot.waiting(home.uuid)
+        if waiting is None or port_id not in waiting.memory.port_ids:
+            continue
+        if waiting.source_host not in {binding.host for binding in bindings}:
+            yield Disagreement(
+                "binding.missing",
+                Severity.ERROR,
+                f"port {port_id} on {waiting.source_host}",
+                home.uuid,
+                f"Port {port_id} has no binding for {waiting.source_host}: the resize can't be reverted.",
+                Fix("create_binding", {"port_id": port_id, "host": waiting.source_host}),
+            )
+
+
+def ports_missing(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Ports that the server's record names and the network service does not know as the server's."""
+    for record in snapshot.homes:
+        if not snapshot.is_quiet(record):
+            continue
+        for port_id in record.port_ids:
+            port = (snapshot.ports or {}).get(port_id)
+            if port is None or port["device_id"] != record.uuid:
+                yield Disagreement(
+                    "port.missing",
+                    Severity.ERROR,
+                    f"port {port_id}",
+                    record.uuid,
+                    f"The server has port {port_id}, which the network service does not have for it.",
+                    left="Whether the server should have a port in its place is for its user to say: detach it.",
+                )
+
+
+def ports_of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Ports of deleted servers. (Those of uuids that nobody here knows may be another cloud's.)"""
+    for port_id, port in (snapshot.ports or {}).items():
+        server = port["device_id"]
+        if snapshot.standing(server) is Standing.DELETED:
+            yield Disagreement(
+                "port.orphaned",
+                Severity.WARNING,
+                f"port {port_id}",
+                server,
+                f"Port {port_id} belongs to a server that is deleted.",
+                left="The port may have been made by a user, who may want to keep its address.",
+            )

@@ -1,0 +1,31 @@
+"""The history of servers: what was begun ends, one way or the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Snapshot
+from causeway.model.audit import Disagreement, Fix, Severity
+
+# Actions whose work is in the journal: without a move there is none.
+JOURNALED = frozenset({"resize", "migrate", "confirmResize", "revertResize"})
+
+
+def never_ended(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for event in snapshot.open_events:
+        movement, home = snapshot.movement(event.server), snapshot.home(event.server)
+        if movement is not None and movement.under_way:
+            continue
+        if home is not None and event.cell_uuid != home.cell_uuid:
+            # A copy's history is replaced or goes with the copy.
+            continue
+        if event.action not in JOURNALED and not snapshot.is_old(event.started):
+            continue
+        yield Disagreement(
+            "event.unfinished",
+            Severity.WARNING,
+            f"event {event.event} of {event.action}, {event.started}",
+            event.server,
+            f"The event {event.event} of the action {event.action} began at {event.started} and never ended.",
+            Fix("end_event", {"cell_uuid": event.cell_uuid, "event_id": event.event_id}),
+        )

@@ -1,0 +1,129 @@
+"""Hypervisors: a guest is where its server is, once, and runs if its server does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Record, Snapshot, Standing
+from causeway.model.audit import Disagreement, Severity
+from causeway.model.states import PowerState, VmState
+
+UNTOUCHED = "A guest is never stopped or removed by an audit: look at it first."
+WITH_GUEST = frozenset(
+    {VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED}
+)
+# Alive: it may write to its disks.
+ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
+
+
+def _by_server(snapshot: Snapshot) -> dict[str, dict[str, PowerState]]:
+    """server -> host -> power state."""
+    found: dict[str, dict[str, PowerState]] = {}
+    for host in snapshot.hosts.values():
+        for uuid, power_state in (host.contents.guests if host.contents is not None else {}).items():
+            found.setdefault(uuid, {})[host.name] = power_state
+    return found
+
+
+def running_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for uuid, places in _by_server(snapshot).items():
+        alive = sorted(host for host, power_state in places.items() if power_state in ALIVE)
+        if len(alive) > 1:
+            yield Disagreement(
+                "guest.running_twice",
+                Severity.CRITICAL,
+                "guest on " + ", ".join(alive),
+                uuid,
+                f"The server's guest runs on {len(alive)} hosts at once: {', '.join(alive)}.",
+                left="Which of them is the right one is not for a guess. " + UNTOUCHED,
+            )
+
+
+def elsewhere(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Guests of servers that are not on this host, nor moving from or to it."""
+    for uuid, places in _by_server(snapshot).items():
+        standing = snapshot.standing(uuid)
+        if standing is Standing.UNSEEN:
+            continue
+        allowed = snapshot.may_hold(uuid)
+        home = snapshot.home(uuid)
+        for host, power_state in places.items():
+            if host in allowed:
+                continue
+            runs = power_state in ALIVE
+            where = f"its server is on {home.host}" if home is not None else "there is no such server"
+            if standing is Standing.DELETED:
+                where = "its server is deleted"
+            yield Disagreement(
+                "guest.unknown" if standing is Standing.UNKNOWN else "guest.orphaned",
+                Severity.CRITICAL if runs and standing is Standing.LIVE else Severity.ERROR,
+                f"guest on {host}",
+                None if standing is Standing.UNKNOWN else uuid,
+                f"{host} has a guest {uuid} ({power_state.name.lower()}), but {where}.",
+                left=UNTOUCHED,
+            )
+    yield from _at_source(snapshot)
+
+
+def _at_source(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """A finished move left its source with disks and no guest."""
+    for home in snapshot.homes:
+        waiting = snapshot.waiting(home.uuid)
+        if waiting is None or waiting.source_host == home.host:
+            continue
+        contents = snapshot.contents_of(waiting.source_host)
+        if contents is not None and home.uuid in contents.guests:
+            yield Disagreement(
+                "guest.orphaned",
+                Severity.CRITICAL if contents.guests[home.uuid] in ALIVE else Severity.ERROR,
+                f"guest on {waiting.source_host}",
+                home.uuid,
+                f"The server was moved to {home.host}, but {waiting.source_host} still has a guest of it.",
+                left=UNTOUCHED,
+            )
+
+
+def _expected_here(snapshot: Snapshot) -> Iterator[tuple[Record, dict[str, PowerState]]]:
+    """Servers at rest that must have a guest, with the guests of their host."""
+    for record in snapshot.homes:
+        contents = snapshot.contents_of(record.host)
+        if contents is not None and record.vm_state in WITH_GUEST and snapshot.is_quiet(record):
+            yield record, contents.guests
+
+
+def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for record, guests in _expected_here(snapshot):
+        if record.uuid not in guests:
+            yield Disagreement(
+                "guest.missing",
+                Severity.CRITICAL if record.vm_state is not VmState.STOPPED else Severity.ERROR,
+                f"guest on {record.host}",
+                record.uuid,
+                f"The server is {record.vm_state} on {record.host}, which has no guest of it.",
+                left="A hard reboot makes the guest anew from its disks.",
+            )
+
+
+def power_states(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for record, guests in _expected_here(snapshot):
+        actual = guests.get(record.uuid)
+        if (
+            actual is None
+            or actual is PowerState.NOSTATE
+            or (record.vm_state is VmState.RESIZED and actual is record.power_state)
+        ):
+            continue
+        wrong = (record.vm_state is VmState.STOPPED and actual in ALIVE) or (
+            record.vm_state in (VmState.ACTIVE, VmState.RESIZED)
+            and actual is not PowerState.RUNNING
+            and not (record.vm_state is VmState.RESIZED and record.old_vm_state is VmState.STOPPED)
+        )
+        if wrong:
+            yield Disagreement(
+                "guest.power_state",
+                Severity.WARNING,
+                f"guest on {record.host}",
+                record.uuid,
+                f"The server is {record.vm_state}, its guest on {record.host} is {actual.name.lower()}.",
+                left="The next reports of the host bring the record up to date; else stop or start the server.",
+            )

@@ -1,0 +1,127 @@
+"""The journal and the migrations: every piece of work has somebody who does it, and a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from causeway.audit.snapshot import Snapshot, Standing
+from causeway.model.audit import Disagreement, Severity
+from causeway.model.moves import MOVE_ENDED, Move, MoveState
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
+
+# A lease that ran out is another conductor's to take; it has this long to do so.
+TAKEOVER = timedelta(seconds=60)
+
+
+def _active(snapshot: Snapshot) -> list[Move]:
+    return [move for move in snapshot.moves if move.state not in MOVE_ENDED]
+
+
+def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for move in _active(snapshot):
+        if move.state is MoveState.STUCK:
+            reason = (move.error or {}).get("message", "")
+            yield Disagreement(
+                "move.stuck",
+                Severity.ERROR,
+                f"move {move.id}",
+                move.instance_uuid,
+                f"The {move.recipe} of the server is stuck: {reason}",
+                left="It goes on by itself when the cause is gone; `causeway move show` tells which step it is.",
+            )
+
+
+def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for move in _active(snapshot):
+        gone = snapshot.standing(move.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
+        if gone or (snapshot.home(move.instance_uuid) is None and not snapshot.down_cells):
+            yield Disagreement(
+                "move.without_server",
+                Severity.ERROR,
+                f"move {move.id}",
+                move.instance_uuid,
+                f"The {move.recipe} has not ended, but its server is not there.",
+                left="What the move made is explained by nothing else: look at its steps with `causeway move show`.",
+            )
+
+
+def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for move in _active(snapshot):
+        if move.lease_until is not None and snapshot.taken_at - move.lease_until > TAKEOVER:
+            yield Disagreement(
+                "move.without_owner",
+                Severity.ERROR,
+                f"move {move.id}",
+                move.instance_uuid,
+                f"Nobody works on the {move.recipe} of the server: its lease ran out at {move.lease_until}.",
+                left="A conductor takes it over as soon as one runs: is there none?",
+            )
+
+
+def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
+    by_server: dict[str, list[str]] = {}
+    for move in _active(snapshot):
+        by_server.setdefault(move.instance_uuid, []).append(move.id)
+    for server, found in by_server.items():
+        if len(found) > 1:
+            yield Disagreement(
+                "move.more_than_one",
+                Severity.CRITICAL,
+                "moves " + ", ".join(sorted(found)),
+                server,
+                f"{len(found)} moves work on the server at the same time.",
+                left="Which of them is right is not for a guess.",
+            )
+
+
+def migrations_without_move(snapshot: Snapshot) -> Iterator[Disagreement]:
+    working = {move.migration_uuid for move in _active(snapshot)}
+    for uuid, migration in snapshot.migrations.items():
+        if migration.status in MIGRATION_ENDED or migration.status is MigrationStatus.FINISHED or uuid in working:
+            continue
+        yield Disagreement(
+            "migration.without_move",
+            Severity.ERROR,
+            f"migration {uuid}",
+            migration.instance_uuid,
+            f"Migration {uuid} is {migration.status}, but no move works on it.",
+            left="Which way it should end can't be told without a journal.",
+        )
+
+
+def migrations_and_states(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """A migration waits for confirm or revert exactly while its server is resized."""
+    finished: dict[str, list[str]] = {}
+    for uuid, migration in snapshot.migrations.items():
+        if migration.status is MigrationStatus.FINISHED:
+            finished.setdefault(migration.instance_uuid, []).append(uuid)
+    for server, found in finished.items():
+        home = snapshot.home(server)
+        mapping = snapshot.mappings.get(server)
+        if mapping is not None and mapping.cell_uuid in snapshot.down_cells:
+            continue
+        if home is not None and not snapshot.is_quiet(home):
+            continue
+        if len(found) > 1 or home is None or home.vm_state is not VmState.RESIZED:
+            is_now = "is not there" if home is None else f"is {home.vm_state}"
+            yield Disagreement(
+                "migration.not_resized",
+                Severity.ERROR,
+                "migration " + ", ".join(sorted(found)),
+                server,
+                f"Migration {', '.join(sorted(found))} waits for confirm or revert, but the server {is_now}."
+                if len(found) == 1
+                else f"{len(found)} migrations of the server wait for confirm or revert.",
+                left="What the source keeps for a revert may be needed: look at the server first.",
+            )
+    for home in snapshot.homes:
+        if home.vm_state is VmState.RESIZED and snapshot.is_quiet(home) and home.uuid not in finished:
+            yield Disagreement(
+                "state.resized",
+                Severity.ERROR,
+                "state resized",
+                home.uuid,
+                "The server waits for confirm or revert, but has no migration that could be confirmed or reverted.",
+                left="If it runs as it should, reset its state to active.",
+            )

@@ -1,0 +1,51 @@
+"""Task states: somebody works on the server, or else they are stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Snapshot
+from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.states import TaskState, VmState
+
+# Work under these is in the journal before the task state is set: without a move there is none.
+JOURNALED = frozenset(
+    {
+        TaskState.RESIZE_PREP,
+        TaskState.RESIZE_MIGRATING,
+        TaskState.RESIZE_MIGRATED,
+        TaskState.RESIZE_FINISH,
+        TaskState.RESIZE_REVERTING,
+    }
+)
+# Clearing these would make something of the server that it is not.
+LEFT = {
+    TaskState.DELETING: "The server is half deleted: delete it again.",
+    TaskState.SOFT_DELETING: "The server is half deleted: delete it again.",
+}
+
+
+def stale_tasks(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for record in snapshot.homes:
+        task = record.task_state
+        movement = snapshot.movement(record.uuid)
+        if task is None or (movement is not None and movement.under_way):
+            continue
+        if task not in JOURNALED and not snapshot.is_old(record.updated_at):
+            continue
+        left = LEFT.get(task, "")
+        if record.vm_state is VmState.BUILDING:
+            left = "The server was never built: delete it."
+        yield Disagreement(
+            "task_state.stale",
+            Severity.ERROR,
+            f"task state {task}",
+            record.uuid,
+            f"The server's task state is {task}, but nobody works on it.",
+            None
+            if left
+            else Fix(
+                "clear_task_state", {"uuid": record.uuid, "cell_uuid": record.cell_uuid, "task_state": task.value}
+            ),
+            left,
+        )

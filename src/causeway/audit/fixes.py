@@ -1,0 +1,183 @@
+"""Mends what is safe. Before each fix it is looked once more whether somebody has begun to work on the server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.audit.services import AuditServices
+from causeway.context import admin_context
+from causeway.model.audit import Disagreement
+from causeway.model.states import TaskState
+from causeway.store.api import build_requests, journal, mappings
+from causeway.store.api import cells as cell_records
+from causeway.store.cell import actions, copies, instances
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+# These are about work itself, or take nothing away from it.
+WHATEVER_THE_TASK = frozenset({"clear_task_state", "end_event", "delete_image", "delete_build_request"})
+
+
+def mend(services: AuditServices, disagreements: list[Disagreement]) -> list[Disagreement]:
+    """Applies the fixes that there are; returns the disagreements that are mended. The others say why they are left."""
+    mended = []
+    for disagreement in disagreements:
+        if disagreement.fix is None:
+            continue
+        try:
+            _guard(services, disagreement)
+            ACTIONS[disagreement.fix.action](services, **disagreement.fix.arguments)
+        except errors.CausewayError as failure:
+            disagreement.left = f"Not mended: {failure.message}"
+            LOG.warning("Audit: %s was not mended: %s %s", disagreement.kind, failure.message, failure.details)
+            continue
+        LOG.warning("Audit: mended by %s: %s", disagreement.fix.action, disagreement.message)
+        mended.append(disagreement)
+    return mended
+
+
+def _guard(services: AuditServices, disagreement: Disagreement) -> None:
+    """Raises StateChanged if somebody works on the server by now."""
+    server = disagreement.server
+    if server is None or disagreement.fix is None:
+        return
+    if journal.active_of_server(services.api, server) is not None:
+        raise errors.StateChanged("A move of the server has begun meanwhile.")
+    if disagreement.fix.action in WHATEVER_THE_TASK:
+        return
+    try:
+        _cell, database = services.cells.of_server(server)
+        instance = instances.get(database, server)
+    except errors.ServerNotFound:
+        return
+    if instance.task_state is not None:
+        raise errors.StateChanged(f"Somebody works on the server: its task state is {instance.task_state}.")
+
+
+def _set_allocation(
+    services: AuditServices,
+    *,
+    consumer: str,
+    allocations: dict[str, dict[str, int]],
+    project_id: str,
+    user_id: str,
+) -> None:
+    known = services.placement.get_allocations(consumer)
+    services.placement.set_allocations(consumer, allocations, project_id, user_id, known=known)
+
+
+def _delete_allocation(services: AuditServices, *, consumer: str) -> None:
+    services.placement.delete_allocations(consumer)
+
+
+def _give_back_allocation(services: AuditServices, *, server: str, migration: str) -> None:
+    services.placement.give_back(server, migration)
+
+
+def _delete_binding(services: AuditServices, *, port_id: str, host: str) -> None:
+    services.network.delete_binding(admin_context(), port_id, host)
+
+
+def _activate_binding(services: AuditServices, *, port_id: str, host: str) -> None:
+    services.network.activate_binding(admin_context(), port_id, host)
+
+
+def _create_binding(services: AuditServices, *, port_id: str, host: str) -> None:
+    services.network.create_binding(admin_context(), port_id, host)
+
+
+def _delete_attachment(services: AuditServices, *, attachment_id: str) -> None:
+    try:
+        attachment = services.volumes.get_attachment(admin_context(), attachment_id)
+    except errors.VolumeNotFound:
+        return
+    if attachment.is_connected:
+        raise errors.InvalidState("A host has connected through the attachment meanwhile.")
+    services.volumes.delete_attachment(admin_context(), attachment_id)
+
+
+def _delete_image(services: AuditServices, *, image_id: str) -> None:
+    services.images.delete(admin_context(), image_id)
+
+
+def _delete_copy(services: AuditServices, *, uuid: str, cell_uuid: str) -> None:
+    database = services.cells.database(cell_uuid)
+    instance = instances.find(database, uuid)
+    if instance is not None and not instance.hidden:
+        raise errors.StateChanged("The copy is not hidden any more.")
+    home, home_database = services.cells.of_server(uuid)
+    if home.uuid == cell_uuid or instances.find(home_database, uuid) is None:
+        raise errors.StateChanged("The copy is the only record of the server.")
+    copies.hard_delete(database, uuid)
+
+
+def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: bool) -> None:
+    lives_there = mappings.get(services.api, uuid).cell_uuid == cell_uuid
+    if lives_there is hidden:
+        raise errors.StateChanged("The server's mapping was changed meanwhile.")
+    instances.update(services.cells.database(cell_uuid), uuid, hidden=hidden)
+
+
+def _delete_build_request(services: AuditServices, *, uuid: str) -> None:
+    build_requests.delete(services.api, uuid)
+
+
+def _clear_task_state(services: AuditServices, *, uuid: str, cell_uuid: str, task_state: str) -> None:
+    database = services.cells.database(cell_uuid)
+    instances.update(database, uuid, expected_task={TaskState(task_state)}, task_state=None)
+
+
+def _end_event(services: AuditServices, *, cell_uuid: str, event_id: int) -> None:
+    values = {"finish_time": utcnow(), "result": "Error", "details": "It was broken off: nobody works on it."}
+    statement = actions.EVENTS.update().where(actions.EVENTS.c.id == event_id, actions.EVENTS.c.finish_time.is_(None))
+    action_of_event = sa.select(actions.EVENTS.c.action_id).where(actions.EVENTS.c.id == event_id).scalar_subquery()
+    with services.cells.database(cell_uuid).write() as connection:
+        connection.execute(statement.values(values))
+        connection.execute(
+            actions.ACTIONS.update()
+            .where(actions.ACTIONS.c.id == action_of_event)
+            .values(message="Error", updated_at=utcnow())
+        )
+
+
+def _remove_disks(services: AuditServices, *, host: str, uuid: str, stashed: bool) -> None:
+    computes = services.computes(cell_records.cell_of_host(services.api, host))
+    computes.remove_leftover_disks(admin_context(), host, instance_uuid=uuid, stashed=stashed)
+
+
+def _remove_file(services: AuditServices, *, host: str, name: str) -> None:
+    computes = services.computes(cell_records.cell_of_host(services.api, host))
+    computes.remove_leftover_file(admin_context(), host, name=name)
+
+
+Action = Callable[..., None]
+
+ACTIONS: dict[str, Action] = {
+    "set_allocation": _set_allocation,
+    "delete_allocation": _delete_allocation,
+    "give_back_allocation": _give_back_allocation,
+    "delete_binding": _delete_binding,
+    "activate_binding": _activate_binding,
+    "create_binding": _create_binding,
+    "delete_attachment": _delete_attachment,
+    "delete_image": _delete_image,
+    "delete_copy": _delete_copy,
+    "set_hidden": _set_hidden,
+    "delete_build_request": _delete_build_request,
+    "clear_task_state": _clear_task_state,
+    "end_event": _end_event,
+    "remove_disks": _remove_disks,
+    "remove_file": _remove_file,
+}
+
+
+def describe(action: str, arguments: dict[str, Any]) -> str:
+    """What a fix does, in a few words."""
+    named = ", ".join(str(value) for name, value in arguments.items() if name not in ("project_id", "user_id"))
+    return f"{action.replace('_', ' ')}: {named}"

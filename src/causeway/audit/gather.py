@@ -1,0 +1,157 @@
+"""Takes a snapshot: the databases, then everybody else at once, then the databases again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from causeway import errors
+from causeway.audit.records import CellRecords, Records, deleted_among, mappings_of, migrations_of, read_records
+from causeway.audit.services import AuditServices
+from causeway.audit.snapshot import HostState, Snapshot
+from causeway.clients.network import PortBinding
+from causeway.clients.placement.types import Allocations
+from causeway.context import admin_context
+from causeway.model.audit import HostContents
+from causeway.store.database import utcnow
+
+T = TypeVar("T")
+
+# Hosts, providers and ports that are asked at the same time.
+THREADS = 16
+COMPUTE_OWNER = "compute:"
+
+
+def gather(services: AuditServices, *, stale_after: float, bindings_of: Collection[str] | None = None) -> Snapshot:
+    """One look. ``bindings_of``: the servers whose port bindings are of interest (None: all)."""
+    before = read_records(services)
+    snapshot = Snapshot(taken_at=utcnow(), stale_after=stale_after)
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="audit") as pool:
+        around = _Around(services, snapshot, pool)
+        contents = around.hosts(before.by_cell)
+        allocations = around.later("Placement", _providers, services)
+        ports = around.later("The network service", services.network.list_ports, admin_context())
+        attachments = around.later("The volume service", services.volumes.list_all_attachments, admin_context())
+        images = around.later("The image service", services.images.list, admin_context(), {"image_type": "snapshot"})
+        _fill_hosts(snapshot, before.by_cell, contents())
+        snapshot.providers = allocations()
+        snapshot.allocations = around.allocations(snapshot.providers)
+        listed = ports()
+        snapshot.ports = None if listed is None else {port["id"]: port for port in listed if _is_servers(port)}
+        snapshot.bindings = around.bindings(snapshot.ports or {}, bindings_of)
+        snapshot.attachments, snapshot.images = attachments(), images()
+    after = read_records(services)
+    _fill_records(snapshot, after)
+    old, new = before.fingerprints(), after.fingerprints()
+    snapshot.changing = {uuid for uuid in {*old, *new} if old.get(uuid) != new.get(uuid)}
+    _fill_strangers(services, snapshot)
+    return snapshot
+
+
+def _is_servers(port: dict[str, Any]) -> bool:
+    return bool(port.get("device_id")) and str(port.get("device_owner") or "").startswith(COMPUTE_OWNER)
+
+
+def _providers(services: AuditServices) -> dict[str, str]:
+    return {provider.uuid: provider.root_uuid for provider in services.placement.list_providers()}
+
+
+class _Around:
+    """Asks what is around the databases; what does not answer is noted in the snapshot."""
+
+    def __init__(self, services: AuditServices, snapshot: Snapshot, pool: ThreadPoolExecutor) -> None:
+        self._services = services
+        self._snapshot = snapshot
+        self._pool = pool
+
+    def later(self, name: str, question: Callable[..., T], *arguments: Any) -> Callable[[], T | None]:
+        """Asks now; the result waits for the answer, which is None if there was none."""
+        future = self._pool.submit(question, *arguments)
+        return lambda: self._answer(name, future)
+
+    def _answer(self, name: str, future: Future[T]) -> T | None:
+        try:
+            return future.result()
+        except errors.CausewayError as failure:
+            self._snapshot.unreached.append(f"{name}: {failure.message}")
+            return None
+
+    def hosts(self, cells: dict[str, CellRecords]) -> Callable[[], dict[str, HostContents | None]]:
+        """What is on every host that is up."""
+        asked = {}
+        for cell_uuid, cell in cells.items():
+            for host, is_up in cell.computes.items():
+                if not is_up:
+                    self._snapshot.unreached.append(f"Host {host}: its compute service does not report.")
+                    continue
+                computes = self._services.computes(cell_uuid)
+                asked[host] = self.later(f"Host {host}", computes.list_host, admin_context(), host)
+        return lambda: {host: answer() for host, answer in asked.items()}
+
+    def allocations(self, providers: dict[str, str] | None) -> dict[str, Allocations] | None:
+        """consumer -> what it holds. None if anybody is missing: nobody could be said to hold nothing."""
+        if providers is None:
+            return None
+        ask = self._services.placement.get_provider_allocations
+        asked = {uuid: self.later("Placement", ask, uuid) for uuid in providers}
+        found: dict[str, Allocations] = {}
+        for uuid, answer in asked.items():
+            held = answer()
+            if held is None:
+                return None
+            for consumer, resources in held.items():
+                found.setdefault(consumer, {})[uuid] = resources
+        return found
+
+    def bindings(
+        self, ports: dict[str, dict[str, Any]], of_servers: Collection[str] | None
+    ) -> dict[str, list[PortBinding]]:
+        """The bindings of ports; a port that is gone meanwhile has none."""
+        wanted = [id for id, port in ports.items() if of_servers is None or port["device_id"] in of_servers]
+
+        def ask(port_id: str) -> list[PortBinding] | None:
+            try:
+                return self._services.network.list_bindings(admin_context(), port_id)
+            except errors.PortNotFound:
+                return None
+
+        asked = {id: self.later(f"Port {id}", ask, id) for id in wanted}
+        return {id: answer for id, question in asked.items() if (answer := question()) is not None}
+
+
+def _fill_hosts(snapshot: Snapshot, cells: dict[str, CellRecords], contents: dict[str, HostContents | None]) -> None:
+    for cell_uuid, cell in cells.items():
+        for host in {*cell.nodes, *cell.computes}:
+            snapshot.hosts[host] = HostState(host, cell_uuid, cell.nodes.get(host), contents.get(host))
+
+
+def _fill_records(snapshot: Snapshot, records: Records) -> None:
+    snapshot.cells, snapshot.down_cells = records.cells, records.down_cells
+    snapshot.mappings, snapshot.records = records.mappings, records.by_server
+    snapshot.build_requests = records.build_requests
+    snapshot.migrations, snapshot.moves = records.migrations, records.moves
+    snapshot.open_events = [event for cell in records.by_cell.values() for event in cell.open_events]
+    for cell_uuid in sorted(records.down_cells):
+        snapshot.unreached.append(f"Cell {records.cells[cell_uuid].name}: its database does not answer.")
+
+
+def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
+    """Looks up the uuids that others know, and that are not among the servers that are there."""
+    named = {*(snapshot.allocations or {}), *(port["device_id"] for port in (snapshot.ports or {}).values())}
+    named.update(found.instance_uuid for found in snapshot.attachments or [] if found.instance_uuid is not None)
+    named.update(move.instance_uuid for move in snapshot.moves)
+    for host in snapshot.hosts.values():
+        if host.contents is not None:
+            named.update(host.contents.guests, host.contents.disks, host.contents.stashed)
+    migrations = named | {
+        str(image.properties["migration_uuid"])
+        for image in snapshot.images or []
+        if "migration_uuid" in image.properties
+    }
+    snapshot.migrations |= migrations_of(
+        services.api, migrations - snapshot.migrations.keys() - snapshot.records.keys()
+    )
+    strangers = named - snapshot.records.keys() - snapshot.migrations.keys()
+    snapshot.mappings |= mappings_of(services.api, strangers - snapshot.mappings.keys())
+    snapshot.deleted = deleted_among(services, strangers)

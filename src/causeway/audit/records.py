@@ -1,0 +1,233 @@
+"""Reads the databases: whole lists, some columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from causeway.audit.services import AuditServices
+from causeway.audit.snapshot import OpenEvent, Record
+from causeway.model.flavor import Flavor
+from causeway.model.host import CellMapping
+from causeway.model.migration import Migration
+from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
+from causeway.store.api import build_requests, journal, mappings, migrations
+from causeway.store.api.mappings import InstanceMapping
+from causeway.store.cell import actions, block_devices, hosts, instances
+from causeway.store.database import Database, utcnow
+
+# Databases take only so many values in one statement.
+CHUNK = 500
+
+
+@dataclass
+class CellRecords:
+    """What one cell's database says."""
+
+    records: list[Record] = field(default_factory=list)
+    open_events: list[OpenEvent] = field(default_factory=list)
+    # host -> its node's uuid, and whether its compute reports
+    nodes: dict[str, str] = field(default_factory=dict)
+    computes: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass
+class Records:
+    """What all databases say."""
+
+    cells: dict[str, CellMapping]
+    by_cell: dict[str, CellRecords]
+    down_cells: set[str]
+    mappings: dict[str, InstanceMapping]
+    build_requests: set[str]
+    migrations: dict[str, Migration]
+    moves: list[Move]
+
+    @property
+    def by_server(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for cell in self.by_cell.values():
+            for record in cell.records:
+                found.setdefault(record.uuid, []).append(record)
+        return found
+
+    def fingerprints(self) -> dict[str, object]:
+        """What changes with every piece of work on a server, and with every migration and move that begins or ends."""
+        moves: dict[str, list[object]] = {}
+        for move in self.moves:
+            moves.setdefault(move.instance_uuid, []).append((move.id, move.state, move.epoch, move.pivoted))
+        found: dict[str, object] = {uuid: migration.status for uuid, migration in self.migrations.items()}
+        records = self.by_server
+        for uuid in {*records, *moves, *self.mappings, *self.build_requests}:
+            mapping = self.mappings.get(uuid)
+            found[uuid] = (
+                mapping and (mapping.cell_uuid, mapping.queued_for_delete),
+                uuid in self.build_requests,
+                [_fingerprint(record) for record in records.get(uuid, [])],
+                moves.get(uuid),
+            )
+        return found
+
+
+def _fingerprint(record: Record) -> object:
+    states = (record.host, record.vm_state, record.task_state, record.power_state, record.hidden, record.updated_at)
+    return (record.cell_uuid, *states, sorted(record.attachment_ids), record.port_ids)
+
+
+def read_records(services: AuditServices) -> Records:
+    """The API database and every cell's; the authority, the mappings, last."""
+    services.cells.refresh()
+    down_time: float = services.conf.service_down_time
+    answers = services.cells.ask_all(lambda cell, database: _read_cell(cell, database, down_time))
+    found, moves = _migrations_and_moves(services.api)
+    building = _uuids(services.api, sa.select(build_requests.TABLE.c.instance_uuid))
+    mapped = {each.instance_uuid: each for each in mappings.of_project(services.api, None)}
+    seen = {record.uuid for cell in answers.by_cell.values() for record in cell.records}
+    mapped.update(mappings_of(services.api, seen - mapped.keys()))
+    return Records(
+        cells={cell.uuid: cell for cell in services.cells.mappings()},
+        by_cell=answers.by_cell,
+        down_cells={cell.uuid for cell in answers.down},
+        mappings=mapped,
+        build_requests=building,
+        migrations=found,
+        moves=moves,
+    )
+
+
+def _uuids(database: Database, query: sa.Select[Any]) -> set[str]:
+    with database.read() as connection:
+        return set(connection.execute(query).scalars())
+
+
+def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Move]]:
+    open_migration = migrations.TABLE.c.status.not_in([status.value for status in MIGRATION_ENDED])
+    of_open = journal.MOVES.c.migration_uuid.in_(sa.select(migrations.TABLE.c.uuid).where(open_migration))
+    not_ended = journal.MOVES.c.state.not_in([state.value for state in MOVE_ENDED])
+    with api.read() as connection:
+        rows = connection.execute(sa.select(*migrations.MAPPER.columns).where(open_migration))
+        found = {migration.uuid: migration for migration in map(migrations.MAPPER.from_row, rows)}
+        query = sa.select(*journal.MOVE.columns).where(sa.or_(of_open, not_ended))
+        query = query.order_by(journal.MOVES.c.started_at, journal.MOVES.c.id)
+        moves = [journal.MOVE.from_row(row) for row in connection.execute(query)]
+    return found, moves
+
+
+def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellRecords:
+    with database.read() as connection:
+        devices = _devices(connection)
+        records = [_record(cell, row, devices) for row in connection.execute(_RECORDS)]
+        events = [OpenEvent(cell.uuid, *row) for row in connection.execute(_OPEN_EVENTS)]
+    now = utcnow()
+    computes = hosts.list_services(database, binary="nova-compute")
+    return CellRecords(
+        records=records,
+        open_events=events,
+        nodes={node.host: node.uuid for node in hosts.list_nodes(database)},
+        computes={service.host: hosts.is_up(service, now, down_time) for service in computes},
+    )
+
+
+_SERVERS = instances.TABLE.c
+_RECORDS = sa.select(
+    _SERVERS.uuid,
+    _SERVERS.project_id,
+    _SERVERS.user_id,
+    _SERVERS.host,
+    _SERVERS.vm_state,
+    _SERVERS.task_state,
+    _SERVERS.power_state,
+    _SERVERS.flavor,
+    _SERVERS.old_vm_state,
+    _SERVERS.hidden,
+    _SERVERS.network_info,
+    _SERVERS.updated_at,
+).where(_SERVERS.deleted.is_(False))
+
+_OPEN_EVENTS = (
+    sa.select(
+        actions.EVENTS.c.id,
+        actions.ACTIONS.c.instance_uuid,
+        actions.ACTIONS.c.action,
+        actions.EVENTS.c.event,
+        actions.EVENTS.c.start_time,
+        actions.EVENTS.c.host,
+    )
+    .join_from(actions.EVENTS, actions.ACTIONS, actions.EVENTS.c.action_id == actions.ACTIONS.c.id)
+    .where(actions.EVENTS.c.finish_time.is_(None))
+)
+
+
+def _devices(connection: sa.Connection) -> dict[str, list[Any]]:
+    columns = block_devices.MAPPER.columns
+    query = sa.select(*columns).where(block_devices.TABLE.c.deleted.is_(False)).order_by(block_devices.TABLE.c.id)
+    found: dict[str, list[Any]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.instance_uuid, []).append(block_devices.MAPPER.from_row(row))
+    return found
+
+
+def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) -> Record:
+    return Record(
+        uuid=row.uuid,
+        cell_uuid=cell.uuid,
+        project_id=row.project_id,
+        user_id=row.user_id,
+        host=row.host,
+        vm_state=VmState(row.vm_state),
+        task_state=TaskState(row.task_state) if row.task_state else None,
+        power_state=PowerState(row.power_state),
+        flavor=msgspec.convert(row.flavor, Flavor),
+        old_vm_state=VmState(row.old_vm_state) if row.old_vm_state else None,
+        hidden=bool(row.hidden),
+        port_ids=[vif["id"] for vif in row.network_info or []],
+        updated_at=row.updated_at,
+        block_devices=devices.get(row.uuid, []),
+    )
+
+
+def _chunks(uuids: Iterable[str]) -> Iterator[list[str]]:
+    ordered = sorted(uuids)
+    for start in range(0, len(ordered), CHUNK):
+        yield ordered[start : start + CHUNK]
+
+
+def mappings_of(api: Database, uuids: Iterable[str]) -> dict[str, InstanceMapping]:
+    """The mappings of these servers, deleted ones too."""
+    found = {}
+    for chunk in _chunks(uuids):
+        query = sa.select(*mappings.MAPPER.columns).where(mappings.TABLE.c.instance_uuid.in_(chunk))
+        with api.read() as connection:
+            rows = [mappings.MAPPER.from_row(row) for row in connection.execute(query)]
+        found.update({mapping.instance_uuid: mapping for mapping in rows})
+    return found
+
+
+def migrations_of(api: Database, uuids: Iterable[str]) -> dict[str, Migration]:
+    """The migrations among these uuids, ended ones too."""
+    found = {}
+    for chunk in _chunks(uuids):
+        query = sa.select(*migrations.MAPPER.columns).where(migrations.TABLE.c.uuid.in_(chunk))
+        with api.read() as connection:
+            rows = [migrations.MAPPER.from_row(row) for row in connection.execute(query)]
+        found.update({migration.uuid: migration for migration in rows})
+    return found
+
+
+def deleted_among(services: AuditServices, uuids: Iterable[str]) -> set[str]:
+    """Those that are deleted servers of some cell."""
+    wanted = list(_chunks(uuids))
+
+    def ask(_cell: CellMapping, database: Database) -> set[str]:
+        found: set[str] = set()
+        for chunk in wanted:
+            query = sa.select(_SERVERS.uuid).where(_SERVERS.uuid.in_(chunk), _SERVERS.deleted.is_(True))
+            found |= _uuids(database, query)
+        return found
+
+    return set().union(*services.cells.ask_all(ask).by_cell.values()) if wanted else set()

@@ -1,0 +1,259 @@
+"""What was read of a cloud, and what follows from it without asking anybody again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from causeway.clients.network import PortBinding
+from causeway.clients.placement.types import Allocations
+from causeway.clients.volume import Attachment
+from causeway.model.audit import HostContents
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.flavor import Flavor
+from causeway.model.host import CellMapping
+from causeway.model.image import ImageMeta
+from causeway.model.migration import Migration
+from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.memory import MoveMemory
+from causeway.store.api.mappings import InstanceMapping
+
+
+@dataclass
+class Record:
+    """What one cell's database says of a server that is not deleted."""
+
+    uuid: str
+    cell_uuid: str
+    project_id: str
+    user_id: str
+    host: str | None
+    vm_state: VmState
+    task_state: TaskState | None
+    power_state: PowerState
+    flavor: Flavor
+    old_vm_state: VmState | None = None
+    hidden: bool = False
+    port_ids: list[str] = field(default_factory=list)
+    updated_at: datetime | None = None
+    block_devices: list[BlockDevice] = field(default_factory=list)
+
+    @property
+    def is_volume_backed(self) -> bool:
+        return is_volume_backed(self.block_devices)
+
+    @property
+    def attachment_ids(self) -> set[str]:
+        return {device.attachment_id for device in self.block_devices if device.attachment_id is not None}
+
+
+@dataclass
+class OpenEvent:
+    """An event of a server's action that has not ended."""
+
+    cell_uuid: str
+    event_id: int
+    server: str
+    action: str
+    event: str
+    started: datetime
+    host: str | None = None
+
+
+@dataclass
+class Movement:
+    """A server's move, as far as it explains what is there: under way, or waiting for confirm or revert."""
+
+    migration: Migration | None
+    active: Move | None
+    # Of all runs of recipes for this migration, the resize's first.
+    memories: list[MoveMemory]
+
+    @property
+    def under_way(self) -> bool:
+        return self.active is not None
+
+    @property
+    def memory(self) -> MoveMemory:
+        """The resize's."""
+        return self.memories[0]
+
+    @property
+    def source_host(self) -> str:
+        return self.memory.source_host
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts that may hold something of the server for this move."""
+        found = {memory.source_host for memory in self.memories}
+        found |= {memory.selection.host for memory in self.memories if memory.selection is not None}
+        if self.under_way:
+            for memory in self.memories:
+                found.update(memory.bound_hosts, (other.host for other in memory.alternates))
+                if memory.requested_host is not None:
+                    found.add(memory.requested_host)
+        return found
+
+    @property
+    def cells(self) -> set[str]:
+        """The cells that may hold records of the server for this move."""
+        found = {memory.source_cell for memory in self.memories}
+        return found | {memory.selection.cell_uuid for memory in self.memories if memory.selection is not None}
+
+    @property
+    def attachment_ids(self) -> set[str]:
+        pairs = [pair for memory in self.memories for pair in memory.attachments]
+        return {found for pair in pairs for found in (pair.source, pair.target) if found is not None}
+
+
+class Standing(Enum):
+    """Whether a uuid that something is held for is a server."""
+
+    LIVE = "live"  # it has a record in a cell, or is about to be built
+    DELETED = "deleted"  # it was a server of this cloud
+    UNKNOWN = "unknown"  # nobody here knows it
+    UNSEEN = "unseen"  # its cell could not be asked
+
+
+@dataclass
+class HostState:
+    name: str
+    cell_uuid: str
+    # None: it has never told what it has
+    node_uuid: str | None
+    # None: it is down, or did not answer
+    contents: HostContents | None = None
+
+
+@dataclass
+class Snapshot:
+    """One look at a cloud. What could not be asked is None, and named in ``unreached``."""
+
+    taken_at: datetime
+    # Seconds after which work that is in no journal must have ended, whatever it was.
+    stale_after: float
+    cells: dict[str, CellMapping] = field(default_factory=dict)
+    down_cells: set[str] = field(default_factory=set)
+    mappings: dict[str, InstanceMapping] = field(default_factory=dict)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    # Of the uuids that others know: those that were servers once.
+    deleted: set[str] = field(default_factory=set)
+    build_requests: set[str] = field(default_factory=set)
+    # Those that have not ended, and those that something refers to.
+    migrations: dict[str, Migration] = field(default_factory=dict)
+    # Moves of migrations that have not ended, and all that have not ended themselves; oldest first.
+    moves: list[Move] = field(default_factory=list)
+    open_events: list[OpenEvent] = field(default_factory=list)
+    hosts: dict[str, HostState] = field(default_factory=dict)
+    # provider -> root of its tree
+    providers: dict[str, str] | None = None
+    # consumer -> what it holds, of the providers in the trees of compute nodes and of those that share with them
+    allocations: dict[str, Allocations] | None = None
+    # port id -> port, of ports that belong to somebody; bindings of those that belong to servers
+    ports: dict[str, dict[str, Any]] | None = None
+    bindings: dict[str, list[PortBinding]] = field(default_factory=dict)
+    attachments: list[Attachment] | None = None
+    images: list[ImageMeta] | None = None
+    # Servers and migrations whose records changed while the rest was read.
+    changing: set[str] = field(default_factory=set)
+    unreached: list[str] = field(default_factory=list)
+
+    # servers
+
+    def home(self, uuid: str) -> Record | None:
+        """The server's record in the cell where it lives."""
+        mapping = self.mappings.get(uuid)
+        if mapping is None:
+            return None
+        return next((found for found in self.records.get(uuid, []) if found.cell_uuid == mapping.cell_uuid), None)
+
+    @cached_property
+    def homes(self) -> list[Record]:
+        """The records of all servers, each in the cell where it lives."""
+        return [home for uuid in self.records if (home := self.home(uuid)) is not None]
+
+    def standing(self, uuid: str) -> Standing:
+        if uuid in self.records or uuid in self.build_requests:
+            return Standing.LIVE
+        mapping = self.mappings.get(uuid)
+        if mapping is not None and mapping.cell_uuid in self.down_cells:
+            return Standing.UNSEEN
+        if uuid in self.deleted:
+            return Standing.DELETED
+        if mapping is not None:
+            return Standing.DELETED if mapping.queued_for_delete else Standing.LIVE
+        return Standing.UNSEEN if self.down_cells else Standing.UNKNOWN
+
+    def is_quiet(self, record: Record) -> bool:
+        """Nobody works on the server: its record must be true. (Attaching and detaching leave no task state.)"""
+        movement = self.movement(record.uuid)
+        return record.task_state is None and not (movement is not None and movement.under_way)
+
+    def is_old(self, time: datetime | None) -> bool:
+        """Whatever was begun then must have ended."""
+        return time is None or self.taken_at - time > timedelta(seconds=self.stale_after)
+
+    # moves
+
+    @cached_property
+    def _movements(self) -> dict[str, Movement]:
+        found: dict[str, Movement] = {}
+        by_migration: dict[str, list[Move]] = {}
+        for move in self.moves:
+            by_migration.setdefault(move.migration_uuid, []).append(move)
+        for migration_uuid, moves in by_migration.items():
+            migration = self.migrations.get(migration_uuid)
+            active = next((move for move in moves if move.state not in MOVE_ENDED), None)
+            waits = migration is not None and migration.status not in MIGRATION_ENDED
+            if active is None and not waits:
+                continue
+            uuid = moves[0].instance_uuid
+            if uuid in found and found[uuid].under_way:
+                continue
+            found[uuid] = Movement(migration, active, [msgspec.convert(move.data, MoveMemory) for move in moves])
+        return found
+
+    def movement(self, uuid: str) -> Movement | None:
+        """The server's move that is under way, or waits for confirm or revert."""
+        return self._movements.get(uuid)
+
+    def waiting(self, uuid: str) -> Movement | None:
+        """The server's move that waits for confirm or revert, with nobody working on it."""
+        movement = self.movement(uuid)
+        if movement is None or movement.under_way or movement.migration is None:
+            return None
+        return movement if movement.migration.status is MigrationStatus.FINISHED else None
+
+    def may_hold(self, uuid: str) -> set[str]:
+        """The hosts that may hold something of a server: its own, and those of its move."""
+        found = {record.host for record in self.records.get(uuid, []) if record.host is not None}
+        home, movement = self.home(uuid), self.movement(uuid)
+        if home is not None:
+            found = {home.host} if home.host is not None else set()
+        return found | (movement.hosts if movement is not None else set())
+
+    # hosts
+
+    def node_of(self, host: str) -> str | None:
+        state = self.hosts.get(host)
+        return state.node_uuid if state is not None else None
+
+    def contents_of(self, host: str | None) -> HostContents | None:
+        """None: it is not known."""
+        state = self.hosts.get(host) if host is not None else None
+        return state.contents if state is not None else None
+
+    @cached_property
+    def nodes(self) -> set[str]:
+        """The uuids of all compute nodes, which are those of their providers."""
+        return {state.node_uuid for state in self.hosts.values() if state.node_uuid is not None}
+
+    def cell_name(self, cell_uuid: str | None) -> str:
+        cell = self.cells.get(cell_uuid or "")
+        return cell.name if cell is not None else str(cell_uuid)

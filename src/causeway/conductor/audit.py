@@ -1,0 +1,28 @@
+"""The audit, where everything that it asks can be reached."""
+
+from __future__ import annotations
+
+from causeway.audit import AuditServices, audit_cloud
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.audit import Report
+
+
+class AuditEndpoint:
+    """RPC: audit."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = AuditServices(
+            conf=services.conf,
+            api=services.api,
+            cells=services.cells,
+            computes=services.computes,
+            placement=services.placement,
+            images=services.images,
+            network=services.network,
+            volumes=services.volumes,
+            stopping=services.stopping,
+        )
+
+    def audit(self, context: RequestContext, *, fix: bool) -> Report:  # noqa: ARG002
+        return audit_cloud(self._services, fix=fix)
