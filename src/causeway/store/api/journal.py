@@ -23,6 +23,20 @@ MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Move, MOVES)
 STEP = RowMapper(MoveStep, STEPS)
+
+# Made once: a move writes each of them a dozen times.
+_ENDED = [state.value for state in MOVE_ENDED]
+_GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
+_RECORD_MOVE = MOVES.update().where(
+    MOVES.c.id == sa.bindparam("of_move"),
+    MOVES.c.epoch == sa.bindparam("of_epoch"),
+    MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
+)
+_RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
+_RECORD_STEP = STEPS.update().where(
+    STEPS.c.move_id == sa.bindparam("of_move"), STEPS.c.sequence == sa.bindparam("of_sequence")
+)
+_INSERT_STEP = STEPS.insert()
 # What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
 _NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
 
@@ -39,14 +53,14 @@ def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move 
             MOVES.update()
             .where(
                 MOVES.c.id == move_id,
-                MOVES.c.state.not_in([state.value for state in MOVE_ENDED]),
+                MOVES.c.state.not_in(_ENDED),
                 sa.or_(free, MOVES.c.lease_until.is_(None), MOVES.c.lease_until < now),
             )
             .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=MOVES.c.epoch + 1)
         ).rowcount
         if not taken:
             return None
-        return MOVE.from_row(connection.execute(sa.select(*MOVE.columns).where(MOVES.c.id == move_id)).one())
+        return MOVE.from_row(connection.execute(_GET, {"of_move": move_id}).one())
 
 
 def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
@@ -70,7 +84,7 @@ def abandoned(database: Database, owner: str, requested_before: datetime) -> lis
         sa.and_(MOVES.c.state == requested, MOVES.c.started_at < requested_before),
         sa.and_(MOVES.c.state != requested, sa.or_(MOVES.c.lease_until < utcnow(), MOVES.c.owner == owner)),
     )
-    return _select(database, sa.and_(MOVES.c.state.not_in([state.value for state in MOVE_ENDED]), condition))
+    return _select(database, sa.and_(MOVES.c.state.not_in(_ENDED), condition))
 
 
 def insert_in(connection: sa.Connection, move: Move) -> None:
@@ -81,7 +95,7 @@ def insert_in(connection: sa.Connection, move: Move) -> None:
 def get(database: Database, move_id: str) -> Move:
     """Raises NotFound."""
     with database.read() as connection:
-        row = connection.execute(sa.select(*MOVE.columns).where(MOVES.c.id == move_id)).one_or_none()
+        row = connection.execute(_GET, {"of_move": move_id}).one_or_none()
     if row is None:
         raise errors.NotFound(f"Move {move_id} could not be found.")
     return MOVE.from_row(row)
@@ -99,7 +113,7 @@ def of_migration(database: Database, migration_uuid: str) -> list[Move]:
 
 def unfinished(database: Database) -> list[Move]:
     """Moves that have not ended, oldest first."""
-    return _select(database, MOVES.c.state.not_in([state.value for state in MOVE_ENDED]))
+    return _select(database, MOVES.c.state.not_in(_ENDED))
 
 
 def all_moves(database: Database) -> list[Move]:
@@ -109,8 +123,7 @@ def all_moves(database: Database) -> list[Move]:
 
 def active_of_server(database: Database, instance_uuid: str) -> Move | None:
     """The server's move that has not ended; there is at most one."""
-    ended = [state.value for state in MOVE_ENDED]
-    found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(ended)))
+    found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
 
@@ -142,10 +155,9 @@ def record_in(
     """
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
-    statement = MOVES.update().where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch, MOVES.c.state.in_(before))
-    if unless_cancelled:
-        statement = statement.where(MOVES.c.cancel_requested.is_(False))
-    if not connection.execute(statement.values(values)).rowcount:
+    values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before}
+    statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
+    if not connection.execute(statement, values).rowcount:
         found = connection.execute(
             sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
         ).scalar_one_or_none()
@@ -153,10 +165,10 @@ def record_in(
             raise errors.MoveCancelled("The move was cancelled at its user's request.")
         raise errors.TakenOver(f"Move {move.id} was taken over by another conductor, or has ended.")
     if ended is not None:
-        key = (STEPS.c.move_id == move.id) & (STEPS.c.sequence == ended.sequence)
-        connection.execute(STEPS.update().where(key).values(STEP.to_row(ended)))
+        where = {"of_move": move.id, "of_sequence": ended.sequence}
+        connection.execute(_RECORD_STEP, STEP.to_row(ended) | where)
     if started is not None:
-        connection.execute(STEPS.insert(), STEP.to_row(started) | {"move_id": move.id})
+        connection.execute(_INSERT_STEP, STEP.to_row(started) | {"move_id": move.id})
 
 
 def record(
@@ -235,14 +247,13 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
     """migration -> how far its move has come, for those that are under way. One statement."""
     if not migration_uuids:
         return {}
-    ended = [state.value for state in MOVE_ENDED]
     query = (
         sa.select(
             *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state")),
             *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total")),
         )
         .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(ended))
+        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(_ENDED))
         .order_by(STEPS.c.sequence)
     )
     with database.read() as connection:

@@ -30,6 +30,8 @@ class InstanceMapping:
 
 
 MAPPER = RowMapper(InstanceMapping, TABLE)
+_GET = sa.select(*MAPPER.columns).where(TABLE.c.instance_uuid == sa.bindparam("of_uuid"))
+_GET_SPEC = sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == sa.bindparam("of_uuid"))
 
 
 def insert_in(connection: sa.Connection, mapping: InstanceMapping) -> None:
@@ -39,7 +41,7 @@ def insert_in(connection: sa.Connection, mapping: InstanceMapping) -> None:
 def get(database: Database, uuid: str) -> InstanceMapping:
     """Raises ServerNotFound."""
     with database.read() as connection:
-        row = connection.execute(sa.select(*MAPPER.columns).where(TABLE.c.instance_uuid == uuid)).one_or_none()
+        row = connection.execute(_GET, {"of_uuid": uuid}).one_or_none()
     if row is None:
         raise errors.ServerNotFound(uuid)
     return MAPPER.from_row(row)
@@ -108,7 +110,7 @@ def get_spec(database: Database, uuid: str) -> dict[str, Any]:
 
 
 def get_spec_in(connection: sa.Connection, uuid: str) -> dict[str, Any]:
-    spec = connection.execute(sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == uuid)).scalar_one_or_none()
+    spec = connection.execute(_GET_SPEC, {"of_uuid": uuid}).scalar_one_or_none()
     if spec is None:
         raise errors.ServerNotFound(uuid)
     return dict(spec)

@@ -16,6 +16,9 @@ from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = Migrations.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(Migration, TABLE)
+# Made once: SQLAlchemy needs longer to make a statement than SQLite to run it.
+_UPDATE = TABLE.update().where(TABLE.c.uuid == sa.bindparam("of_uuid"))
+_UPDATE_STATUS = _UPDATE.where(TABLE.c.status.in_(sa.bindparam("statuses_before", expanding=True)))
 
 
 def insert_in(connection: sa.Connection, migration: Migration) -> None:
@@ -82,13 +85,13 @@ def search(
 
 def update_in(connection: sa.Connection, uuid: str, *, status: MigrationStatus | None = None, **changes: Any) -> None:
     """Changes a migration; a status that may not follow the present one raises StateChanged."""
-    values = MAPPER.changes(changes) | {"updated_at": utcnow()}
-    statement = TABLE.update().where(TABLE.c.uuid == uuid)
+    values = MAPPER.changes(changes) | {"updated_at": utcnow(), "of_uuid": uuid}
+    statement = _UPDATE
     if status is not None:
-        values["status"] = status.value
         before = [old.value for old, following in MIGRATION_TRANSITIONS.items() if status in following or old is status]
-        statement = statement.where(TABLE.c.status.in_(before))
-    if not connection.execute(statement.values(values)).rowcount:
+        values |= {"status": status.value, "statuses_before": before}
+        statement = _UPDATE_STATUS
+    if not connection.execute(statement, values).rowcount:
         raise errors.StateChanged(
             f"Migration {uuid} is not there, or its status does not allow it to become {status or 'changed'}."
         )

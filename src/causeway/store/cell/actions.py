@@ -19,14 +19,44 @@ ACTION = RowMapper(InstanceAction, ACTIONS)
 EVENT = RowMapper(ActionEvent, EVENTS)
 FAULT = RowMapper(InstanceFault, FAULTS)
 
+_UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
+_REQUEST: sa.BindParameter[str] = sa.bindparam("of_request")
+_ACTION: sa.BindParameter[int] = sa.bindparam("of_action")
+_INSERT_ACTION, _INSERT_EVENT = ACTIONS.insert(), EVENTS.insert()
+# The ids come back in the order of the rows, in one statement.
+_INSERT_ACTIONS = ACTIONS.insert().returning(ACTIONS.c.id, sort_by_parameter_order=True)
+_NEWEST_ACTION = (
+    sa.select(ACTIONS.c.id)
+    .where(ACTIONS.c.instance_uuid == _UUID, ACTIONS.c.request_id == _REQUEST)
+    .order_by(ACTIONS.c.id.desc())
+    .limit(1)
+)
+_OPEN_EVENT = (
+    sa.select(EVENTS.c.id)
+    .where(EVENTS.c.action_id == _ACTION, EVENTS.c.event == sa.bindparam("of_event"), EVENTS.c.finish_time.is_(None))
+    .order_by(EVENTS.c.id.desc())
+    .limit(1)
+)
+_EVENTS_OF_ACTION = sa.select(*EVENT.columns).where(EVENTS.c.action_id == _ACTION).order_by(EVENTS.c.id)
+_HISTORY = sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
+_EVENTS_OF_ACTIONS = (
+    sa.select(EVENTS.c.action_id, *EVENT.columns)
+    .where(EVENTS.c.action_id.in_(sa.bindparam("of_actions", expanding=True)))
+    .order_by(EVENTS.c.id)
+)
+_FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
+
 
 def start_in(connection: sa.Connection, action: InstanceAction) -> int:
     """Records that an action was asked for; returns its row id."""
+    result = connection.execute(_INSERT_ACTION, _row_of_action(action))
+    return int(result.inserted_primary_key[0])  # type: ignore[index]
+
+
+def _row_of_action(action: InstanceAction) -> dict[str, Any]:
     now = utcnow()
     action.start_time = action.start_time or now
-    row = ACTION.to_row(action) | {"updated_at": action.updated_at or now}
-    result = connection.execute(ACTIONS.insert(), row)
-    return int(result.inserted_primary_key[0])  # type: ignore[index]
+    return ACTION.to_row(action) | {"updated_at": action.updated_at or now}
 
 
 def start(database: Database, action: InstanceAction) -> None:
@@ -35,12 +65,10 @@ def start(database: Database, action: InstanceAction) -> None:
 
 
 def _action_id(connection: sa.Connection, uuid: str, request_id: str) -> int | None:
-    return connection.execute(
-        sa.select(ACTIONS.c.id)
-        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
-        .order_by(ACTIONS.c.id.desc())
-        .limit(1)
+    found: int | None = connection.execute(
+        _NEWEST_ACTION, {"of_uuid": uuid, "of_request": request_id}
     ).scalar_one_or_none()
+    return found
 
 
 def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event: ActionEvent) -> None:
@@ -56,13 +84,10 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
     open_event = None
     if event.finish_time is not None:
         open_event = connection.execute(
-            sa.select(EVENTS.c.id)
-            .where(EVENTS.c.action_id == action_id, EVENTS.c.event == event.event, EVENTS.c.finish_time.is_(None))
-            .order_by(EVENTS.c.id.desc())
-            .limit(1)
+            _OPEN_EVENT, {"of_action": action_id, "of_event": event.event}
         ).scalar_one_or_none()
     if open_event is None:
-        connection.execute(EVENTS.insert(), EVENT.to_row(event) | {"action_id": action_id})
+        connection.execute(_INSERT_EVENT, EVENT.to_row(event) | {"action_id": action_id})
     else:
         values = EVENT.to_row(event)
         del values["start_time"]
@@ -76,8 +101,7 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
 def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
     """The events of the newest action of a request, oldest first; empty if there is no such action."""
     action_id = _action_id(connection, uuid, request_id)
-    rows = connection.execute(sa.select(*EVENT.columns).where(EVENTS.c.action_id == action_id).order_by(EVENTS.c.id))
-    return [EVENT.from_row(row) for row in rows]
+    return [EVENT.from_row(row) for row in connection.execute(_EVENTS_OF_ACTION, {"of_action": action_id})]
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:
@@ -131,26 +155,26 @@ def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None
 
 def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
     """All actions with all events, oldest first: what a copy to another cell takes along."""
-    rows = connection.execute(
-        sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == uuid).order_by(ACTIONS.c.id)
-    ).all()
+    rows = connection.execute(_HISTORY, {"of_uuid": uuid}).all()
     events: dict[int, list[ActionEvent]] = {row.id: [] for row in rows}
     if events:
-        for event in connection.execute(
-            sa.select(EVENTS.c.action_id, *EVENT.columns).where(EVENTS.c.action_id.in_(events)).order_by(EVENTS.c.id)
-        ):
+        for event in connection.execute(_EVENTS_OF_ACTIONS, {"of_actions": list(events)}):
             events[event.action_id].append(EVENT.from_row(event))
     return [ACTION.from_row(row, events=events[row.id]) for row in rows]
 
 
 def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:
     """Writes copied actions with their events."""
-    for action in actions:
-        action_id = start_in(connection, action)
-        if action.events:
-            connection.execute(
-                EVENTS.insert(), [EVENT.to_row(event) | {"action_id": action_id} for event in action.events]
-            )
+    if not actions:
+        return
+    ids = connection.execute(_INSERT_ACTIONS, [_row_of_action(action) for action in actions]).scalars().all()
+    events = [
+        EVENT.to_row(event) | {"action_id": action_id}
+        for action_id, action in zip(ids, actions, strict=True)
+        for event in action.events
+    ]
+    if events:
+        connection.execute(_INSERT_EVENT, events)
 
 
 def add_fault_in(connection: sa.Connection, uuid: str, fault: InstanceFault) -> None:
@@ -165,8 +189,7 @@ def add_fault(database: Database, uuid: str, fault: InstanceFault) -> None:
 
 def faults_in(connection: sa.Connection, uuid: str) -> list[InstanceFault]:
     """All faults of a server, oldest first."""
-    rows = connection.execute(sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == uuid).order_by(FAULTS.c.id))
-    return [FAULT.from_row(row) for row in rows]
+    return [FAULT.from_row(row) for row in connection.execute(_FAULTS_OF, {"of_uuid": uuid})]
 
 
 def latest_faults(database: Database, uuids: list[str]) -> dict[str, InstanceFault]:

@@ -14,16 +14,20 @@ from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(BlockDevice, TABLE)
+_INSERT = TABLE.insert()
 
 
 def _select() -> sa.Select[Any]:
     return sa.select(*MAPPER.columns).where(TABLE.c.deleted.is_(False)).order_by(TABLE.c.id)
 
 
+_OF_INSTANCE = _select().where(TABLE.c.instance_uuid == sa.bindparam("of_uuid"))
+
+
 def of_instance(database: Database, uuid: str) -> list[BlockDevice]:
     """The server's block devices in the order in which they were made."""
     with database.read() as connection:
-        rows = connection.execute(_select().where(TABLE.c.instance_uuid == uuid)).all()
+        rows = connection.execute(_OF_INSTANCE, {"of_uuid": uuid}).all()
     return [MAPPER.from_row(row) for row in rows]
 
 
@@ -43,7 +47,7 @@ def insert(connection: sa.Connection, devices: Iterable[BlockDevice]) -> None:
         device.created_at = device.created_at or utcnow()
         rows.append(MAPPER.to_row(device) | {"deleted": False})
     if rows:
-        connection.execute(TABLE.insert(), rows)
+        connection.execute(_INSERT, rows)
 
 
 def add(database: Database, device: BlockDevice) -> None:

@@ -70,22 +70,33 @@ def hard_delete(database: Database, uuid: str) -> None:
         _delete(connection, uuid)
 
 
+_UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
+_ACTION_IDS = sa.select(actions.ACTIONS.c.id).where(actions.ACTIONS.c.instance_uuid == _UUID)
+_IS_THERE = sa.select(instances.TABLE.c.id).where(instances.TABLE.c.uuid == _UUID)
+_DELETE_HISTORY = (
+    actions.EVENTS.delete().where(actions.EVENTS.c.action_id.in_(_ACTION_IDS)),
+    actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == _UUID),
+    actions.FAULTS.delete().where(actions.FAULTS.c.instance_uuid == _UUID),
+)
+_DELETE = (
+    instances.TAGS.delete().where(instances.TAGS.c.resource_id == _UUID),
+    block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == _UUID),
+    instances.TABLE.delete().where(instances.TABLE.c.uuid == _UUID),
+)
+
+
 def _delete(connection: sa.Connection, uuid: str) -> None:
-    there = sa.select(instances.TABLE.c.id).where(instances.TABLE.c.uuid == uuid)
-    if connection.execute(there).scalar_one_or_none() is None:
+    if connection.execute(_IS_THERE, {"of_uuid": uuid}).scalar_one_or_none() is None:
         # Everything is written and removed together with the server's own row.
         return
     _delete_history(connection, uuid)
-    connection.execute(instances.TAGS.delete().where(instances.TAGS.c.resource_id == uuid))
-    connection.execute(block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == uuid))
-    connection.execute(instances.TABLE.delete().where(instances.TABLE.c.uuid == uuid))
+    for statement in _DELETE:
+        connection.execute(statement, {"of_uuid": uuid})
 
 
 def _delete_history(connection: sa.Connection, uuid: str) -> None:
-    of_server = sa.select(actions.ACTIONS.c.id).where(actions.ACTIONS.c.instance_uuid == uuid)
-    connection.execute(actions.EVENTS.delete().where(actions.EVENTS.c.action_id.in_(of_server)))
-    connection.execute(actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == uuid))
-    connection.execute(actions.FAULTS.delete().where(actions.FAULTS.c.instance_uuid == uuid))
+    for statement in _DELETE_HISTORY:
+        connection.execute(statement, {"of_uuid": uuid})
 
 
 def exists(database: Database, uuid: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -49,13 +50,9 @@ def report_service(
 
 
 def list_services(database: Database, *, host: str | None = None, binary: str | None = None) -> list[Service]:
-    query = sa.select(*SERVICE.columns).order_by(SERVICES.c.id)
-    if host is not None:
-        query = query.where(SERVICES.c.host == host)
-    if binary is not None:
-        query = query.where(SERVICES.c.binary == binary)
+    wanted = {name: value for name, value in (("host", host), ("binary", binary)) if value is not None}
     with database.read() as connection:
-        return [SERVICE.from_row(row) for row in connection.execute(query)]
+        return [SERVICE.from_row(row) for row in connection.execute(_select(SERVICE, tuple(wanted)), wanted)]
 
 
 def update_service(database: Database, service_uuid: str, **changes: Any) -> None:
@@ -85,11 +82,16 @@ def save_node(database: Database, node: ComputeNode) -> None:
 
 
 def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNode]:
-    query = sa.select(*NODE.columns).order_by(NODES.c.id)
-    if host is not None:
-        query = query.where(NODES.c.host == host)
+    wanted = {} if host is None else {"host": host}
     with database.read() as connection:
-        return [NODE.from_row(row) for row in connection.execute(query)]
+        return [NODE.from_row(row) for row in connection.execute(_select(NODE, tuple(wanted)), wanted)]
+
+
+@cache
+def _select(mapper: RowMapper[Any], columns: tuple[str, ...]) -> sa.Select[Any]:
+    """The rows in which these columns have the values of the parameters of the same names, in the order of their ids."""
+    equal = [mapper.table.c[name] == sa.bindparam(name) for name in columns]
+    return sa.select(*mapper.columns).where(*equal).order_by(mapper.table.c.id)
 
 
 def is_up(service: Service, now: datetime, service_down_time: float) -> bool:
