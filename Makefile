@@ -19,10 +19,11 @@ install: packages ## makes .venv with everything
 	@PYTHON="$(PYTHON)" scripts/install-venv.sh
 
 lint: install ## ruff, mypy --strict, and who may import whom
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	@failed=""; \
+	for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo"; do \
+		echo "$$check"; $(BIN)/$$check || failed="$$failed [$$check]"; \
+	done; \
+	[ -z "$$failed" ] || { echo "lint: failed:$$failed"; exit 1; }
 
 format: install ## lets ruff mend what it can
 	$(BIN)/ruff check --fix .
