@@ -56,10 +56,9 @@ def receive(host: Host, context: RequestContext, token: MoveToken, instance: Ins
     )
 
 
-def discard(host: Host, instance_uuid: str, image_id: str | None) -> None:
+def discard(host: Host, instance_uuid: str, image_id: str) -> None:
     """Deletes what a transfer left in the cache."""
-    if image_id is not None:
-        host.image_cache.path(f"{image_id}.part-of-{instance_uuid}").unlink(missing_ok=True)
+    host.image_cache.path(f"{image_id}.part-of-{instance_uuid}").unlink(missing_ok=True)
 
 
 def _base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:

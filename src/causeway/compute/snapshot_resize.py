@@ -90,11 +90,15 @@ class SnapshotResizeEndpoint:
                 root_disk = disk_transfer.receive(host, context, token, instance, snapshot)
             elif not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
-            with guest.connected_volumes(host, context, block_devices) as volumes:
-                power_state = host.driver.spawn(
-                    guest.spec_of(instance, vifs, volumes, root_disk=root_disk, power_on=power_on),
-                    vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
-                )
+            try:
+                with guest.connected_volumes(host, context, block_devices) as volumes:
+                    power_state = host.driver.spawn(
+                        guest.spec_of(instance, vifs, volumes, root_disk=root_disk, power_on=power_on),
+                        vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
+                    )
+            finally:
+                if snapshot is not None:
+                    disk_transfer.discard(host, instance.uuid, snapshot.image_id)
         size = snapshot.size if snapshot is not None else None
         return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes, bytes_done=size)
 
@@ -125,7 +129,9 @@ class SnapshotResizeEndpoint:
             facts = host.driver.inspect(instance.uuid)
             vifs = guest.take_over_ports(host, context, instance)
             if facts.power_state is PowerState.RUNNING:
-                return GuestOutcome(PowerState.RUNNING, vifs, guest.volumes_of(block_devices))
+                # It never stopped, or it was brought back before and its attachments are still to be completed.
+                with guest.connected_volumes(host, context, block_devices) as volumes:
+                    return GuestOutcome(PowerState.RUNNING, vifs, volumes)
             host.driver.restore_stashed_disks(instance.uuid)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 spec = guest.spec_of(instance, vifs, volumes, power_on=power_on)

@@ -65,7 +65,7 @@ def _tell(run: Run, database: Database, cause: errors.CausewayError, *, fault: b
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     with database.write() as connection:
-        write_events(connection, run)
+        write_events(connection, run, cause)
         known = [other.message for other in actions.faults_in(connection, run.uuid)[-1:]]
         if fault and record.message not in known:
             actions.add_fault_in(connection, run.uuid, record)

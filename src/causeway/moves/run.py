@@ -23,6 +23,17 @@ from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 
+# The field's names of the event that covers all of a move.
+_EVENTS = {
+    "resize": "conductor_migrate_server",
+    "cross_cell_resize": "conductor_migrate_server",
+    "same_cell_resize": "conductor_migrate_server",
+    "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
+    "same_cell_confirm": "conductor_confirm_snapshot_based_resize",
+    "cross_cell_revert": "conductor_revert_snapshot_based_resize",
+    "same_cell_revert": "conductor_revert_snapshot_based_resize",
+}
+
 
 class Run:
     """One move in the hands of one conductor."""
@@ -117,6 +128,18 @@ class Run:
             raise
 
     # the server's history
+
+    def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
+        """The events of the server's action: the conductor's, which says how all of it ended, and those of the steps."""
+        whole = ActionEvent(
+            event=_EVENTS[self.move.recipe],
+            start_time=self.move.started_at,
+            finish_time=utcnow(),
+            host=self.services.host,
+            result="Success" if failure is None else "Error",
+            details=None if failure is None else failure.message,
+        )
+        return [whole, *self.memory.events]
 
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:

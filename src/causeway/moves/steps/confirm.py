@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
+from causeway import errors
 from causeway.model.instance import ActionEvent
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.recipe import Step
@@ -88,9 +91,9 @@ def confirming_host(run: Run) -> str:
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host
 
 
-def write_events(connection, run: Run) -> None:  # type: ignore[no-untyped-def]
+def write_events(connection: sa.Connection, run: Run, failure: errors.CausewayError | None = None) -> None:
     """Puts the move's events into the history of the server's action. Written before: not again."""
     known = {(e.event, e.start_time) for e in actions.events_in(connection, run.uuid, run.context.request_id)}
-    fresh: list[ActionEvent] = [e for e in run.memory.events if (e.event, e.start_time) not in known]
+    fresh: list[ActionEvent] = [e for e in run.history(failure) if (e.event, e.start_time) not in known]
     for event in fresh:
         actions.record_event_in(connection, run.uuid, run.context.request_id, event)

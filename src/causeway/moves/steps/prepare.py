@@ -185,9 +185,11 @@ class PrepResizeAtSource(Step):
             for device, volume_id in volumes(run.source_devices()):
                 pair = memory.pair(volume_id)
                 block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
-            instances.update_in(
+            # A server that was deleted meanwhile goes no further.
+            instances.swap_in(
                 connection,
                 run.uuid,
+                expected_task=MOVING,
                 power_state=outcome.power_state,
                 task_state=TaskState.RESIZE_MIGRATED,
             )
@@ -206,7 +208,9 @@ class PrepResizeAtSource(Step):
         for device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.source is not None and device.attachment_id != pair.source:
-                # It was reserved anew and the record does not say so yet.
+                # It was reserved anew and the record does not say so yet; only one of the two may be connected.
+                if device.attachment_id is not None:
+                    run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
         with run.event("compute_restore_at_source", memory.source_host):
             guest = run.source_computes.restore_at_source(
@@ -258,6 +262,8 @@ def _make_image(run: Run) -> str:
         min_disk=meta.min_disk if meta else 0,
         min_ram=meta.min_ram if meta else 0,
     )
+    if not owned:
+        run.services.images.add_member(run.context, image_id, instance.project_id)
     return image_id
 
 

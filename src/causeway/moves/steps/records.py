@@ -98,7 +98,7 @@ class SwitchInstanceMapping(Step):
             bundle = copies.read(run.source_database, run.uuid)
             bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
             bundle.block_devices = target_devices(run, bundle.block_devices)
-            copies.add_events(bundle, run.context.request_id, run.memory.events)
+            copies.add_events(bundle, run.context.request_id, run.history())
             copies.write(run.target_database, bundle)
             run.pivot(also=lambda connection: self._switch(connection, run))
 
@@ -148,7 +148,7 @@ class MoveRecord(Step):
         if bundle.instance.host != run.memory.dest_host or bundle.instance.vm_state is not VmState.RESIZED:
             bundle.instance = as_moved(run, bundle.instance)
             bundle.block_devices = target_devices(run, bundle.block_devices)
-            copies.add_events(bundle, run.context.request_id, run.memory.events)
+            copies.add_events(bundle, run.context.request_id, run.history())
             copies.write(run.source_database, bundle)
         if run.memory.image_id is not None:
             run.services.images.delete(run.context, run.memory.image_id)

@@ -1,0 +1,210 @@
+"""A move that fails gives the server back, wherever it fails: same host, running, and nothing left of the attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from moves_cloud import Cloud
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.rpc.transport import Verdict
+
+CELL2 = ("cell2-host1", "cell2-host2")
+PREP_DEST = "compute_prep_snapshot_based_resize_at_dest"
+PREP_SOURCE = "compute_prep_snapshot_based_resize_at_source"
+FINISH_DEST = "compute_finish_snapshot_based_resize_at_dest"
+CONDUCTOR = "conductor_migrate_server"
+
+Break = Callable[[Cloud, Any, pytest.MonkeyPatch], None]
+
+
+def service(action: str, path: str, **fields: Any) -> Break:
+    """A service around us does something else than it was asked."""
+    return lambda cloud, _server, _patch: cloud.fail(action, path, **fields)
+
+
+def source(method: str, times: int = 1) -> Break:
+    """The hypervisor of the source fails."""
+    return lambda cloud, server, patch: break_driver(cloud, [cloud.show(server).compute_host], patch, method, times)
+
+
+def target(method: str, times: int = 1000) -> Break:
+    """The hypervisors of the target cell fail."""
+    return lambda cloud, _server, patch: break_driver(cloud, list(CELL2), patch, method, times)
+
+
+def lost(method: str, verdict: Verdict, times: int = 1) -> Break:
+    """Our own message queue loses a request, or an answer."""
+    return lambda cloud, _server, _patch: cloud.lose(method, verdict, times)
+
+
+def break_driver(cloud: Cloud, hosts: list[str], patch: pytest.MonkeyPatch, method: str, times: int) -> None:
+    left = [None] * times
+    for host in hosts:
+        driver = cloud.driver(host)
+        works = getattr(driver, method)
+
+        def broken(*args: Any, works: Any = works, **kwargs: Any) -> Any:
+            if left:
+                left.pop()
+                raise GuestFailed(f"The hypervisor broke in {method}.")
+            return works(*args, **kwargs)
+
+        patch.setattr(driver, method, broken)
+
+
+FAILURES: dict[str, tuple[Break, str]] = {
+    "a binding is refused": (service("status", "/bindings$", service="network", method="POST", status=403), PREP_DEST),
+    "an attachment is refused": (
+        service("status", "/attachments$", service="volume", method="POST", status=400, times=1),
+        PREP_DEST,
+    ),
+    "the target can't connect a volume": (target("check_volume_connectable"), PREP_DEST),
+    "the target does not answer": (lost(PREP_DEST.removeprefix("compute_"), Verdict.LOSE_REQUEST, 9), PREP_DEST),
+    "the target's first answer is lost for ever": (
+        lost(PREP_DEST.removeprefix("compute_"), Verdict.LOSE_REPLY, 9),
+        PREP_DEST,
+    ),
+    "an image is refused": (service("status", "/images$", service="image", method="POST", status=403), CONDUCTOR),
+    "the guest can't be powered off": (source("power_off"), PREP_SOURCE),
+    "the disk can't be exported": (source("export_root_disk"), PREP_SOURCE),
+    "the upload is refused": (service("status", "/file$", service="image", method="PUT", status=413), PREP_SOURCE),
+    "the upload dies in the middle": (
+        service("drop", "/file$", service="image", method="PUT", after_bytes=50),
+        PREP_SOURCE,
+    ),
+    "the guest can't be removed": (source("destroy"), PREP_SOURCE),
+    "the disks can't be put aside": (source("stash_disks"), PREP_SOURCE),
+    "the source's answer is lost": (lost(PREP_SOURCE.removeprefix("compute_"), Verdict.LOSE_REPLY), PREP_SOURCE),
+    "the source's volume is not reserved anew": (
+        # The first request reserves it for the target.
+        lambda cloud, _server, _patch: fail_second_attachment(cloud),
+        CONDUCTOR,
+    ),
+    "the source's volume is not let go": (
+        service("status", "/attachments/", service="volume", method="DELETE", status=400, times=1),
+        CONDUCTOR,
+    ),
+    "the target does not get its order": (
+        lost(FINISH_DEST.removeprefix("compute_"), Verdict.LOSE_REQUEST),
+        FINISH_DEST,
+    ),
+    "the binding can't be activated": (
+        service("status", "/bindings/cell2-host./activate", service="network", method="PUT", status=403),
+        FINISH_DEST,
+    ),
+    "the download breaks off": (
+        service("drop", "/file$", service="image", method="GET", after_bytes=50),
+        FINISH_DEST,
+    ),
+    "the download is damaged": (service("corrupt", "/file$", service="image", method="GET"), FINISH_DEST),
+    "the target's attachment gets no connector": (
+        service("status", "/attachments/", service="volume", method="PUT", status=400, times=1),
+        FINISH_DEST,
+    ),
+    "the guest can't be made": (target("spawn"), FINISH_DEST),
+    "the guest breaks in the middle of its making": (target("_boot"), FINISH_DEST),
+    "the volume can't be completed": (
+        service("status", "/attachments/.*/action", service="volume", method="POST", status=400, times=1),
+        FINISH_DEST,
+    ),
+    "the target's answer is lost": (lost(FINISH_DEST.removeprefix("compute_"), Verdict.LOSE_REPLY), FINISH_DEST),
+}
+
+
+def fail_second_attachment(cloud: Cloud) -> None:
+    cloud.fail("delay", "/attachments$", service="volume", method="POST", times=1)
+    cloud.fail("status", "/attachments$", service="volume", method="POST", status=400, times=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_server(module_cloud: Cloud) -> Any:
+    """A server with a port and a volume; each test finds it as the first one did, or the test before it is to blame."""
+    server = module_cloud.boot(name="survivor")
+    module_cloud.attach(server, module_cloud.volume())
+    module_cloud.driver(module_cloud.show(server).compute_host).guest_write(server.id, "precious")
+    return server
+
+
+@pytest.fixture
+def cloud(module_cloud: Cloud) -> Any:
+    yield module_cloud
+    module_cloud.heal()
+    module_cloud.settle()
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_the_server_is_given_back(cloud: Cloud, one_server: Any, monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+    breaks, event = FAILURES[failure]
+    before = cloud.reality(one_server)
+    breaks(cloud, one_server, monkeypatch)
+    cloud.member.compute.resize_server(one_server.id, "gen2.small")
+    after = cloud.failed(one_server)
+
+    assert cloud.reality(one_server) == before
+    assert "precious" in cloud.driver(after.compute_host).guest_read(one_server.id)
+    assert cloud.allocations(cloud.migration(one_server).uuid) == {}
+    action = cloud.action(one_server, "resize")
+    assert action.message == "Error"
+    assert (event, "Error") in cloud.events(one_server, "resize")
+    failed = next(each for each in action.events if each["event"] == event)
+    assert failed["details"] == cloud.faults(one_server)[-1].message
+    record = cloud.record(one_server, "cell1")
+    assert (record.migration_context, record.old_flavor, record.new_flavor, record.old_vm_state) == (None,) * 4
+
+
+def test_a_flavor_that_no_host_has_room_for(cloud: Cloud, one_server: Any) -> None:
+    before = cloud.reality(one_server)
+    huge = cloud.admin.compute.create_flavor(name="huge", ram=256, vcpus=1, disk=100000)
+    cloud.member.compute.resize_server(one_server.id, huge.id)
+    cloud.failed(one_server)
+    assert cloud.reality(one_server) == before
+    assert cloud.events(one_server, "resize")[-1][1] == "Error"
+    assert "No valid host was found" in cloud.faults(one_server)[-1].message
+    cloud.admin.compute.delete_flavor(huge)
+
+
+@pytest.mark.parametrize(
+    "failure", ["the guest can't be powered off", "the upload is refused", "the guest can't be made"]
+)
+def test_a_stopped_server_is_given_back_stopped(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+    server = cloud.boot()
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+    before = cloud.reality(server)
+    FAILURES[failure][0](cloud, server, monkeypatch)
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    if failure == "the guest can't be powered off":
+        cloud.wait(server, "VERIFY_RESIZE")
+        return
+    cloud.failed(server, "SHUTOFF")
+    assert {**cloud.reality(server), "ports": {}} == {**before, "ports": {}}
+
+
+def test_the_next_alternate_is_taken_if_the_first_target_refuses(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot()
+    cloud.attach(server, cloud.volume())
+    refused: list[str] = []
+    for host in CELL2:
+
+        def refuse(_info: Any, host: str = host) -> None:
+            if not refused:
+                refused.append(host)
+                raise ClaimRefused("This host has no more room.")
+
+        monkeypatch.setattr(cloud.driver(host), "check_volume_connectable", refuse)
+    after = cloud.resized(server)
+
+    (other,) = set(CELL2) - set(refused)
+    assert after.compute_host == other
+    events = [each for each in cloud.events(server, "resize") if each[0] == PREP_DEST]
+    assert events == [(PREP_DEST, "Error"), (PREP_DEST, "Success")]
+    assert list(cloud.allocations(server.id)) == [other]
+    (bindings,) = [port[2] for port in cloud.ports(server).values()]
+    assert set(bindings) == {"cell1-host1", other} or set(bindings) == {"cell1-host2", other}
+    assert cloud.migration(server).dest_compute == other
+    assert len(cloud.attachments(server)) == 2
+    cloud.confirmed(server)
+    assert cloud.leftovers(server, "cell1") == []
