@@ -1,0 +1,165 @@
+"""What is really there of a server, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from causeway.model.moves import MOVE_ENDED
+from causeway.model.states import PowerState
+from causeway.store.api import journal, mappings
+from causeway.store.cell import instances
+from causeway.virt.simulated.guest import Guest
+
+from .site import Site
+
+
+def guests(site: Site, uuid: str) -> dict[str, Guest]:
+    """host -> the guest as its hypervisor knows it."""
+    found = {}
+    for host in site.hosts:
+        path = site.state.host(host) / "guests" / f"{uuid}.json"
+        if path.exists():
+            found[host] = msgspec.json.decode(path.read_bytes(), type=Guest)
+    return found
+
+
+def disks(site: Site, uuid: str) -> dict[str, list[str]]:
+    """host -> "disks", "stashed" and "download"."""
+    found: dict[str, list[str]] = {}
+    for host in site.hosts:
+        base = site.state.host(host)
+        kinds = [
+            kind
+            for kind, name in (("disks", uuid), ("stashed", f"{uuid}_resize"))
+            if (base / "instances" / name).is_dir()
+        ]
+        kinds += ["download" for path in base.glob(f"_base/*{uuid}*") if path.exists()]
+        if kinds:
+            found[host] = kinds
+    return found
+
+
+def write(site: Site, uuid: str, text: str) -> None:
+    """What a program in the guest does."""
+    ((_host, guest),) = guests(site, uuid).items()
+    guest.write(guest.root_device, text)
+
+
+def is_settled(site: Site, uuid: str) -> bool:
+    server = site.admin.compute.find_server(uuid)
+    return journal.active_of_server(site.api, uuid) is None and (server is None or server.task_state is None)
+
+
+def complaints(site: Site, uuid: str, text: str) -> list[str]:
+    """What is wrong with a server that nobody works on. ``text`` was written to its root disk."""
+    found: list[str] = []
+
+    def expect(what: str, seen: Any, wanted: Any) -> None:
+        if seen != wanted:
+            found.append(f"{what}: {seen}, not {wanted}")
+
+    moves = journal.of_server(site.api, uuid)
+    expect("moves that have not ended", [move.recipe for move in moves if move.state not in MOVE_ENDED], [])
+    for move in moves:
+        # What failed was undone; what passed its pivot was finished.
+        if move.state in MOVE_ENDED:
+            expect(f"{move.recipe} that is {move.state} has pivoted", move.pivoted, move.state == "done")
+    server = site.admin.compute.get_server(uuid)
+    resized = server.status == "VERIFY_RESIZE"
+    expect("status", server.status in ("ACTIVE", "VERIFY_RESIZE"), True) if not resized else None
+    if server.status not in ("ACTIVE", "VERIFY_RESIZE"):
+        found.append(f"fault: {server.status} {server.fault}")
+    expect("task", server.task_state, None)
+    here, done = server.compute_host, [move for move in moves if move.state == "done"]
+    last = done[-1] if done else None
+    there = last.data["source_host"] if resized and last is not None else None
+    if resized and last is None:
+        found.append("VERIFY_RESIZE without a move that is done")
+        return found
+
+    # One guest, where the records say; what a revert needs at the source, and nothing else.
+    expect(
+        "guests", {host: guest.power_state for host, guest in guests(site, uuid).items()}, {here: PowerState.RUNNING}
+    )
+    expect("disks", disks(site, uuid), {here: ["disks"]} | ({there: ["stashed"]} if there else {}))
+    if here in guests(site, uuid):
+        guest = guests(site, uuid)[here]
+        lines = guest.read(guest.root_device)
+        expect("its data is there", lines.count(text), 1)
+        expect("vcpus of the guest", guest.vcpus, server.flavor["vcpus"])
+    expect("started twice", site.double_starts().count(uuid), 0)  # type: ignore[attr-defined]
+
+    cell, other = ("cell1", "cell2") if here.startswith("cell1") else ("cell2", "cell1")
+    expect("cell", mappings.get(site.api, uuid).cell_uuid, site.cell_uuids[cell])
+    expect("hidden here", getattr(instances.find(site.cell(cell), uuid), "hidden", None), False)
+    two_cells = there is not None and there.startswith(other)
+    expect("hidden there", getattr(instances.find(site.cell(other), uuid), "hidden", None), True if two_cells else None)
+
+    for port in site.admin.network.ports(device_id=uuid):
+        bindings = site.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
+        seen = {each["host"]: each["status"] for each in bindings}
+        expect("bindings", seen, {here: "ACTIVE"} | ({there: "INACTIVE"} if there else {}))
+        expect("port", (port.status, port.binding_host_id), ("ACTIVE", here))
+    expect("attachments", attachments(site, uuid), wanted_attachments(site, uuid, here, there is not None))
+    expect("temporary images", temporary_images(site, uuid), [])
+
+    expect("allocations", allocations(site, uuid), {here: server.flavor["vcpus"]})
+    for move in moves:
+        held = allocations(site, move.migration_uuid)
+        wanted = (
+            {there: move.data["old_flavor"]["vcpus"]}
+            if resized and last and last.migration_uuid == move.migration_uuid
+            else {}
+        )
+        expect("allocations of the migration", held, wanted)
+    statuses = [each.status for each in site.admin.compute.migrations(instance_uuid=uuid)]
+    unfinished = [status for status in statuses if status not in ("confirmed", "reverted", "error", "finished")]
+    expect("migrations under way", unfinished, [])
+    expect("finished migrations", statuses.count("finished"), 1 if resized else 0)
+    return found
+
+
+def attachments(site: Site, uuid: str) -> list[tuple[str, str]]:
+    """(status, host) of each."""
+    answer = site.admin.block_storage.get("/attachments/detail", params={"all_tenants": "1"}).json()["attachments"]
+    return sorted(
+        (each["status"], (each.get("connection_info") or {}).get("host", ""))
+        for each in answer
+        if each["instance"] == uuid
+    )
+
+
+def wanted_attachments(site: Site, uuid: str, here: str, reserved: bool) -> list[tuple[str, str]]:
+    count = len(list(site.admin.compute.volume_attachments(uuid)))
+    return sorted(([("attached", here)] + ([("reserved", "")] if reserved else [])) * count)
+
+
+def temporary_images(site: Site, uuid: str) -> list[str]:
+    images = site.admin.image.get("/images", params={"limit": 1000}).json()["images"]
+    return [image["id"] for image in images if image.get("instance_uuid") == uuid]
+
+
+def allocations(site: Site, consumer: str) -> dict[str, int]:
+    """host -> VCPU that a consumer holds."""
+    held = site.admin.placement.get(f"/allocations/{consumer}").json()["allocations"]
+    if not held:
+        return {}
+    names = {
+        each["uuid"]: each["name"]
+        for each in site.admin.placement.get("/resource_providers").json()["resource_providers"]
+    }
+    return {names[provider]: what["resources"]["VCPU"] for provider, what in held.items()}
+
+
+def remains(site: Site, uuid: str) -> list[str]:
+    """What is left of a server that was deleted."""
+    found = [f"guest on {host}" for host in guests(site, uuid)]
+    found += [f"{', '.join(kinds)} on {host}" for host, kinds in disks(site, uuid).items()]
+    found += [f"record in {cell}" for cell in ("cell1", "cell2") if instances.find(site.cell(cell), uuid) is not None]
+    found += [f"port {port.id}" for port in site.admin.network.ports(device_id=uuid)]
+    found += [f"attachment {each}" for each in attachments(site, uuid)]
+    found += [f"image {image}" for image in temporary_images(site, uuid)]
+    consumers = {uuid} | {move.migration_uuid for move in journal.of_server(site.api, uuid)}
+    return found + [f"allocations of {consumer}" for consumer in consumers if allocations(site, consumer)]

@@ -1,0 +1,401 @@
+"""The matrix of faults: every point on the way of every operation, and what becomes of the server.
+
+For resize, confirm and revert; across cells and inside one; image- and volume-backed; each as it succeeds and (``given
+back``) as it fails and is undone. The points are not written down here: an operation is run once, and those that it reaches
+are its cases. So a new step is covered when it is added.
+
+A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
+lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
+left over; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
+
+Actions:
+
+- ``error``: the step fails there, once.
+- ``crash``: a cloud in a child process gets SIGKILL while a move of each server stands at its point; it is started again.
+- ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
+
+``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N]`` runs them and prints the table.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import click
+import openstack.exceptions
+from rich.console import Console
+from rich.table import Table
+
+from causeway.faults import injector
+from causeway.faults.points import every_point
+from causeway.store.api import journal
+
+from . import look
+from .site import OPTIONS, ChildSite, LocalSite, Site, chunks, until
+
+ACTIONS = ("error", "crash", "hang")
+# Servers at once.
+BATCH = {"error": 8, "crash": 20, "hang": 16}
+LONG = 3600
+# What comes from time to time, whatever moves do.
+BACKGROUND = ("rpc.cell_conductor.report_host",)
+# A failure here means that a server is lost; anything else, that something was left over.
+LOST = (
+    "not settled",
+    "status",
+    "guests",
+    "its data",
+    "cell",
+    "task",
+    "moves",
+    "fault",
+    "started twice",
+    "VERIFY",
+    "not ",
+)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """``spoiled_by``: a point that fails always, so that everything before it is undone."""
+
+    operation: str
+    reach: str
+    backing: str
+    spoiled_by: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.reach} {self.operation} {self.backing}" + (" given-back" if self.spoiled_by else "")
+
+    @property
+    def flavors(self) -> tuple[str, str]:
+        return ("gen1.small", "gen2.small") if self.reach == "cross" else ("any.small", "any.medium")
+
+
+SPOILERS = {
+    ("resize", "cross"): "cross_cell_resize.SwitchInstanceMapping.do.before",
+    ("resize", "same"): "same_cell_resize.MoveRecord.do.before",
+    ("confirm", "cross"): "cross_cell_confirm.ConfirmResizeAtSource.do.before",
+    ("confirm", "same"): "same_cell_confirm.ConfirmResizeAtSource.do.before",
+    ("revert", "cross"): "cross_cell_revert.SwitchInstanceMappingBack.do.before",
+    ("revert", "same"): "same_cell_revert.BeginRevert.do.before",
+}
+FLOWS = [
+    Flow(operation, reach, backing, spoiled)
+    for operation, reach, backing in product(("resize", "confirm", "revert"), ("cross", "same"), ("image", "volume"))
+    for spoiled in (None, SPOILERS[operation, reach])
+]
+
+
+@dataclass
+class Case:
+    flow: Flow
+    action: str
+    point: str
+    complaints: list[str] = field(default_factory=list)
+    reached: bool = False
+
+    @property
+    def outcome(self) -> str:
+        if not self.reached:
+            return "not reached"
+        if not self.complaints:
+            return "recovered"
+        return "lost" if any(complaint.startswith(LOST) for complaint in self.complaints) else "leaked"
+
+
+# servers
+
+
+def boot(site: Site, flow: Flow, count: int) -> list[str]:
+    fields: dict[str, Any] = {"image_id": site.image_id}
+    if flow.backing == "volume":
+        root = {
+            "boot_index": 0,
+            "source_type": "image",
+            "destination_type": "volume",
+            "uuid": site.image_id,
+            "volume_size": 1,
+            "delete_on_termination": True,
+        }
+        fields = {"block_device_mapping": [root]}
+    made = [
+        site.member.compute.create_server(
+            name=f"server{number}", flavor_id=flow.flavors[0], networks=[{"uuid": site.network_id}], **fields
+        ).id
+        for number in range(count)
+    ]
+    for uuid in made:
+        wait(site, uuid, "ACTIVE")
+        look.write(site, uuid, mark(uuid))
+    return made
+
+
+def mark(uuid: str) -> str:
+    return f"data of {uuid}"
+
+
+def wait(site: Site, uuid: str, status: str) -> None:
+    server = until(
+        lambda: site.admin.compute.get_server(uuid),
+        lambda found: found.status in (status, "ERROR") and found.task_state is None,
+    )
+    assert server.status == status and server.task_state is None, f"{server.status} {server.task_state} {server.fault}"
+
+
+def ask(site: Site, flow: Flow, operation: str, uuid: str) -> str | None:
+    """Asks for the operation as a user; returns what the answer was if it was refused."""
+    compute = site.member.compute
+    try:
+        if operation == "resize":
+            compute.resize_server(uuid, flow.flavors[1])
+        elif operation == "confirm":
+            compute.confirm_server_resize(uuid)
+        else:
+            compute.revert_server_resize(uuid)
+    except openstack.exceptions.SDKException as refusal:
+        return str(refusal)
+    return None
+
+
+def prepare(site: Site, flow: Flow, count: int) -> list[str]:
+    servers = boot(site, flow, count)
+    if flow.operation != "resize":
+        for uuid in servers:
+            ask(site, flow, "resize", uuid)
+        for uuid in servers:
+            wait(site, uuid, "VERIFY_RESIZE")
+    return servers
+
+
+# cases
+
+
+def points_of(site: LocalSite, flow: Flow) -> list[str]:
+    """The points that the operation reaches; of one that is given back, those that are only on the way back."""
+    seen = _trace(site, flow)
+    if flow.spoiled_by is not None:
+        seen = [point for point in seen if point not in _trace(site, replace(flow, spoiled_by=None))]
+    unknown = set(seen) - set(every_point())
+    assert not unknown, f"`causeway faults list` does not know {unknown}"
+    return seen
+
+
+def _trace(site: LocalSite, flow: Flow) -> list[str]:
+    known: dict[Flow, list[str]] = site.__dict__.setdefault("traces", {})
+    if flow not in known:
+        (uuid,) = prepare(site, flow, 1)
+        seen: dict[str, None] = {}
+        assert injector._active is not None
+        site.arm({flow.spoiled_by: "error"} if flow.spoiled_by else {})
+        injector._active.on_reach = lambda point, _scope: seen.setdefault(point)
+        try:
+            ask(site, flow, flow.operation, uuid)
+            assert until(lambda: look.is_settled(site, uuid), bool)
+        finally:
+            injector._active.on_reach = None
+        site.disarm()
+        _finish(site, flow, [uuid], {uuid: []})
+        asked_by_us = ("call.network GET /v2.0/ports.",)
+        known[flow] = [point for point in seen if not point.startswith((*BACKGROUND, *asked_by_us))]
+    return known[flow]
+
+
+def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
+    cases = {point: Case(flow, action, point) for point in points}
+    servers = prepare(site, flow, len(points))
+    rule = {"error": {"error": True}, "crash": {"delay": LONG}, "hang": {"hang": 2 * OPTIONS["moves"]["lease"]}}[action]
+    rules: dict[str, Any] = {point: rule | {"times": 1} for point in points}
+    site.arm(rules | ({flow.spoiled_by: "error"} if flow.spoiled_by else {}))
+    with ThreadPoolExecutor(len(servers), thread_name_prefix="users") as users:
+        asked = [users.submit(ask, site, flow, flow.operation, uuid) for uuid in servers]
+        if action == "crash":
+            assert isinstance(site, ChildSite)
+            _wait_at_points(site, set(points))
+            hits = site.hits()
+            site.disarm()
+            site.kill()
+            site.restart()
+        for each in asked:
+            each.result()
+    found: dict[str, list[str]] = {uuid: [] for uuid in servers}
+    for uuid in servers:
+        if not until(lambda uuid=uuid: look.is_settled(site, uuid), bool):  # type: ignore[misc]
+            found[uuid].append(f"not settled: {_unsettled(site, uuid)}")
+    if action != "crash":
+        hits = site.hits()
+    site.disarm()
+    for uuid in servers:
+        found[uuid] += look.complaints(site, uuid, mark(uuid))
+    _finish(site, flow, servers, found)
+    by_request = {move.request_id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
+    by_move = {move.id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
+    for hit in hits:
+        if hit["point"] in cases:
+            case = cases[hit["point"]]
+            case.reached = True
+            uuid = by_move.get(hit["move"]) or by_request.get(hit["request"])
+            case.complaints += found[uuid] if uuid else [each for complaints in found.values() for each in complaints]
+    unexplained = [each for each in found.values() if each]
+    if unexplained and not any(case.complaints for case in cases.values()):
+        next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
+    return list(cases.values())
+
+
+def _wait_at_points(site: Site, wanted: set[str]) -> None:
+    """Until every point is taken, or nothing has happened for a while."""
+    last, since = 0, time.monotonic()
+    while time.monotonic() - since < 2.0:
+        taken = {hit["point"] for hit in site.hits()} & wanted
+        if taken == wanted:
+            return
+        if len(taken) > last:
+            last, since = len(taken), time.monotonic()
+        time.sleep(0.02)
+
+
+def _unsettled(site: Site, uuid: str) -> str:
+    move = journal.active_of_server(site.api, uuid)
+    return f"{move.recipe} {move.state} {move.error} {move.owner}" if move else "no move, but a task"
+
+
+def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> None:
+    """The servers can be used: what waits is confirmed or reverted, all are deleted, and nothing is left."""
+    for number, uuid in enumerate(servers):
+        if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE":
+            refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
+            if refusal:
+                found[uuid].append(f"not to be confirmed or reverted: {refusal}")
+            until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
+            found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
+    for uuid in servers:
+        site.admin.compute.delete_server(uuid)
+    for uuid in servers:
+        gone = until(lambda uuid=uuid: site.admin.compute.find_server(uuid), lambda server: server is None, 15)  # type: ignore[misc]
+        if gone is not None:
+            found[uuid].append(f"not deleted: {gone.status} {gone.task_state} {gone.fault}")
+        found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
+
+
+# running
+
+
+def make_site(action: str, directory: Path) -> Site:
+    return ChildSite(directory) if action == "crash" else LocalSite(directory, conductors=2 if action == "hang" else 1)
+
+
+@contextmanager
+def temporary_site(action: str) -> Iterator[Site]:
+    directory = Path(tempfile.mkdtemp(prefix="causeway-matrix-"))
+    try:
+        with make_site(action, directory) as site:
+            yield site
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def all_points(flows: list[Flow] = FLOWS) -> dict[Flow, list[str]]:
+    with temporary_site("error") as site:
+        assert isinstance(site, LocalSite)
+        return {flow: points_of(site, flow) for flow in flows}
+
+
+def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case], None]) -> list[Case]:
+    """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
+    cases = []
+    for flow, wanted in points.items():
+        # Points of different parts of the way in a batch: each server comes to one of them.
+        spread = [point for start in range(BATCH[action]) for point in wanted[start :: BATCH[action]]]
+        left: list[str] = []
+        for batch in chunks(spread, BATCH[action]):
+            for case in run_batch(site, flow, action, batch):
+                if case.reached:
+                    cases.append(case)
+                    tell(case)
+                else:
+                    left.append(case.point)
+        for point in left:
+            cases += run_batch(site, flow, action, [point])
+            tell(cases[-1])
+    return cases
+
+
+def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, list[str]]:
+    """``count`` points of each flow, spread over its way; another ``seed`` gives others."""
+    chosen = {}
+    for flow, wanted in points.items():
+        step = max(1, len(wanted) // count)
+        first = random.Random(f"{seed} {flow.name}").randrange(step)
+        chosen[flow] = wanted[first::step][:count]
+    return chosen
+
+
+def table(cases: list[Case], seconds: dict[str, float]) -> Table:
+    shown = Table(
+        "Action", "Operation", "Cases", "Recovered", "Lost", "Leaked", "Not reached", title="Matrix of faults"
+    )
+    for action in ACTIONS:
+        of_action = [case for case in cases if case.action == action]
+        if not of_action:
+            continue
+        for operation, reach in product(("resize", "confirm", "revert"), ("cross", "same")):
+            group = [each for each in of_action if (each.flow.operation, each.flow.reach) == (operation, reach)]
+            if group:
+                shown.add_row(action, f"{reach}-cell {operation}", *_counts(group))
+        shown.add_row(action, f"all ({seconds[action]:.0f} s)", *_counts(of_action), end_section=True)
+    return shown
+
+
+def _counts(cases: list[Case]) -> list[str]:
+    outcomes = [case.outcome for case in cases]
+    return [str(len(cases)), *(str(outcomes.count(each)) for each in ("recovered", "lost", "leaked", "not reached"))]
+
+
+@click.command()
+@click.option("--action", "actions", multiple=True, type=click.Choice(ACTIONS), default=ACTIONS)
+@click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
+@click.option("--point", "wanted_point", default="", help="Only points whose name has this in it.")
+@click.option("--sample", "count", type=int, help="So many points of each operation.")
+def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None) -> None:
+    """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
+    console = Console()
+    # Every fault is in the log twice and more; what came of them is in the table.
+    logging.basicConfig(level=logging.CRITICAL)
+    flows = [flow for flow in FLOWS if wanted_flow in flow.name]
+    points = all_points(flows)
+    points = {flow: [point for point in of if wanted_point in point] for flow, of in points.items()}
+    if count is not None:
+        points = sample(points, count, 0)
+    cases: list[Case] = []
+    seconds: dict[str, float] = {}
+
+    def tell(case: Case) -> None:
+        if case.outcome != "recovered":
+            console.print(f"{case.outcome}: {case.action} {case.flow.name} {case.point}", markup=False, highlight=False)
+            for complaint in case.complaints:
+                console.print(f"    {complaint}", markup=False, highlight=False)
+
+    for action in actions:
+        began = time.monotonic()
+        with temporary_site(action) as site:
+            cases += run(site, action, points, tell)
+        seconds[action] = time.monotonic() - began
+    console.print(table(cases, seconds))
+    sys.exit(0 if all(case.outcome == "recovered" for case in cases) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""A cloud to break: in this process, or `causeway up` in a child process that can be killed and started again.
+
+Everything is seen from outside: through the REST APIs as users see it, and in the files of the state directory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import openstack
+import yaml
+
+from causeway import roles
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.embedded.settings import StateDir
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+PATIENCE = 40.0
+# Short leases and pauses: what takes a minute in a cloud takes a second here.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "DEFAULT": {"report_interval": 60, "service_down_time": 600, "vif_plugging_timeout": 2},
+    "fault_injection": {"enabled": True},
+    "quota": {"instances": -1, "cores": -1, "ram": -1},
+    "moves": {"lease": 1.5, "first_pause": 0.02, "stuck_retry_interval": 0.3, "attempts": 3},
+}
+
+
+class Site:
+    """``directory`` is the state directory. Use it as a context manager."""
+
+    def __init__(self, directory: Path, *, hosts_per_cell: int = 2) -> None:
+        self.state = StateDir(directory)
+        self.hosts_per_cell = hosts_per_cell
+        self.hosts = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
+
+    def __enter__(self) -> Site:
+        self.start()
+        self.connect()
+        self.image_id: str = self.member.image.find_image("demo").id
+        self.network_id: str = self.member.network.find_network("demo-net").id
+        self.api = Database(self.state.database("api"), "the API")
+        self.cells = Cells(self.api)
+        self.cell_uuids = {cell.name: cell.uuid for cell in self.cells.mappings()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cells.close()
+        self.api.close()
+        self.stop()
+
+    def start(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+    def connect(self) -> None:
+        """Users; again after a restart, which may have another port."""
+        clouds = yaml.safe_load(self.state.clouds.read_text())["clouds"]
+        self.member, self.admin = (
+            openstack.connect(
+                auth={**clouds[cloud]["auth"], "project_name": clouds["causeway"]["auth"]["project_name"]},
+                region_name="RegionOne",
+                compute_api_version="2",
+                compute_default_microversion="2.96",
+                block_storage_default_microversion="3.70",
+                load_yaml_config=False,
+                load_envvars=False,
+            )
+            for cloud in ("causeway", "causeway-admin")
+        )
+
+    def cell(self, name: str) -> Database:
+        return self.cells.database(self.cell_uuids[name])
+
+    # faults
+
+    @property
+    def faults_file(self) -> Path:
+        return self.state.path / "faults.yaml"
+
+    @property
+    def hits_file(self) -> Path:
+        return self.state.path / "faults.yaml.hits"
+
+    def arm(self, rules: dict[str, Any]) -> None:
+        """From now on these faults, and none of those before."""
+        self.hits_file.unlink(missing_ok=True)
+        new = self.faults_file.with_suffix(".new")
+        new.write_text(yaml.safe_dump(rules))
+        new.replace(self.faults_file)
+
+    def disarm(self) -> None:
+        self.faults_file.unlink(missing_ok=True)
+
+    def hits(self) -> list[dict[str, Any]]:
+        if not self.hits_file.exists():
+            return []
+        return [json.loads(line) for line in self.hits_file.read_text().splitlines()]
+
+
+class LocalSite(Site):
+    """In this process, with as many conductors as wanted."""
+
+    def __init__(self, directory: Path, *, conductors: int = 1) -> None:
+        super().__init__(directory)
+        self._conductors = conductors
+
+    def start(self) -> None:
+        self.cloud = EmbeddedCloud(
+            self.state.path, port=0, cells=2, hosts_per_cell=self.hosts_per_cell, overrides=OPTIONS
+        )
+        self.cloud.start()
+        self._others = []
+        for number in range(2, self._conductors + 1):
+            cloud = self.cloud
+            other = roles.conductor(cloud.around, cloud.api_database, cloud.cells, f"conductor{number}", of_cells=[])
+            other.start()
+            other.recover()
+            self._others.append(other)
+
+    def stop(self) -> None:
+        for other in self._others:
+            other.stop()
+        self.cloud.stop()
+
+    def double_starts(self) -> list[str]:
+        return [uuid for compute in self.cloud.computes.values() for uuid in compute.host.driver.double_starts]  # type: ignore[attr-defined]
+
+
+class ChildSite(Site):
+    """In a process of its own."""
+
+    process: subprocess.Popen[str]
+
+    def start(self) -> None:
+        self.state.path.mkdir(parents=True, exist_ok=True)
+        config = self.state.path / "causeway.conf"
+        config.write_text(
+            "\n".join(
+                line
+                for group, options in OPTIONS.items()
+                for line in (f"[{group}]", *(f"{name} = {value}" for name, value in options.items()))
+            )
+        )
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            "from causeway.cli.main import cli; cli()",
+            "up",
+            "--state-dir",
+            str(self.state.path),
+        ]
+        command += ["--port", "0", "--hosts-per-cell", str(self.hosts_per_cell), "--config-file", str(config)]
+        self.errors = (self.state.path / "stderr").open("a")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        assert self.process.stdout is not None
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        line = self.process.stdout.readline() if ready else "nothing in time"
+        if not line.startswith("ready"):
+            self.process.kill()
+            raise AssertionError(f"the cloud did not start: {line} {(self.state.path / 'stderr').read_text()[-2000:]}")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.errors.close()
+
+    def kill(self) -> None:
+        """As the power cord does."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def restart(self) -> None:
+        self.start()
+        self.connect()
+
+    def double_starts(self) -> list[str]:
+        log = self.state.path / "causeway.log"
+        marks = [line for line in log.read_text().splitlines() if "while another host runs it" in line]
+        return [line.split("Guest ")[1].split()[0] for line in marks]
+
+
+def until(look: Callable[[], Any], good: Callable[[Any], bool], patience: float = PATIENCE) -> Any:
+    """What ``look`` sees when it is good, or when patience is at its end."""
+    end = time.monotonic() + patience
+    while True:
+        seen = look()
+        if good(seen) or time.monotonic() > end:
+            return seen
+        time.sleep(0.02)
+
+
+def chunks(items: list[Any], size: int) -> Iterable[list[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
