@@ -35,6 +35,7 @@ from typing import Any
 
 import click
 import openstack.exceptions
+from keystoneauth1 import exceptions as keystone_errors
 from rich.console import Console
 from rich.table import Table
 
@@ -166,7 +167,7 @@ def ask(site: Site, flow: Flow, operation: str, uuid: str) -> str | None:
             compute.confirm_server_resize(uuid)
         else:
             compute.revert_server_resize(uuid)
-    except openstack.exceptions.SDKException as refusal:
+    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as refusal:
         return str(refusal)
     return None
 
