@@ -11,7 +11,7 @@ from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.engine import Engine
-from causeway.moves.requests import request_confirm
+from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, migrations
 from causeway.store.cell import block_devices, hosts, instances
@@ -51,7 +51,7 @@ class DeleteEndpoint:
 
     def _confirm_first(self, context: RequestContext, instance: Instance) -> None:
         """Nothing is to be left at the source: a server that waits for confirm is confirmed before it goes."""
-        services = _Requests(self._services, self._conductor)
+        services = Requests(self._services.api, self._services.cells, self._conductor)
         move_id = request_confirm(services, context, instance, start=False)
         self._engine.run(context, move_id)
 
@@ -75,10 +75,3 @@ class DeleteEndpoint:
         # A server on a dead host is deleted without it; what is left there is reaped when the host comes back.
         found = hosts.list_services(database, host=host, binary="nova-compute")
         return any(hosts.is_up(service, utcnow(), self._services.conf.service_down_time) for service in found)
-
-
-class _Requests:
-    """A conductor's services as `moves.requests` wants them."""
-
-    def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
-        self.api, self.cells, self.conductor = services.api, services.cells, conductor

@@ -6,6 +6,7 @@ from functools import partial
 
 from causeway.conductor import recovery
 from causeway.conductor.audit import AuditEndpoint
+from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
@@ -32,6 +33,7 @@ class ConductorService:
         engine = Engine(services)
         self._conductor = conductor
         self._keeper = Keeper(services, engine, partial(delete_if_wanted, services, conductor))
+        self._auto_confirm = AutoConfirm(services, conductor)
         self._servers = [
             RpcServer(
                 transport,
@@ -68,10 +70,12 @@ class ConductorService:
             recovery.settle(self._services, self._conductor)
         self._keeper.take_over()
         self._keeper.start()
+        self._auto_confirm.start()
 
     def drain(self) -> None:
         """Lets go of all moves when their present steps are done; the hosts are still needed for that."""
         self._services.stopping.set()
+        self._auto_confirm.stop()
         self._keeper.stop()
 
     def stop(self) -> None:

@@ -25,11 +25,5 @@ OPTS: dict[str, list[Opt]] = {
         ),
         cfg.StrOpt("os_region_name", help="The region of the volume service, if the catalog has several."),
         retries_option(),
-        cfg.BoolOpt(
-            "cross_az_attach",
-            default=True,
-            help="Servers may use volumes of other availability zones. If false, a server and its volumes must be in one"
-            " zone, also after a move.",
-        ),
     ]
 }

@@ -35,20 +35,6 @@ OPTS: dict[str, list[Opt]] = {
             sample_default="<this machine's host name>",
             help="The name of this host; it must be unique over all cells.",
         ),
-        cfg.StrOpt(
-            "compute_driver",
-            default="libvirt",
-            choices=[
-                ("libvirt", "QEMU/KVM by libvirt"),
-                ("simulated", "no guests, small files for disks: for tests and for trying things out"),
-            ],
-            help="The hypervisor driver.",
-        ),
-        cfg.StrOpt(
-            "instances_path",
-            default="$state_path/instances",
-            help="Where guests' disks are: one directory per server, and the cache of images.",
-        ),
         cfg.IntOpt(
             "resize_confirm_window",
             default=0,
@@ -73,27 +59,11 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds that a guest has to shut down cleanly before it is powered off. The image property"
             " os_shutdown_timeout overrides it.",
         ),
-        cfg.IntOpt(
-            "sync_power_state_interval",
-            default=600,
-            help="Seconds between two comparisons of guests' power states with their records; 0 or less: never.",
-        ),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MiB of memory kept for the host itself."),
         cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MiB of disk kept for the host itself."),
         cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host itself."),
         *_ratio("cpu", 4.0, "VCPU"),
         *_ratio("ram", 1.0, "MEMORY_MB"),
         *_ratio("disk", 1.0, "DISK_GB"),
-        cfg.IntOpt("max_concurrent_builds", default=10, min=1, help="Servers that a host builds at the same time."),
-        cfg.IntOpt("max_concurrent_snapshots", default=5, min=1, help="Snapshots that a host takes at the same time."),
-        cfg.IntOpt(
-            "block_device_allocate_retries",
-            default=60,
-            min=0,
-            help="How often a new volume is looked at before it has failed to become available.",
-        ),
-        cfg.IntOpt(
-            "block_device_allocate_retries_interval", default=3, min=0, help="Seconds between two of these looks."
-        ),
     ]
 }

@@ -9,10 +9,10 @@ OPTS: dict[str, list[Opt]] = {
     "libvirt": [
         cfg.StrOpt(
             "virt_type",
-            default="kvm",
-            choices=["kvm", "qemu"],
-            help="kvm needs a processor with virtualisation that this host may use; qemu emulates, slowly, everywhere.",
+            default="auto",
+            choices=["auto", "kvm", "qemu"],
+            help="auto: KVM if a probe boot shows that it works. kvm needs a processor with virtualisation that this host"
+            " may use; qemu emulates, slowly, everywhere.",
         ),
-        cfg.StrOpt("connection_uri", default="", help="URI of libvirt; empty: the one that fits virt_type."),
     ]
 }

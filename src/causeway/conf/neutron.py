@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
 from oslo_config.cfg import Opt
 
 from causeway.conf.keystone import retries_option, service_options
@@ -11,6 +10,5 @@ OPTS: dict[str, list[Opt]] = {
     "neutron": [
         *service_options("network"),
         retries_option(),
-        cfg.StrOpt("ovs_bridge", default="br-int", help="The integration bridge that ports are plugged into."),
     ]
 }

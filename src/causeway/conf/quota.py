@@ -22,10 +22,5 @@ OPTS: dict[str, list[Opt]] = {
         _limit("key_pairs", 100, "Key pairs of a user"),
         _limit("server_groups", 10, "Server groups of a project"),
         _limit("server_group_members", 10, "Servers of a server group"),
-        cfg.BoolOpt(
-            "recheck_quota",
-            default=True,
-            help="Check once more after something was made, so that concurrent requests can't pass the limit together.",
-        ),
     ]
 }

@@ -188,9 +188,9 @@ class EmbeddedCloud:
         )
         conductor.start()
         on_stop(conductor.stop)
-        self.hosts: Hosts = (
-            LibvirtHosts(self.state, self.devcloud) if self._driver == "libvirt" else SimulatedHosts(self.state)
-        )
+        self.hosts: Hosts = SimulatedHosts(self.state)
+        if self._driver == "libvirt":
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}

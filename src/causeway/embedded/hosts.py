@@ -61,11 +61,12 @@ class SimulatedHosts(Hosts):
 class LibvirtHosts(Hosts):
     """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
 
-    def __init__(self, state: StateDir, devcloud: Devcloud) -> None:
+    def __init__(self, state: StateDir, devcloud: Devcloud, virt_type: str) -> None:
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
 
         self._state = state
         self._devcloud = devcloud
+        self._virt_type = virt_type
         self._lab = Lab(state.lab)
         self._endpoints: dict[str, LibvirtEndpoint] = {}
 
@@ -77,7 +78,7 @@ class LibvirtHosts(Hosts):
     def driver(self, name: str) -> Driver:
         from causeway.virt.lab.drivers import driver_of
 
-        return driver_of(self._endpoints[name])
+        return driver_of(self._endpoints[name], virt_type=self._virt_type)
 
     def demo_image(self) -> tuple[Path, str]:
         from causeway.virt.lab.guest_image import build_guest_image

@@ -8,6 +8,7 @@ a conductor finds the move in state ``requested`` and looks at the server's task
 from __future__ import annotations
 
 import uuid as uuids
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -36,6 +37,15 @@ class RequestServices(Protocol):
     def cells(self) -> Cells: ...
     @property
     def conductor(self) -> ConductorClient: ...
+
+
+@dataclass
+class Requests:
+    """`RequestServices` for those who are not the API."""
+
+    api: Database
+    cells: Cells
+    conductor: ConductorClient
 
 
 def request_resize(

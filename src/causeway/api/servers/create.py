@@ -38,7 +38,6 @@ FORCED_HOST = RULE + ":forced_host"
 ATTACH_VOLUME = RULE + ":attach_volume"
 TRUSTED_CERTS = RULE + ":trusted_certs"
 DESTINATION = "compute:servers:create:requested_destination"
-PASSWORD_LENGTH = 12
 
 
 @dataclass
@@ -83,18 +82,20 @@ def create(request: ApiRequest) -> Response:
 
 
 def _answer(request: ApiRequest, plan: Plan, instance: Instance) -> Response:
-    shown = {
+    shown: dict[str, Any] = {
         "id": instance.uuid,
         "links": ServerView(request).links(instance.uuid),
         "OS-DCF:diskConfig": "AUTO" if instance.auto_disk_config else "MANUAL",
         "security_groups": [{"name": name} for name in plan.security_groups],
-        "adminPass": plan.server.get("adminPass") or _password(),
     }
+    conf = request.services.conf
+    if conf.api.enable_instance_password:
+        shown["adminPass"] = plan.server.get("adminPass") or _password(conf.password_length)
     return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{instance.uuid}")})
 
 
-def _password() -> str:
-    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(PASSWORD_LENGTH))
+def _password(length: int) -> str:
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
 
 
 # --- checks

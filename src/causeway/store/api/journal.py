@@ -150,8 +150,8 @@ def record_in(
 ) -> None:
     """Writes a move with the step that ended and the one that begins, within the caller's transaction.
 
-    Raises MoveCancelled if that was asked for and ``unless_cancelled``, TakenOver if another conductor took the move over (its epoch is higher), or if the move has a state from
-    which it may not come to the present one.
+    Raises MoveCancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
+    (its epoch is higher), or if the move has a state from which it may not come to the present one.
     """
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
