@@ -26,7 +26,6 @@ DEFAULTS = {
         "initial_ram_allocation_ratio": 1.0,
         "initial_disk_allocation_ratio": 1.0,
         "allow_resize_to_same_host": False,
-        "max_local_block_devices": 3,
         "default_availability_zone": "nova",
         "default_schedule_zone": None,
         "password_length": 12,
@@ -41,8 +40,8 @@ DEFAULTS = {
         "notify_on_state_change": None,
         "bdms_in_notifications": False,
     },
-    "neutron": {"http_retries": 3, "valid_interfaces": ["internal", "public"], "ovs_bridge": "br-int"},
-    "cinder": {"catalog_info": "volumev3::publicURL", "cross_az_attach": True, "http_retries": 3},
+    "neutron": {"http_retries": 3, "valid_interfaces": ["internal", "public"]},
+    "cinder": {"catalog_info": "volumev3::publicURL", "http_retries": 3},
     "glance": {"num_retries": 3},
     "service_user": {"send_service_user_token": False},
 }
@@ -71,7 +70,7 @@ def test_files_are_read_and_overrides_win(tmp_path: Path) -> None:
         "[neutron]\nauth_type = password\nauth_url = http://identity\nusername = causeway\n"
     )
     conf = new_config(config_files=[tmp_path / "causeway.conf"], host="given", api={"max_limit": 7})
-    assert (conf.host, conf.api.max_limit, conf.instances_path) == ("given", 7, "/srv/instances")
+    assert (conf.host, conf.api.max_limit, conf.state_path) == ("given", 7, "/srv/instances")
     assert (conf.neutron.auth_url, conf.neutron.username) == ("http://identity", "causeway")
 
 
