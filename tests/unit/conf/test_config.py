@@ -27,7 +27,6 @@ DEFAULTS = {
         "initial_disk_allocation_ratio": 1.0,
         "allow_resize_to_same_host": False,
         "default_availability_zone": "nova",
-        "default_schedule_zone": None,
         "password_length": 12,
         "enable_new_services": True,
         "non_inheritable_image_properties": ["cache_in_nova", "bittorrent"],
@@ -70,7 +69,7 @@ def test_files_are_read_and_overrides_win(tmp_path: Path) -> None:
         "[neutron]\nauth_type = password\nauth_url = http://identity\nusername = causeway\n"
     )
     conf = new_config(config_files=[tmp_path / "causeway.conf"], host="given", api={"max_limit": 7})
-    assert (conf.host, conf.api.max_limit, conf.state_path) == ("given", 7, "/srv/instances")
+    assert (conf.host, conf.api.max_limit, conf.state_path) == ("given", 7, "/srv")
     assert (conf.neutron.auth_url, conf.neutron.username) == ("http://identity", "causeway")
 
 
