@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 
+import msgspec
 import sqlalchemy as sa
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus, TaskState
+from causeway.moves.memory import MoveMemory
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
 from causeway.moves.steps.prepare import vm_state_of, volumes
 from causeway.moves.steps.records import require_authority
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api import mappings, migrations
+from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
 
 
@@ -61,10 +63,21 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
             run.memory.attachments.remove(pair)
     for device, volume_id in volumes(devices):
         pair = run.memory.pair(volume_id)
-        pair.target = device.attachment_id
+        if device.attachment_id != pair.source:
+            pair.target = device.attachment_id
         if pair.source is None:
             pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
             run.save()
+
+
+def release_volumes(run: Run) -> None:
+    """Undoes `reserve_volumes`: the source keeps what the resize reserved for it, and nothing else."""
+    resize = msgspec.convert(journal.of_migration(run.services.api, run.move.migration_uuid)[0].data, MoveMemory)
+    before = {pair.source for pair in resize.attachments}
+    for pair in run.memory.attachments:
+        if pair.source is not None and pair.source not in before:
+            run.services.volumes.delete_attachment(run.context, pair.source)
+            pair.source = None
 
 
 class ReturnRecords(Step):
@@ -82,6 +95,7 @@ class ReturnRecords(Step):
 
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
+        release_volumes(run)
 
 
 class SwitchInstanceMappingBack(Step):
@@ -107,12 +121,17 @@ def restore_spec(connection: sa.Connection, run: Run) -> None:
 
 
 class BeginRevert(Step):
-    """The pivot of a revert inside a cell: from here the guest goes back."""
+    """The pivot of a revert inside a cell: the source's volumes are reserved, and from here the guest goes back."""
 
     name = "BeginRevert"
 
     def do(self, run: Run) -> None:
+        if not run.move.pivoted:
+            reserve_volumes(run, run.source_devices())
         run.pivot(also=lambda connection: restore_spec(connection, run))
+
+    def undo(self, run: Run) -> None:
+        release_volumes(run)
 
 
 class RevertResizeAtDest(Step):
@@ -162,7 +181,6 @@ class ReturnRecord(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         bundle = copies.read(run.source_database, run.uuid)
-        reserve_volumes(run, bundle.block_devices)
         bundle.instance = dataclasses.replace(
             bundle.instance,
             host=memory.source_host,

@@ -1,0 +1,143 @@
+"""Volumes of servers that move: their data, their states, their attachments and the flags of their devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from moves_cloud import Cloud
+
+ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
+WAYS = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
+
+
+def finish(cloud: Cloud, server: Any, end: str) -> Any:
+    return cloud.confirmed(server) if end == "confirm" else cloud.reverted(server)
+
+
+def write(cloud: Cloud, server: Any, text: str, device: str | None = None) -> None:
+    cloud.driver(cloud.show(server).compute_host).guest_write(server.id, text, device)
+
+
+def read(cloud: Cloud, server: Any, device: str | None = None) -> list[str]:
+    return cloud.driver(cloud.show(server).compute_host).guest_read(server.id, device)
+
+
+def check_attached_once(cloud: Cloud, server: Any, volumes: list[Any]) -> None:
+    """Each volume is in use, by one attachment, connected to the server's host; the API lists just these."""
+    host = cloud.show(server).compute_host
+    found = cloud.attachments(server)
+    assert sorted(each["volume_id"] for each in found) == sorted(volume.id for volume in volumes)
+    assert {each["status"] for each in found} <= {"attached"}
+    for volume in volumes:
+        shown = cloud.admin.block_storage.get_volume(volume.id)
+        assert (shown.status, [each["host_name"] for each in shown.attachments]) == ("in-use", [host])
+    listed = {each.volume_id: each.attachment_id for each in cloud.member.compute.volume_attachments(server.id)}
+    assert listed == {each["volume_id"]: each["id"] for each in found}
+
+
+@ENDS
+@WAYS
+@pytest.mark.parametrize("power", ["ACTIVE", "SHUTOFF"])
+def test_a_server_that_boots_from_a_volume(cloud: Cloud, end: str, flavor: str, power: str) -> None:
+    server = cloud.boot_from_volume()
+    write(cloud, server, "on the root volume")
+    if power == "SHUTOFF":
+        cloud.member.compute.stop_server(server.id)
+        cloud.wait(server, "SHUTOFF")
+    before = cloud.show(server)
+    (root,) = before.attached_volumes
+    moved = cloud.resized(server, flavor)
+    assert moved.compute_host != before.compute_host
+    assert cloud.temporary_images() == []
+    after = finish(cloud, server, end)
+
+    assert after.status == power
+    assert after.compute_host == (moved if end == "confirm" else before).compute_host
+    assert "on the root volume" in read(cloud, server)
+    check_attached_once(cloud, server, [root])
+    assert list(cloud.hosts_of(server)) == [after.compute_host]
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
+    assert cloud.member.block_storage.find_volume(root.id) is None
+
+
+@ENDS
+@WAYS
+def test_several_volumes_with_their_flags(cloud: Cloud, end: str, flavor: str) -> None:
+    server = cloud.boot()
+    kept, doomed = cloud.volume(name="kept"), cloud.volume(name="doomed")
+    cloud.attach(server, kept, tag="database")
+    cloud.attach(server, doomed, delete_on_termination=True)
+    write(cloud, server, "on vdb", "vdb")
+    write(cloud, server, "on vdc", "vdc")
+    flags = {
+        each.volume_id: (each.device, each.tag, each.delete_on_termination, each.bdm_id)
+        for each in cloud.member.compute.volume_attachments(server.id)
+    }
+    cloud.resized(server, flavor)
+    assert "on vdb" in read(cloud, server, "vdb") and "on vdc" in read(cloud, server, "vdc")
+    finish(cloud, server, end)
+
+    assert "on vdb" in read(cloud, server, "vdb") and "on vdc" in read(cloud, server, "vdc")
+    check_attached_once(cloud, server, [kept, doomed])
+    assert flags == {
+        each.volume_id: (each.device, each.tag, each.delete_on_termination, each.bdm_id)
+        for each in cloud.member.compute.volume_attachments(server.id)
+    }
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
+    assert cloud.volume_becomes(kept, "available").status == "available"
+    assert cloud.member.block_storage.find_volume(doomed.id) is None
+
+
+@ENDS
+@WAYS
+def test_a_volume_attached_while_the_resize_waits_for_its_end(cloud: Cloud, end: str, flavor: str) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.resized(server, flavor)
+    cloud.attach(server, volume, tag="late")
+    write(cloud, server, "written while verifying", "vdb")
+    finish(cloud, server, end)
+
+    check_attached_once(cloud, server, [volume])
+    assert "written while verifying" in read(cloud, server, "vdb")
+    (listed,) = cloud.member.compute.volume_attachments(server.id)
+    assert listed.tag == "late"
+    cloud.detach(server, volume)
+    assert cloud.volume_becomes(volume, "available").status == "available"
+
+
+@ENDS
+@WAYS
+def test_a_volume_detached_while_the_resize_waits_for_its_end(cloud: Cloud, end: str, flavor: str) -> None:
+    server, gone, stays = cloud.boot(), cloud.volume(name="gone"), cloud.volume(name="stays")
+    cloud.attach(server, gone)
+    cloud.attach(server, stays)
+    cloud.resized(server, flavor)
+    cloud.detach(server, gone)
+    finish(cloud, server, end)
+
+    assert cloud.member.block_storage.get_volume(gone.id).status == "available"
+    check_attached_once(cloud, server, [stays])
+    assert [volume.id for volume in cloud.show(server).attached_volumes] == [stays.id]
+
+
+def test_a_revert_that_can_not_reserve_a_volume_leaves_the_resize_to_be_confirmed(cloud: Cloud) -> None:
+    server, volume, other = cloud.boot(), cloud.volume(), cloud.volume()
+    cloud.resized(server)
+    cloud.attach(server, volume)
+    cloud.attach(server, other)
+    before = cloud.reality(server)
+    cloud.fail("delay", "/attachments$", service="volume", method="POST", times=1)
+    cloud.fail("status", "/attachments$", service="volume", method="POST", status=400, times=1)
+    cloud.member.compute.revert_server_resize(server.id)
+    cloud.settle()
+
+    after = cloud.wait(server, "VERIFY_RESIZE")
+    assert cloud.migration(server).status == "finished"
+    assert cloud.action(server, "revertResize").message == "Error"
+    assert cloud.reality(server) == before
+    cloud.confirmed(after)
+    check_attached_once(cloud, server, [volume, other])
+    assert cloud.leftovers(server, "cell1") == []
