@@ -29,7 +29,6 @@ DEFAULTS = {
         "default_availability_zone": "nova",
         "password_length": 12,
         "enable_new_services": True,
-        "non_inheritable_image_properties": ["cache_in_nova", "bittorrent"],
     },
     "api": {"max_limit": 1000, "list_records_by_skipping_down_cells": True},
     "quota": {"instances": 10, "cores": 20, "ram": 51200, "key_pairs": 100, "injected_files": 5},
