@@ -34,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -298,25 +299,41 @@ def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: K
     return _Batch([row for row in rows if all(test.matches(row.instance) for test in tests)], end)
 
 
-def _load(cell_uuid: str, database: Database, query: ServerQuery, statement: sa.Select[Any]) -> list[Listed]:
+@cache
+def _select_one(columns: tuple[str, ...]) -> sa.Select[Any]:
+    return sa.select(*(TABLE.c[name] for name in columns)).where(
+        TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False)
+    )
+
+
+_LISTED: sa.BindParameter[Any] = sa.bindparam("listed", expanding=True)
+_TAGS = sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(_LISTED)).order_by(TAGS.c.tag)
+_VOLUMES = (
+    sa.select(DEVICES.c.instance_uuid, DEVICES.c.volume_id, DEVICES.c.delete_on_termination)
+    .where(DEVICES.c.instance_uuid.in_(_LISTED), DEVICES.c.volume_id.is_not(None), DEVICES.c.deleted.is_(False))
+    .order_by(DEVICES.c.id)
+)
+
+
+def _load(
+    cell_uuid: str,
+    database: Database,
+    query: ServerQuery,
+    statement: sa.Select[Any],
+    parameters: dict[str, Any] | None = None,
+) -> list[Listed]:
     """Runs a statement that selects the query's columns, and reads tags and volumes if the query wants them."""
     names = query.loaded
     with database.read() as connection:
-        found = [msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in connection.execute(statement)]
+        rows = connection.execute(statement, parameters or {})
+        found = [msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in rows]
         listed = {instance.uuid: Listed(instance, cell_uuid) for instance in found}
+        uuids = {"listed": list(listed)}
         if listed and query.loads_tags:
-            for uuid, tag in connection.execute(
-                sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(listed)).order_by(TAGS.c.tag)
-            ):
+            for uuid, tag in connection.execute(_TAGS, uuids):
                 listed[uuid].instance.tags.append(tag)
         if listed and query.volumes:
-            for uuid, volume_id, delete_on_termination in connection.execute(
-                sa.select(DEVICES.c.instance_uuid, DEVICES.c.volume_id, DEVICES.c.delete_on_termination)
-                .where(
-                    DEVICES.c.instance_uuid.in_(listed), DEVICES.c.volume_id.is_not(None), DEVICES.c.deleted.is_(False)
-                )
-                .order_by(DEVICES.c.id)
-            ):
+            for uuid, volume_id, delete_on_termination in connection.execute(_VOLUMES, uuids):
                 listed[uuid].volumes.append(AttachedVolume(volume_id, delete_on_termination))
     return list(listed.values())
 
@@ -464,8 +481,7 @@ def get_server(
             if request is not None:
                 return _of_request(request)
         else:
-            statement = _select(query).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-            rows = _load(home, cells.database(home), query, statement)
+            rows = _load(home, cells.database(home), query, _select_one(tuple(query.loaded)), {"of_uuid": uuid})
             if rows:
                 return rows[0]
         previous = home

@@ -17,9 +17,14 @@ MEMBERS: sa.Table = InstanceGroupMembers.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(ServerGroup, TABLE)
 
 
-def _load(database: Database, query: sa.Select[Any]) -> list[ServerGroup]:
+_OF_SERVER = sa.select(*MAPPER.columns).where(
+    TABLE.c.id.in_(sa.select(MEMBERS.c.group_id).where(MEMBERS.c.instance_uuid == sa.bindparam("of_server")))
+)
+
+
+def _load(database: Database, query: sa.Select[Any], parameters: dict[str, Any] | None = None) -> list[ServerGroup]:
     with database.read() as connection:
-        rows = connection.execute(query).all()
+        rows = connection.execute(query, parameters or {}).all()
         members: dict[int, list[str]] = {}
         if rows:
             wanted = sa.select(MEMBERS).where(MEMBERS.c.group_id.in_([row.id for row in rows]))
@@ -53,8 +58,7 @@ def list_for(database: Database, project_id: str | None) -> list[ServerGroup]:
 
 def of_server(database: Database, instance_uuid: str) -> ServerGroup | None:
     """The group that a server is a member of, if any."""
-    ids = sa.select(MEMBERS.c.group_id).where(MEMBERS.c.instance_uuid == instance_uuid)
-    found = _load(database, sa.select(*MAPPER.columns).where(TABLE.c.id.in_(ids)))
+    found = _load(database, _OF_SERVER, {"of_server": instance_uuid})
     return found[0] if found else None
 
 
