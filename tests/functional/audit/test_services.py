@@ -1,0 +1,165 @@
+"""Network, volume and image service against the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conftest import AuditedCloud
+
+from causeway.context import admin_context
+from causeway.store.cell import block_devices
+
+
+def port_of(cloud: AuditedCloud, server: Any) -> str:
+    (port,) = cloud.ports(server)
+    return port
+
+
+# port bindings
+
+
+def test_a_binding_for_a_host_where_the_server_is_not(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    port, other = port_of(cloud, server), cloud.other_host(server)
+    cloud.embedded.around.network.create_binding(admin_context(), port, other)
+
+    assert cloud.only("binding.orphaned").resource == f"port {port} on {other}"
+    cloud.mends("binding.orphaned")
+    assert list(cloud.ports(server)[port][2]) == [cloud.show(server).compute_host]
+
+
+def test_an_active_binding_on_the_wrong_host_gives_way_to_the_right_one(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    network, port, other = cloud.embedded.around.network, port_of(cloud, server), cloud.other_host(server)
+    network.create_binding(admin_context(), port, other)
+    network.activate_binding(admin_context(), port, other)
+
+    kinds = {found.kind for found in cloud.audit().disagreements}
+    assert kinds == {"binding.missing", "binding.orphaned"}
+    cloud.mends("binding.missing")
+    host = cloud.show(server).compute_host
+    assert cloud.ports(server)[port][1:] == (host, {host: "ACTIVE"})
+
+
+def test_a_port_that_is_bound_nowhere_is_left(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    cloud.embedded.around.network.update_port(admin_context(), port_of(cloud, server), {"binding:host_id": ""})
+    cloud.leaves("binding.missing")
+
+
+def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    source, port = cloud.show(server).compute_host, port_of(cloud, server)
+    cloud.resized(server)
+    cloud.embedded.around.network.delete_binding(admin_context(), port, source)
+
+    cloud.only("binding.missing")
+    cloud.mends("binding.missing")
+    assert cloud.reverted(server).status == "ACTIVE"
+
+
+def test_a_port_that_was_taken_from_its_server(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    cloud.embedded.around.network.delete_port(admin_context(), port_of(cloud, server))
+    cloud.leaves("port.missing")
+
+
+def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server)
+    vif = cloud.embedded.around.network.create_port(
+        admin_context(), server.project_id, server.id, cloud.network_id, host="cell1-host1"
+    )
+    cloud.leaves("port.orphaned")
+    cloud.embedded.around.network.delete_port(admin_context(), vif.id)
+
+
+# volume attachments
+
+
+def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.attach(server, volume)
+    extra = cloud.embedded.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+
+    assert cloud.only("attachment.orphaned").resource == f"attachment {extra.id}"
+    cloud.mends("attachment.orphaned")
+    assert len(cloud.attachments(server)) == 1
+
+
+def test_an_attachment_of_a_server_without_the_volume_is_kept_while_a_host_is_connected(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    volumes = cloud.embedded.around.volumes
+    connector = cloud.driver(cloud.show(server).compute_host).volume_connector()
+    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
+
+    cloud.leaves("attachment.orphaned")
+    volumes.delete_attachment(admin_context(), extra.id)
+
+
+def test_a_volume_that_is_connected_twice(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.attach(server, volume)
+    volumes = cloud.embedded.around.volumes
+    connector = cloud.driver(cloud.other_host(server)).volume_connector()
+    extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
+
+    report = cloud.audit(fix=True)
+    found = {each.kind: each for each in report.disagreements}
+    assert set(found) == {"attachment.connected_twice", "attachment.orphaned"} and report.mended == []
+    assert found["attachment.connected_twice"].severity == "critical"
+    volumes.delete_attachment(admin_context(), extra.id)
+
+
+def test_an_attachment_that_the_volume_service_does_not_know(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.attach(server, volume)
+    (attachment,) = cloud.attachments(server)
+    cloud.embedded.around.volumes.delete_attachment(admin_context(), attachment["id"])
+
+    cloud.leaves("attachment.missing")
+    device = next(each for each in block_devices.of_instance(cloud.cell("cell1"), server.id) if each.is_volume)
+    block_devices.delete(cloud.cell("cell1"), device.uuid)
+
+
+def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server)
+    cloud.embedded.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+
+    cloud.only("attachment.orphaned")
+    cloud.mends("attachment.orphaned")
+    assert cloud.volume_becomes(volume, "available").status == "available"
+
+
+# temporary images
+
+
+def make_image(cloud: AuditedCloud, migration: str) -> str:
+    image = cloud.embedded.around.images.create(
+        admin_context(),
+        name="server-resize-temp",
+        properties={"migration_uuid": migration, "image_type": "snapshot"},
+        disk_format="qcow2",
+        container_format="bare",
+    )
+    return str(image.id)
+
+
+def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    cloud.confirmed(cloud.resized(server))
+    image = make_image(cloud, cloud.migration(server).uuid)
+
+    found = cloud.only("image.leftover")
+    assert (found.resource, found.server) == (f"image {image}", server.id)
+    cloud.mends("image.leftover")
+    assert cloud.temporary_images() == []
+
+
+def test_a_temporary_image_of_an_unknown_migration_is_left(cloud: AuditedCloud) -> None:
+    image = make_image(cloud, "f3c1a0de-0000-4000-8000-000000000000")
+    cloud.leaves("image.leftover")
+    cloud.embedded.around.images.delete(admin_context(), image)
