@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
+from causeway import errors
 from causeway.compute import config_drive
 from causeway.compute.host import Host
 from causeway.compute.vif_events import Watch
@@ -14,6 +16,8 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.virt.driver import GuestSpec, RootDisk
+
+LOG = logging.getLogger(__name__)
 
 
 def spec_of(
@@ -74,10 +78,35 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
 
 
 def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
-    """Makes this host's bindings the active ones; returns the ports as they are then. Open a watch before."""
+    """Makes this host's bindings the active ones; returns the ports as they are then. Open a watch before.
+
+    Ports that are gone are left out. The owner of the others names the zone that the server is in from now on.
+    """
+    if not instance.network_info:
+        return []
+    owner = f"compute:{instance.availability_zone or ''}"
     for vif in instance.network_info:
-        host.network.activate_binding(context, vif.id, host.name)
-    return refreshed_ports(host, context, instance)
+        try:
+            host.network.activate_binding(context, vif.id, host.name)
+        except errors.NotFound:
+            _bind_anew(host, context, instance, vif, owner)
+    ports = host.network.ports_of_server(context, instance.uuid)
+    ports = [
+        port
+        if port.get("device_owner") == owner
+        else host.network.update_port(context, port["id"], {"device_owner": owner})
+        for port in ports
+    ]
+    return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
+
+
+def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif, owner: str) -> None:
+    """For a port whose binding somebody removed; one that is not the server's any more is left alone."""
+    try:
+        if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
+            host.network.bind_port(context, vif.id, host.name, instance.uuid, owner)
+    except errors.PortNotFound:
+        LOG.warning("Port %s of server %s is gone: the guest goes without it", vif.id, instance.uuid)
 
 
 def refreshed_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:

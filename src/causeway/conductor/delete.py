@@ -9,6 +9,7 @@ from causeway.conductor import devices, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
+from causeway.model.moves import MoveState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.engine import Engine
 from causeway.moves.requests import Requests, request_confirm
@@ -40,7 +41,9 @@ class DeleteEndpoint:
         except errors.ServerNotFound:
             return
         if migrations.search(services.api, instance_uuid=instance_uuid, statuses=[MigrationStatus.FINISHED]):
-            self._confirm_first(context, instance)
+            if not self._confirm_first(context, instance):
+                LOG.info("Server %s is deleted when its resize is confirmed, which is tried again", instance_uuid)
+                return
             cell, database = services.cells.of_server(instance_uuid)
             instance = instances.get(database, instance_uuid)
         try:
@@ -49,11 +52,15 @@ class DeleteEndpoint:
             history.fail(database, instance_uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
             LOG.warning("Server %s was not deleted: %s", instance_uuid, failure.message)
 
-    def _confirm_first(self, context: RequestContext, instance: Instance) -> None:
-        """Nothing is to be left at the source: a server that waits for confirm is confirmed before it goes."""
+    def _confirm_first(self, context: RequestContext, instance: Instance) -> bool:
+        """Nothing is to be left at the source: a server that waits for confirm is confirmed before it goes.
+
+        False: that can't be done now. It is tried again later, and who ends it deletes the server.
+        """
         services = Requests(self._services.api, self._services.cells, self._conductor)
         move_id = request_confirm(services, context, instance, start=False)
-        self._engine.run(context, move_id)
+        move = self._engine.run(context, move_id)
+        return move is not None and move.state is MoveState.DONE
 
     def _delete(self, context: RequestContext, cell_uuid: str, database: Database, instance: Instance) -> None:
         services, uuid = self._services, instance.uuid

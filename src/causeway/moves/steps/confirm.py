@@ -95,5 +95,4 @@ def write_events(connection: sa.Connection, run: Run, failure: errors.CausewayEr
     """Puts the move's events into the history of the server's action. Written before: not again."""
     known = {(e.event, e.start_time) for e in actions.events_in(connection, run.uuid, run.context.request_id)}
     fresh: list[ActionEvent] = [e for e in run.history(failure) if (e.event, e.start_time) not in known]
-    for event in fresh:
-        actions.record_event_in(connection, run.uuid, run.context.request_id, event)
+    actions.add_events_in(connection, run.uuid, run.context.request_id, fresh)

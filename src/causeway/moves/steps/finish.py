@@ -41,7 +41,12 @@ class FinishResizeAtDest(Step):
                 run.context,
                 memory.dest_host,
                 token=run.token(self.name),
-                instance=dataclasses.replace(run.source_instance(), flavor=memory.new_flavor, host=memory.dest_host),
+                instance=dataclasses.replace(
+                    run.source_instance(),
+                    flavor=memory.new_flavor,
+                    host=memory.dest_host,
+                    availability_zone=memory.destination.availability_zone,
+                ),
                 block_devices=target_devices(run, run.source_devices()),
                 snapshot=memory.snapshot,
                 power_on=memory.was_running,

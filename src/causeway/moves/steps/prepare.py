@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid as uuids
+from contextlib import suppress
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -12,6 +13,7 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.reservations import drop_strays
 from causeway.moves.steps.select import note_destination
 from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
@@ -75,7 +77,9 @@ class PrepResizeAtDest(Step):
             if memory.port_ids or volumes(run.source_devices()):
                 run.save()
         for vif in run.source_instance().network_info:
-            services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
+            # A port that its user deleted meanwhile is no reason to stay.
+            with suppress(errors.PortNotFound):
+                services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is None:
@@ -121,6 +125,8 @@ class PrepResizeAtDest(Step):
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
                 pair.target = None
+        if volumes(run.source_devices()):
+            drop_strays(run, {device.attachment_id for device in run.source_devices()})
         clear_stash(run)
 
 

@@ -16,6 +16,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
 from causeway.moves.steps.prepare import vm_state_of, volumes
 from causeway.moves.steps.records import require_authority
+from causeway.moves.steps.reservations import drop_strays, reserve
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
@@ -66,11 +67,11 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
         if device.attachment_id != pair.source:
             pair.target = device.attachment_id
         if pair.source is None:
-            pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
+            pair.source = reserve(run, volume_id, _known(run, devices))
             run.save()
 
 
-def release_volumes(run: Run) -> None:
+def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
     """Undoes `reserve_volumes`: the source keeps what the resize reserved for it, and nothing else."""
     resize = msgspec.convert(journal.of_migration(run.services.api, run.move.migration_uuid)[0].data, MoveMemory)
     before = {pair.source for pair in resize.attachments}
@@ -78,6 +79,14 @@ def release_volumes(run: Run) -> None:
         if pair.source is not None and pair.source not in before:
             run.services.volumes.delete_attachment(run.context, pair.source)
             pair.source = None
+    if volumes(devices):
+        drop_strays(run, before | _known(run, devices))
+
+
+def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
+    """The attachments that were written down somewhere."""
+    pairs = run.memory.attachments
+    return {device.attachment_id for device in devices} | {id for pair in pairs for id in (pair.source, pair.target)}
 
 
 class ReturnRecords(Step):
@@ -95,7 +104,7 @@ class ReturnRecords(Step):
 
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
-        release_volumes(run)
+        release_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
 
 
 class SwitchInstanceMappingBack(Step):
@@ -131,7 +140,7 @@ class BeginRevert(Step):
         run.pivot(also=lambda connection: restore_spec(connection, run))
 
     def undo(self, run: Run) -> None:
-        release_volumes(run)
+        release_volumes(run, run.source_devices())
 
 
 class RevertResizeAtDest(Step):

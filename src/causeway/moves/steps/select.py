@@ -28,9 +28,10 @@ class SelectDestination(Step):
             )
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
-        journal.save_explanation(services.api, run.move.id, msgspec.to_builtins(result.explanation))
+        explanation = msgspec.to_builtins(result.explanation)
+        run.with_next_save(lambda connection: journal.save_explanation_in(connection, run.move.id, explanation))
         run.move.recipe = "cross_cell_resize" if memory.is_cross_cell else "same_cell_resize"
-        run.save(also=lambda connection: note_destination(connection, run))
+        run.with_next_save(lambda connection: note_destination(connection, run))
 
     def undo(self, run: Run) -> None:
         run.services.placement.give_back(run.uuid, run.move.migration_uuid)
