@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.moves import MOVE_ENDED, Move
 from causeway.model.states import PowerState
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
@@ -102,7 +102,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
         seen = {each["host"]: each["status"] for each in bindings}
         expect("bindings", seen, {here: "ACTIVE"} | ({there: "INACTIVE"} if there else {}))
         expect("port", (port.status, port.binding_host_id), ("ACTIVE", here))
-    expect("attachments", attachments(site, uuid), wanted_attachments(site, uuid, here, there is not None))
+    expect("attachments", attachments(site, uuid), wanted_attachments(site, uuid, here, last if there else None))
     expect("temporary images", temporary_images(site, uuid), [])
 
     expect("allocations", allocations(site, uuid), {here: server.flavor["vcpus"]})
@@ -124,16 +124,20 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
 def attachments(site: Site, uuid: str) -> list[tuple[str, str]]:
     """(status, host) of each."""
     answer = site.admin.block_storage.get("/attachments/detail", params={"all_tenants": "1"}).json()["attachments"]
-    return sorted(
-        (each["status"], (each.get("connection_info") or {}).get("host", ""))
-        for each in answer
-        if each["instance"] == uuid
-    )
+    mine = [each for each in answer if each["instance"] == uuid]
+    hosts = {
+        each["attachment_id"]: each["host_name"]
+        for volume_id in {each["volume_id"] for each in mine}
+        for each in site.admin.block_storage.get_volume(volume_id).attachments
+    }
+    return sorted((each["status"], hosts.get(each["id"]) or "") for each in mine)
 
 
-def wanted_attachments(site: Site, uuid: str, here: str, reserved: bool) -> list[tuple[str, str]]:
-    count = len(list(site.admin.compute.volume_attachments(uuid)))
-    return sorted(([("attached", here)] + ([("reserved", "")] if reserved else [])) * count)
+def wanted_attachments(site: Site, uuid: str, here: str, waiting: Move | None) -> list[tuple[str, str]]:
+    """One of each volume here; while the server waits for confirm or revert, those that its source had as well."""
+    volumes = [each.volume_id for each in site.admin.compute.volume_attachments(uuid)]
+    there = [pair for pair in waiting.data["attachments"] if pair["volume_id"] in volumes] if waiting else []
+    return sorted([("attached", here)] * len(volumes) + [("reserved", "")] * len(there))
 
 
 def temporary_images(site: Site, uuid: str) -> list[str]:

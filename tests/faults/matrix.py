@@ -179,7 +179,16 @@ def prepare(site: Site, flow: Flow, count: int) -> list[str]:
             ask(site, flow, "resize", uuid)
         for uuid in servers:
             wait(site, uuid, "VERIFY_RESIZE")
+            if flow.backing == "volume":
+                attach(site, uuid)
     return servers
+
+
+def attach(site: Site, uuid: str) -> None:
+    """A volume that only the target knows so far."""
+    volume = site.member.block_storage.create_volume(size=1, name=f"data of {uuid}")
+    until(lambda: site.member.block_storage.get_volume(volume.id).status, lambda status: status == "available")
+    site.member.compute.create_volume_attachment(uuid, volume_id=volume.id, delete_on_termination=True)
 
 
 # cases
@@ -385,9 +394,14 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
 
     def tell(case: Case) -> None:
         if case.outcome != "recovered":
-            console.print(f"{case.outcome}: {case.action} {case.flow.name} {case.point}", markup=False, highlight=False)
-            for complaint in case.complaints:
-                console.print(f"    {complaint}", markup=False, highlight=False)
+            console.print(
+                f"{case.outcome}: {case.action} {case.flow.name} {case.point}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
+            for complaint in case.complaints[:6]:
+                console.print(f"    {complaint}", markup=False, highlight=False, soft_wrap=True)
 
     for action in actions:
         began = time.monotonic()

@@ -1,0 +1,32 @@
+"""Reservations of volumes that nobody wrote down.
+
+The volume service chooses an attachment's id. If a conductor dies, or the answer is lost, between making one and writing it
+to the journal, the move knows nothing of it; it is found by asking what is really there.
+"""
+
+from __future__ import annotations
+
+from causeway.clients.volume import Attachment
+from causeway.context import admin_context
+from causeway.moves.run import Run
+
+
+def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
+    """The id of an attachment, not connected, of a volume to the server: one that is not ``known``, or a new one."""
+    for found in strays(run, known):
+        if found.volume_id == volume_id:
+            return found.id
+    return run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+
+
+def drop_strays(run: Run, known: set[str | None]) -> None:
+    """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay."""
+    for found in strays(run, known):
+        run.services.volumes.delete_attachment(run.context, found.id)
+
+
+def strays(run: Run, known: set[str | None]) -> list[Attachment]:
+    # As the service itself: a token shows only what is in its own project, and an administrator moves other projects' too.
+    ours = admin_context(request_id=run.context.request_id)
+    found = run.services.volumes.list_attachments(ours, instance_uuid=run.uuid)
+    return [each for each in found if each.id not in known and not each.is_connected]
