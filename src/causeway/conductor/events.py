@@ -38,7 +38,7 @@ class EventsEndpoint:
         for uuid, of_server in by_server.items():
             try:
                 cell, database = self._services.cells.of_server(uuid)
-                instance = instances.get(database, uuid)
+                instance = instances.get(database, uuid, with_tags=False)
             except errors.ServerNotFound:
                 LOG.debug("Events for server %s, which is not there", uuid)
                 continue

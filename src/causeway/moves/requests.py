@@ -16,6 +16,7 @@ import msgspec
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
+from causeway.model.host import CellMapping
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
@@ -58,12 +59,13 @@ def request_resize(
     cross_cell_allowed: bool,
     auto_disk_config: bool | None = None,
     reason: str | None = None,
+    cell_uuid: str | None = None,
 ) -> Migration:
     """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
 
-    Raises StateChanged if another request was quicker.
+    ``cell_uuid``: where the caller read it. Raises StateChanged if another request was quicker.
     """
-    cell, database = services.cells.of_server(instance.uuid)
+    cell, database = _home(services, instance, cell_uuid)
     nodes = hosts.list_nodes(database, host=instance.host)
     if not nodes:
         raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
@@ -120,14 +122,19 @@ def request_resize(
 
 
 def request_confirm(
-    services: RequestServices, context: RequestContext, instance: Instance, *, start: bool = True
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    *,
+    start: bool = True,
+    cell_uuid: str | None = None,
 ) -> str:
     """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
 
     ``start`` False: the caller runs the move itself.
     """
     migration = finished_migration(services.api, instance)
-    _cell, database = services.cells.of_server(instance.uuid)
+    _cell, database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "confirm")
     _begin(services, move, migration, MigrationStatus.CONFIRMING)
     try:
@@ -144,10 +151,12 @@ def request_confirm(
     return move.id
 
 
-def request_revert(services: RequestServices, context: RequestContext, instance: Instance) -> None:
+def request_revert(
+    services: RequestServices, context: RequestContext, instance: Instance, *, cell_uuid: str | None = None
+) -> None:
     """Asks for the revert of a finished migration; MigrationNotFinished if there is none."""
     migration = finished_migration(services.api, instance)
-    _cell, database = services.cells.of_server(instance.uuid)
+    _cell, database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "revert")
     _begin(services, move, migration, MigrationStatus.REVERTING)
     try:
@@ -183,6 +192,16 @@ def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
         journal.delete_in(connection, move.id)
         migrations.delete_in(connection, move.migration_uuid)
     return True
+
+
+def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) -> tuple[CellMapping, Database]:
+    """The cell of a server, looked up unless the caller read the server there just now.
+
+    If it was moved in between, the compare-and-swap on the copy that was left behind fails.
+    """
+    if cell_uuid is None:
+        return services.cells.of_server(instance.uuid)
+    return services.cells.mapping(cell_uuid), services.cells.database(cell_uuid)
 
 
 def finished_migration(api: Database, instance: Instance) -> Migration:

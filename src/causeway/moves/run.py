@@ -45,6 +45,7 @@ class Run:
         self.memory = msgspec.convert(move.data, MoveMemory)
         self.step: MoveStep | None = None
         self._cache: dict[str, Any] = {}
+        self._to_write: list[Callable[[sa.Connection], Any]] = []
 
     # where things are
 
@@ -76,16 +77,16 @@ class Run:
     # records, read once for a run of steps that don't change them
 
     def source_instance(self) -> Instance:
-        """The source cell's record of the server."""
+        """The source cell's record of the server, without its tags."""
         if "source" not in self._cache:
-            self._cache["source"] = instances.get(self.source_database, self.uuid)
+            self._cache["source"] = instances.get(self.source_database, self.uuid, with_tags=False)
         found: Instance = self._cache["source"]
         return found
 
     def target_instance(self) -> Instance:
-        """The target cell's record of the server."""
+        """The target cell's record of the server, without its tags."""
         if "target" not in self._cache:
-            self._cache["target"] = instances.get(self.target_database, self.uuid)
+            self._cache["target"] = instances.get(self.target_database, self.uuid, with_tags=False)
         found: Instance = self._cache["target"]
         return found
 
@@ -102,6 +103,10 @@ class Run:
 
     # the journal
 
+    def with_next_save(self, write: Callable[[sa.Connection], Any]) -> None:
+        """Has something written in the transaction that writes the end of this step; for what nobody acts on before."""
+        self._to_write.append(write)
+
     def save(
         self,
         *,
@@ -112,9 +117,21 @@ class Run:
     ) -> None:
         """Writes the move with its memory; raises TakenOver if another conductor has."""
         self.move.data = msgspec.to_builtins(self.memory)
+        writes = [*self._to_write, also] if also is not None else self._to_write
+
+        def write_all(connection: sa.Connection) -> None:
+            for write in writes:
+                write(connection)
+
         journal.record(
-            self.services.api, self.move, ended=ended, started=started, unless_cancelled=unless_cancelled, also=also
+            self.services.api,
+            self.move,
+            ended=ended,
+            started=started,
+            unless_cancelled=unless_cancelled,
+            also=write_all if writes else None,
         )
+        self._to_write = []
 
     def pivot(self, also: Callable[[sa.Connection], Any] | None = None) -> None:
         """From here on the move only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""

@@ -50,9 +50,9 @@ class Home:
     database: Database
 
 
-def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
+def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True) -> Home:
     """A server that can be acted on: one without a cell yet is not in a state for that (409)."""
-    found = load(request, server_id, rule)
+    found = load(request, server_id, rule, tags=tags)
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
     return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))

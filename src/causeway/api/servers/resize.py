@@ -37,6 +37,7 @@ def resize(request: ApiRequest, server_id: str) -> Response:
         flavor=flavor,
         host=None,
         cross_cell_allowed=_may_leave_its_cell(request, home),
+        cell_uuid=home.cell_uuid,
         auto_disk_config=None if disk_config is None else disk_config == "AUTO",
     )
     return Response(202)
@@ -53,28 +54,36 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     if host is not None:
         _check_target(request, home, host, cross_cell_allowed)
     moves.request_resize(
-        request.services, request.context, home.instance, flavor=None, host=host, cross_cell_allowed=cross_cell_allowed
+        request.services,
+        request.context,
+        home.instance,
+        flavor=None,
+        host=host,
+        cross_cell_allowed=cross_cell_allowed,
+        cell_uuid=home.cell_uuid,
     )
     return Response(202)
 
 
 @handler(body=schemas.bare("confirmResize"), statuses=(204,))
 def confirm(request: ApiRequest, server_id: str) -> Response:
-    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize")
+    home = loading.load_in_cell(
+        request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False
+    )
     _check_resized(request, home, "confirmResize")
     migration = moves.finished_migration(request.services.api, home.instance)
     if migration.source_compute:
         # Bug 1855927: the server would be stuck in confirming.
         hosts.check_up(request, migration.source_compute, migration.source_cell)
-    moves.request_confirm(request.services, request.context, home.instance)
+    moves.request_confirm(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
     return Response(204)
 
 
 @handler(body=schemas.bare("revertResize"), statuses=(202,))
 def revert(request: ApiRequest, server_id: str) -> Response:
-    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize")
+    home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False)
     _check_resized(request, home, "revertResize")
-    moves.request_revert(request.services, request.context, home.instance)
+    moves.request_revert(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
     return Response(202)
 
 
@@ -85,7 +94,7 @@ def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
 
 def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
     """The server, if its states and its host allow a move."""
-    home = loading.load_in_cell(request, server_id, rule, action)
+    home = loading.load_in_cell(request, server_id, rule, action, tags=False)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_MOVABLE)
     # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.

@@ -200,10 +200,9 @@ def record_progress(database: Database, migration_uuid: str, step: str, done: in
         )
 
 
-def save_explanation(database: Database, move_id: str, explanation: dict[str, Any]) -> None:
+def save_explanation_in(connection: sa.Connection, move_id: str, explanation: dict[str, Any]) -> None:
     """Keeps why the scheduler chose as it did."""
-    with database.write() as connection:
-        connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))
+    connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))
 
 
 def explanation(database: Database, move_id: str) -> dict[str, Any] | None:

@@ -98,6 +98,18 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(changes))
 
 
+def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
+    """Adds finished events to the newest action of a request; without such an action nothing is recorded."""
+    action_id = _action_id(connection, uuid, request_id) if events else None
+    if action_id is None:
+        return
+    connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in events])
+    changes: dict[str, Any] = {"updated_at": utcnow()}
+    if any(event.result == "Error" for event in events):
+        changes["message"] = "Error"
+    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(changes))
+
+
 def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
     """The events of the newest action of a request, oldest first; empty if there is no such action."""
     action_id = _action_id(connection, uuid, request_id)

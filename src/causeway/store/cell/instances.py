@@ -46,19 +46,19 @@ def insert(connection: sa.Connection, instance: Instance) -> None:
         connection.execute(_INSERT_TAGS, [{"resource_id": instance.uuid, "tag": tag} for tag in instance.tags])
 
 
-def find(database: Database, uuid: str, *, deleted: bool = False) -> Instance | None:
+def find(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance | None:
     """The server, or None; hidden ones are found too. ``deleted``: also if it was deleted."""
     with database.read() as connection:
         row = connection.execute(_FIND_ANY if deleted else _FIND, {"of_uuid": uuid}).one_or_none()
         if row is None:
             return None
-        tags = list(connection.execute(_TAGS_OF, {"of_uuid": uuid}).scalars())
+        tags = list(connection.execute(_TAGS_OF, {"of_uuid": uuid}).scalars()) if with_tags else []
     return _from_row(row, sorted(tags))
 
 
-def get(database: Database, uuid: str, *, deleted: bool = False) -> Instance:
+def get(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance:
     """The server; raises ServerNotFound."""
-    instance = find(database, uuid, deleted=deleted)
+    instance = find(database, uuid, deleted=deleted, with_tags=with_tags)
     if instance is None:
         raise errors.ServerNotFound(uuid)
     return instance
