@@ -8,7 +8,6 @@ configuration names: then no API and no conductor needs to run.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import click
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.embedded.settings import StateDir
@@ -25,6 +24,12 @@ from causeway.model.audit import Disagreement, Report, Severity
 ADMIN_CLOUD = "causeway-admin"
 PATH = "/os-causeway/audit"
 COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+class NotAsked(click.ClickException):
+    """Nothing can be said of the cloud."""
+
+    exit_code = 2
 
 
 @click.command()
@@ -45,7 +50,7 @@ def audit(
 ) -> None:
     """Hold all records, services around and hypervisors against each other, and list where they disagree.
 
-    Exit status: 0 if all agree, 1 if not, 2 if somebody could not be asked.
+    Exit status: 0 if all agree, 1 if not, 2 if the cloud or a part of it could not be asked.
     """
     if config_file:
         report = _from_here(config_file, fix)
@@ -67,23 +72,24 @@ def exit_status(report: Report) -> int:
 def _over_the_api(state_dir: Path, os_cloud: str | None, fix: bool, timeout: float) -> Report:
     import openstack
     from keystoneauth1 import exceptions as keystone_errors
+    from openstack.config import OpenStackConfig
 
+    files = None
     if os_cloud is None:
         clouds = StateDir(state_dir).clouds
         if not clouds.exists():
-            raise click.ClickException(
-                f"There is no cloud in {state_dir}: give --state-dir, --os-cloud or --config-file."
-            )
-        os.environ["OS_CLIENT_CONFIG_FILE"] = str(clouds)
+            raise NotAsked(f"There is no cloud in {state_dir}: give --state-dir, --os-cloud or --config-file.")
+        files = [str(clouds)]
     try:
-        connection = openstack.connect(cloud=os_cloud or ADMIN_CLOUD)
-        answer = connection.compute.request(PATH, "POST" if fix else "GET", timeout=timeout)
+        config = OpenStackConfig(config_files=files, load_envvars=files is None)
+        connection = openstack.connection.Connection(config=config.get_one(cloud=os_cloud or ADMIN_CLOUD))
+        answer = connection.compute.request(PATH, "POST" if fix else "GET", timeout=timeout, raise_exc=False)
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
-        raise click.ClickException(f"The cloud could not be asked. Does it run? {failure}") from failure
+        raise NotAsked(f"The cloud could not be asked. Does it run? {failure}") from failure
     body: dict[str, Any] = answer.json()
     if answer.status_code != 200:
         message = next((value.get("message", "") for value in body.values() if isinstance(value, dict)), "")
-        raise click.ClickException(f"The audit failed ({answer.status_code}): {message}")
+        raise NotAsked(f"The audit failed ({answer.status_code}): {message}")
     return msgspec.convert(body["audit"], Report)
 
 
@@ -98,7 +104,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool) -> Report:
 
     conf = new_config(config_files=config_files)
     if not conf.api_database.connection:
-        raise click.ClickException("[api_database] connection is not set in these files.")
+        raise NotAsked("[api_database] connection is not set in these files.")
     around = roles.surroundings(conf, remote_placement(conf))
     api = Database(conf.api_database.connection, "the API")
     cells = Cells(api)
@@ -112,7 +118,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool) -> Report:
     try:
         return audit_cloud(services, fix=fix)
     except errors.CausewayError as failure:
-        raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
+        raise NotAsked(f"{failure.message} {failure.details}".strip()) from failure
     finally:
         cells.close()
         api.close()
@@ -138,7 +144,9 @@ def show(report: Report, console: Console) -> None:
 
 
 def _table(title: str, disagreements: list[Disagreement]) -> Table:
-    table = Table("Kind", "Server", "What", "Mend", title=title, title_justify="left", show_lines=True)
+    table = Table(
+        Column("Kind", no_wrap=True), "Server", "What", "Mend", title=title, title_justify="left", show_lines=True
+    )
     for found in sorted(disagreements, key=lambda each: (list(Severity).index(each.severity), each.kind)):
         if found.left:
             mend = found.left

@@ -1,0 +1,74 @@
+"""``causeway audit`` and ``/os-causeway/audit``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from conftest import AuditedCloud
+
+from causeway.cli.main import cli
+
+
+@pytest.fixture
+def orphan(cloud: AuditedCloud) -> str:
+    """A server that lost its allocation."""
+    server = cloud.boot()
+    cloud.embedded.around.placement.delete_allocations(server.id)
+    return str(server.id)
+
+
+def run(cloud: AuditedCloud, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["audit", "--state-dir", str(cloud.embedded.state.path), *arguments])
+
+
+def test_a_clean_cloud_ends_with_status_0(cloud: AuditedCloud) -> None:
+    result = run(cloud)
+    assert result.exit_code == 0, result.output
+    assert "All agree." in result.output
+
+
+@pytest.mark.usefixtures("orphan")
+def test_disagreements_end_with_status_1_and_are_shown(cloud: AuditedCloud) -> None:
+    result = run(cloud)
+    assert result.exit_code == 1
+    assert "allocation.missing" in result.output and "--fix" in result.output
+
+
+def test_json_is_for_scripts(cloud: AuditedCloud, orphan: str) -> None:
+    result = run(cloud, "--json")
+    report = json.loads(result.output)
+    assert result.exit_code == 1 and not report["is_clean"]
+    (found,) = report["disagreements"]
+    assert (found["kind"], found["server"], found["fix"]["action"]) == ("allocation.missing", orphan, "set_allocation")
+
+
+@pytest.mark.usefixtures("orphan")
+def test_fix_mends_and_then_all_agree(cloud: AuditedCloud) -> None:
+    result = run(cloud, "--fix")
+    assert result.exit_code == 0, result.output
+    assert "Mended" in result.output and "allocation.missing" in result.output
+    assert run(cloud).exit_code == 0
+
+
+def test_who_could_not_be_asked_makes_status_2(cloud: AuditedCloud) -> None:
+    cloud.fail("status", "/attachments", service="volume", method="GET", status=503)
+    result = run(cloud)
+    assert result.exit_code == 2
+    assert "volume service" in result.output
+
+
+def test_where_there_is_no_cloud_it_says_so(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["audit", "--state-dir", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "There is no cloud" in result.output
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_the_api_answers_administrators_only(cloud: AuditedCloud, method: str) -> None:
+    refused = cloud.member.compute.request("/os-causeway/audit", method, raise_exc=False)
+    assert refused.status_code == 403
+    answer = cloud.admin.compute.request("/os-causeway/audit", method, raise_exc=False)
+    assert answer.status_code == 200 and answer.json()["audit"]["is_clean"]

@@ -1,0 +1,219 @@
+"""Checks are pure functions over a snapshot: what they say follows from what was read, and from nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from causeway.audit.checks import CHECKS, Check, guests, leftovers, moves, records, run_checks, states
+from causeway.audit.fixes import ACTIONS
+from causeway.audit.snapshot import HostState, Record, Snapshot, Standing
+from causeway.clients.placement.types import AllocationRequest
+from causeway.model.audit import HostContents, LeftoverFile
+from causeway.model.flavor import Flavor
+from causeway.model.host import CellMapping
+from causeway.model.migration import Migration
+from causeway.model.moves import Move, MoveState
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.memory import AttachmentPair, MoveMemory
+from causeway.scheduler.request import Selection
+from causeway.store.api.mappings import InstanceMapping
+
+NOW = datetime(2026, 1, 1, 12)
+SERVER = "5e7e0000-0000-4000-8000-000000000001"
+FLAVOR = Flavor("f", "f", vcpus=1, memory_mb=64, root_gb=1)
+
+
+def record(cell: str = "cell1", **fields: Any) -> Record:
+    values: dict[str, Any] = {
+        "host": f"{cell}-host1",
+        "vm_state": VmState.ACTIVE,
+        "task_state": None,
+        "power_state": PowerState.RUNNING,
+        "updated_at": NOW,
+    }
+    return Record(SERVER, cell, "p", "u", flavor=FLAVOR, **(values | fields))
+
+
+def cloud(*found: Record, home: str | None = "cell1", **fields: Any) -> Snapshot:
+    """Two cells with a host each, and a server with these records that lives in ``home``."""
+    snapshot = Snapshot(NOW, stale_after=600.0)
+    for name in ("cell1", "cell2"):
+        snapshot.cells[name] = CellMapping(name, name, "", "")
+        snapshot.hosts[f"{name}-host1"] = HostState(f"{name}-host1", name, f"node-{name}", HostContents())
+    if found:
+        snapshot.records[SERVER] = list(found)
+        snapshot.mappings[SERVER] = InstanceMapping(SERVER, "p", "u", NOW, home)
+    for name, value in fields.items():
+        setattr(snapshot, name, value)
+    return snapshot
+
+
+def move(state: MoveState = MoveState.RUNNING, **fields: Any) -> Move:
+    """A resize from cell1 to cell2."""
+    memory = MoveMemory(
+        migration_type="resize",
+        source_cell="cell1",
+        source_host="cell1-host1",
+        source_node="node-cell1",
+        source_hypervisor="cell1-host1",
+        source_zone="nova",
+        old_flavor=FLAVOR,
+        new_flavor=FLAVOR,
+        old_vm_state=VmState.ACTIVE,
+        selection=Selection(
+            "cell2-host1", "node-cell2", "cell2-host1", "cell2", "cell2", AllocationRequest({}), "nova"
+        ),
+        bound_hosts=["cell2-host2"],
+        attachments=[AttachmentPair("volume", "at-source", "at-target")],
+    )
+    return Move("move", "migration", SERVER, "cross_cell_resize", state, data=msgspec.to_builtins(memory), **fields)
+
+
+def migration(status: MigrationStatus) -> dict[str, Migration]:
+    return {"migration": Migration("migration", SERVER, "resize", status)}
+
+
+def kinds(check: Any, snapshot: Snapshot) -> list[str]:
+    return [found.kind for found in check(snapshot)]
+
+
+# what a move explains
+
+
+def test_a_move_under_way_explains_every_host_that_it_touched() -> None:
+    snapshot = cloud(record(), moves=[move()], migrations=migration(MigrationStatus.MIGRATING))
+    movement = snapshot.movement(SERVER)
+    assert movement is not None and movement.under_way
+    assert movement.hosts == {"cell1-host1", "cell2-host1", "cell2-host2"}
+    assert movement.cells == {"cell1", "cell2"}
+    assert movement.attachment_ids == {"at-source", "at-target"}
+
+
+def test_a_move_that_waits_explains_its_two_ends_only() -> None:
+    snapshot = cloud(record(), moves=[move(MoveState.DONE)], migrations=migration(MigrationStatus.FINISHED))
+    waiting = snapshot.waiting(SERVER)
+    assert waiting is not None
+    assert waiting.hosts == {"cell1-host1", "cell2-host1"}
+
+
+@pytest.mark.parametrize("status", [MigrationStatus.CONFIRMED, MigrationStatus.REVERTED, MigrationStatus.ERROR])
+def test_a_move_that_has_ended_explains_nothing(status: MigrationStatus) -> None:
+    snapshot = cloud(record(), moves=[move(MoveState.DONE)], migrations=migration(status))
+    assert snapshot.movement(SERVER) is None
+
+
+def test_nothing_is_said_of_servers_whose_cell_is_down() -> None:
+    snapshot = cloud(record(), down_cells={"cell1"})
+    snapshot.records.clear()
+    assert snapshot.standing(SERVER) is Standing.UNSEEN
+    assert run_checks(snapshot) == []
+
+
+# records
+
+
+def test_a_copy_is_explained_by_a_move_and_otherwise_is_one_too_many() -> None:
+    two = (record(), record("cell2", hidden=True))
+    assert kinds(records.second_copies, cloud(*two)) == ["record.second_copy"]
+    assert kinds(records.second_copies, cloud(*two, moves=[move()])) == []
+
+
+def test_the_only_record_is_never_deleted() -> None:
+    (found,) = records.second_copies(cloud(record("cell2", hidden=True), home="cell1"))
+    assert found.fix is None and "only one" in found.left
+
+
+def test_flags_are_not_looked_at_while_a_move_switches_them() -> None:
+    hidden = (record(hidden=True), record("cell2"))
+    assert kinds(records.hidden_flags, cloud(*hidden)) == ["record.hidden_flag"]
+    assert kinds(records.hidden_flags, cloud(*hidden, moves=[move()])) == []
+
+
+# states and moves
+
+
+@pytest.mark.parametrize(
+    ("task", "age", "stale"),
+    [
+        (TaskState.RESIZE_MIGRATING, 0, True),
+        (TaskState.POWERING_ON, 0, False),
+        (TaskState.POWERING_ON, 601, True),
+        (None, 601, False),
+    ],
+)
+def test_a_task_state_is_stale_when_nobody_can_be_working(task: TaskState | None, age: int, stale: bool) -> None:
+    snapshot = cloud(record(task_state=task, updated_at=NOW - timedelta(seconds=age)))
+    assert bool(kinds(states.stale_tasks, snapshot)) is stale
+
+
+def test_a_task_state_of_a_move_is_not_stale_while_the_move_runs() -> None:
+    snapshot = cloud(record(task_state=TaskState.RESIZE_MIGRATING), moves=[move()])
+    assert kinds(states.stale_tasks, snapshot) == []
+
+
+def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
+    for seconds, expected in ((10, []), (120, ["move.without_owner"])):
+        running = move(lease_until=NOW - timedelta(seconds=seconds))
+        assert kinds(moves.without_owner, cloud(record(), moves=[running])) == expected
+
+
+def test_two_moves_of_a_server_are_one_too_many() -> None:
+    other = move()
+    other.id, other.migration_uuid = "other", "another"
+    assert kinds(moves.more_than_one, cloud(record(), moves=[move(), other])) == ["move.more_than_one"]
+
+
+# hosts
+
+
+def test_two_running_guests_are_told_even_while_a_move_runs() -> None:
+    snapshot = cloud(record(task_state=TaskState.RESIZE_FINISH), moves=[move()])
+    for host in snapshot.hosts.values():
+        host.contents = HostContents(guests={SERVER: PowerState.RUNNING})
+    assert kinds(guests.running_twice, snapshot) == ["guest.running_twice"]
+
+
+def test_of_a_host_that_did_not_answer_nothing_is_said() -> None:
+    snapshot = cloud(record())
+    snapshot.hosts["cell1-host1"].contents = None
+    assert kinds(guests.missing, snapshot) == []
+    assert kinds(guests.power_states, snapshot) == []
+
+
+def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
+    file = LeftoverFile(f"{SERVER}.part-of-{SERVER}", 1.0)
+    for running, expected in (([], ["file.leftover"]), ([move()], [])):
+        snapshot = cloud(record(), moves=running)
+        snapshot.hosts["cell2-host1"].contents = HostContents(leftover_files=[file])
+        assert kinds(leftovers.files, snapshot) == expected
+
+
+# the table
+
+
+def test_checks_whose_sources_could_not_be_read_are_passed_over() -> None:
+    assert run_checks(cloud(record(), allocations=None, ports=None, attachments=None, images=None)) != []
+    needing: list[Check] = [check for check in CHECKS if check.needs]
+    assert {name for check in needing for name in check.needs} == {"allocations", "ports", "attachments", "images"}
+
+
+def test_every_disagreement_can_be_mended_or_says_why_not() -> None:
+    snapshot = cloud(
+        record(task_state=TaskState.RESIZE_PREP),
+        record("cell2"),
+        allocations={SERVER: {"node-cell2": {"VCPU": 1}}},
+        providers={"node-cell1": "node-cell1", "node-cell2": "node-cell2"},
+        ports={},
+        attachments=[],
+        images=[],
+        build_requests={SERVER},
+    )
+    found = run_checks(snapshot)
+    assert len(found) > 2
+    for each in found:
+        assert (each.fix is None) == bool(each.left), each
+        assert each.fix is None or each.fix.action in ACTIONS
