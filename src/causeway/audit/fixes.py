@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -175,9 +174,3 @@ ACTIONS: dict[str, Action] = {
     "remove_disks": _remove_disks,
     "remove_file": _remove_file,
 }
-
-
-def describe(action: str, arguments: dict[str, Any]) -> str:
-    """What a fix does, in a few words."""
-    named = ", ".join(str(value) for name, value in arguments.items() if name not in ("project_id", "user_id"))
-    return f"{action.replace('_', ' ')}: {named}"

@@ -146,7 +146,8 @@ _RECORDS = sa.select(
     _SERVERS.old_vm_state,
     _SERVERS.hidden,
     _SERVERS.network_info,
-    _SERVERS.updated_at,
+    # A server that was just made was never changed.
+    sa.func.coalesce(_SERVERS.updated_at, _SERVERS.created_at).label("updated_at"),
 ).where(_SERVERS.deleted.is_(False))
 
 _OPEN_EVENTS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -133,4 +134,27 @@ def test_a_server_that_is_deleted_while_it_waits_leaves_a_clean_cloud(cloud: Aud
         cloud.member.compute.delete_server(server.id)
         cloud.member.compute.wait_for_delete(server)
     assert disagreed == []
+    assert cloud.audit().is_clean
+
+
+def test_audits_while_many_servers_come_move_and_go_find_a_clean_cloud(cloud: AuditedCloud) -> None:
+    def live(number: int) -> None:
+        server = _with_volume(cloud) if number % 2 else cloud.boot(f"server-{number}")
+        cloud.resized(server)
+        if number % 3:
+            cloud.member.compute.confirm_server_resize(server.id)
+        else:
+            cloud.member.compute.revert_server_resize(server.id)
+        cloud.wait(server, "ACTIVE")
+        cloud.member.compute.delete_server(server.id)
+        cloud.member.compute.wait_for_delete(server)
+
+    found = []
+    with ThreadPoolExecutor(6, thread_name_prefix="users") as users:
+        lives = [users.submit(live, number) for number in range(12)]
+        while not all(life.done() for life in lives):
+            found += cloud.audit().disagreements
+    for life in lives:
+        life.result()
+    assert found == []
     assert cloud.audit().is_clean
