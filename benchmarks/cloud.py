@@ -165,11 +165,16 @@ class MeasuredCloud:
 
     def __init__(self, state_dir: Path, *, quiet: bool = False, hosts_per_cell: int = 2) -> None:
         """``quiet``: nothing periodic happens and ports are plugged late, so that what is counted is exact."""
-        options: dict[str, dict[str, Any]] = {"quota": {"instances": -1, "cores": -1, "ram": -1}}
+        options: dict[str, dict[str, Any]]
         if quiet:
-            options["DEFAULT"] = {"report_interval": 36_000, "service_down_time": 72_000}
-            options["moves"] = {"lease": 36_000.0}
-            options["scheduler"] = {"host_state_max_age": 36_000.0}
+            options = {
+                "DEFAULT": {"report_interval": 36_000, "service_down_time": 72_000},
+                "moves": {"lease": 36_000.0},
+                "scheduler": {"host_state_max_age": 36_000.0},
+            }
+        else:
+            # Twenty servers are more than the default quota allows.
+            options = {"quota": {"instances": 100, "cores": 200, "ram": 102_400}}
         self._quiet = quiet
         self.hooks = Hooks()
         self.embedded = EmbeddedCloud(state_dir, port=0, cells=2, hosts_per_cell=hosts_per_cell, overrides=options)

@@ -71,26 +71,24 @@ def hard_delete(database: Database, uuid: str) -> None:
 
 
 _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
-_ACTION_IDS = sa.select(actions.ACTIONS.c.id).where(actions.ACTIONS.c.instance_uuid == _UUID)
-_IS_THERE = sa.select(instances.TABLE.c.id).where(instances.TABLE.c.uuid == _UUID)
+_DELETE_SERVER = instances.TABLE.delete().where(instances.TABLE.c.uuid == _UUID)
+# Events go with their actions.
 _DELETE_HISTORY = (
-    actions.EVENTS.delete().where(actions.EVENTS.c.action_id.in_(_ACTION_IDS)),
     actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == _UUID),
     actions.FAULTS.delete().where(actions.FAULTS.c.instance_uuid == _UUID),
 )
-_DELETE = (
+_DELETE_BELONGINGS = (
     instances.TAGS.delete().where(instances.TAGS.c.resource_id == _UUID),
     block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == _UUID),
-    instances.TABLE.delete().where(instances.TABLE.c.uuid == _UUID),
 )
 
 
 def _delete(connection: sa.Connection, uuid: str) -> None:
-    if connection.execute(_IS_THERE, {"of_uuid": uuid}).scalar_one_or_none() is None:
+    if not connection.execute(_DELETE_SERVER, {"of_uuid": uuid}).rowcount:
         # Everything is written and removed together with the server's own row.
         return
     _delete_history(connection, uuid)
-    for statement in _DELETE:
+    for statement in _DELETE_BELONGINGS:
         connection.execute(statement, {"of_uuid": uuid})
 
 

@@ -1,0 +1,96 @@
+"""What operations cost: how many SQL statements, RPCs and HTTP calls each makes. The numbers are exact.
+
+A change of one of them must be meant. More of them makes every move slower for everybody: say why in the commit's message.
+Fewer: put the new number here. `python -m benchmarks` shows the same numbers beside the peer's, and how long it all takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from benchmarks import operations, peer
+from benchmarks.cloud import MeasuredCloud
+from benchmarks.counting import Counts
+
+COSTS: dict[str, dict[str, dict[str, int]]] = {
+    "resize": {
+        "sql": {"API": 45, "cell0": 1, "cell1": 31, "cell2": 20},
+        "rpc": {
+            "cast conductor.run_move": 1,
+            "call scheduler.select_destinations": 1,
+            "call compute.prep_snapshot_based_resize_at_dest": 1,
+            "call compute.prep_snapshot_based_resize_at_source": 1,
+            "call compute.finish_snapshot_based_resize_at_dest": 1,
+            # network-vif-plugged goes to both hosts
+            "cast conductor.external_events": 1,
+            "cast compute.external_instance_events": 2,
+        },
+        "placement": {"GET /allocation_candidates": 1, "POST /allocations": 1},
+        "http": {
+            # may the server leave its cell?
+            "network GET /v2.0/ports": 2,
+            "network POST /v2.0/ports/{port_id}/bindings": 1,
+            "network PUT /v2.0/ports/{port_id}/bindings/{host}/activate": 1,
+            "compute POST /v2.1/os-server-external-events": 1,
+            "image POST /v2/images": 1,
+            # is the base image still there? what is the snapshot's digest?
+            "image GET /v2/images/{image_id}": 2,
+            "image PUT /v2/images/{image_id}/file": 1,
+            "image GET /v2/images/{image_id}/file": 1,
+            "image DELETE /v2/images/{image_id}": 1,
+        },
+    },
+    "confirm": {
+        "sql": {"API": 22, "cell1": 7, "cell2": 11},
+        "rpc": {
+            "cast conductor.run_move": 1,
+            "call compute.confirm_snapshot_based_resize_at_source": 1,
+            "call compute.inspect_instance": 1,
+        },
+        "placement": {"DELETE /allocations/{consumer}": 1},
+        "http": {"network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1},
+    },
+    "revert": {
+        "sql": {"API": 38, "cell1": 25, "cell2": 18},
+        "rpc": {
+            "cast conductor.run_move": 1,
+            "call compute.drop_move_at_dest": 1,
+            "call compute.restore_at_source": 1,
+            "cast conductor.external_events": 1,
+            "cast compute.external_instance_events": 2,
+        },
+        "placement": {"POST /allocations": 1},
+        "http": {
+            "network GET /v2.0/ports": 1,
+            "network PUT /v2.0/ports/{port_id}/bindings/{host}/activate": 1,
+            "network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1,
+            "compute POST /v2.1/os-server-external-events": 1,
+        },
+    },
+    "show": {"sql": {"API": 2, "cell1": 3}, "rpc": {}, "placement": {}, "http": {}},
+    # 200 servers over two cells: as many statements as for two
+    "detail": {"sql": {"API": 3, "cell0": 1, "cell1": 6, "cell2": 6}, "rpc": {}, "placement": {}, "http": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Counts]]:
+    """Counted on a cloud of its own, in which nothing else happens."""
+    with MeasuredCloud(tmp_path_factory.mktemp("cloud"), quiet=True) as cloud:
+        yield operations.count_all(cloud)
+
+
+@pytest.mark.parametrize("operation", COSTS)
+@pytest.mark.parametrize("kind", ["sql", "rpc", "placement", "http"])
+def test_an_operation_costs_exactly_this(counts: dict[str, Counts], operation: str, kind: str) -> None:
+    assert dict(getattr(counts[operation], kind)) == COSTS[operation][kind]
+
+
+def test_a_resize_takes_less_than_a_quarter_of_the_peers_statements(counts: dict[str, Counts]) -> None:
+    assert counts["resize"].total("sql") < peer.CALLS["sql"] / 4
+
+
+def test_a_resize_takes_less_than_half_of_the_peers_other_calls(counts: dict[str, Counts]) -> None:
+    assert counts["resize"].total("placement") < peer.CALLS["placement"] / 2
+    assert counts["resize"].total("http") < peer.CALLS["http"] / 2
