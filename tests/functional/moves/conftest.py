@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moves_cloud import Cloud, until
+from moves_cloud import Cloud
 
 from causeway.embedded.cloud import EmbeddedCloud
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
-    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, cells=2, hosts_per_cell=2)
+def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
+    """A module's ``CLOUD`` gives arguments of its own."""
+    options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
+    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **options)
     cloud.start()
     yield cloud
     cloud.stop()
@@ -29,6 +31,4 @@ def cloud(module_cloud: Cloud) -> Iterator[Cloud]:
     yield module_cloud
     module_cloud.heal()
     module_cloud.settle()
-    for server in list(module_cloud.admin.compute.servers()):
-        module_cloud.admin.compute.delete_server(server.id)
-    until(lambda: list(module_cloud.admin.compute.servers()), lambda left: not left, "the servers of the test to go")
+    module_cloud.clean()

@@ -25,7 +25,7 @@ from causeway.store.api import journal
 from causeway.store.cell import actions, copies, instances
 from causeway.virt.simulated import SimulatedDriver
 
-PATIENCE = 30.0
+PATIENCE = 8
 
 
 class Cloud:
@@ -289,6 +289,12 @@ class Cloud:
     def option(self, name: str, value: Any, group: str | None = None) -> None:
         self.embedded.conf.set_override(name, value, group=group)
         self._options.append((name, group))
+
+    def clean(self) -> None:
+        """Deletes every server."""
+        for server in list(self.admin.compute.servers(all_projects=True)):
+            self.admin.compute.delete_server(server.id)
+        until(lambda: list(self.admin.compute.servers(all_projects=True)), lambda left: not left, "all servers to go")
 
     def heal(self) -> None:
         """Takes back every fault and option."""
