@@ -111,7 +111,9 @@ def test_a_resize_that_fails(cloud: Cloud, consumer: Consumer) -> None:
     cloud.failed(server)
     cloud.settle()
     until(
-        lambda: consumer.types(start), lambda heard: "compute_task.migrate_server.error" in heard, "the failure to be told"
+        lambda: consumer.types(start),
+        lambda heard: "compute_task.migrate_server.error" in heard,
+        "the failure to be told",
     )
     told = {event: data for event, _publisher, data in consumer.heard[start:]}
     failure = told["compute_task.migrate_server.error"]
