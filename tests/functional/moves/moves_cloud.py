@@ -25,7 +25,7 @@ from causeway.store.api import journal
 from causeway.store.cell import actions, copies, instances
 from causeway.virt.simulated import SimulatedDriver
 
-PATIENCE = 8
+PATIENCE = 30.0
 
 
 class Cloud:
