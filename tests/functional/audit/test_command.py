@@ -72,3 +72,31 @@ def test_the_api_answers_administrators_only(cloud: AuditedCloud, method: str) -
     assert refused.status_code == 403
     answer = cloud.admin.compute.request("/os-causeway/audit", method, raise_exc=False)
     assert answer.status_code == 200 and answer.json()["audit"]["is_clean"]
+
+
+def test_with_a_configuration_it_is_done_without_api_and_conductor(
+    cloud: AuditedCloud, orphan: str, tmp_path: Path
+) -> None:
+    embedded, account = cloud.embedded, cloud.embedded.accounts["causeway"]
+    credentials = f"""
+auth_type = password
+auth_url = {embedded.accounts.auth_url}
+username = {account.username}
+password = {account.password}
+project_name = {account.project_name}
+user_domain_id = {account.domain_id}
+project_domain_id = {account.domain_id}
+"""
+    groups = "".join(
+        f"[{group}]{credentials}" for group in ("service_user", "neutron", "glance", "cinder", "placement")
+    )
+    config = tmp_path / "causeway.conf"
+    config.write_text(
+        f"[DEFAULT]\ntransport_url = {embedded.conf.transport_url}\n"
+        f"[api_database]\nconnection = {embedded.state.database('api')}\n{groups}"
+    )
+    result = CliRunner().invoke(cli, ["audit", "--config-file", str(config), "--json"])
+    assert result.exit_code == 1, result.output
+    report = json.loads(result.output)
+    assert [(found["kind"], found["server"]) for found in report["disagreements"]] == [("allocation.missing", orphan)]
+    assert report["counts"]["hosts"] == 4 and report["unreached"] == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Record, Snapshot, Standing
 from causeway.clients.placement.types import Allocations, Resources
 from causeway.model.audit import Disagreement, Fix, Severity
+from causeway.model.moves import MOVE_ENDED
 from causeway.model.states import MIGRATION_ENDED
 from causeway.scheduler.resources import flavor_groups
 
@@ -121,18 +123,13 @@ def _host_of(snapshot: Snapshot, provider: str) -> str:
 
 def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
     assert snapshot.allocations is not None
+    # A move gives its migration the last status before it ends itself.
+    ending = {move.migration_uuid for move in snapshot.moves if move.state not in MOVE_ENDED}
     for uuid, migration in snapshot.migrations.items():
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid
         if migration.status in MIGRATION_ENDED:
-            movement = snapshot.movement(server)
-            ends_now = movement is not None and movement.under_way and movement.active is not None
-            if held and not (
-                ends_now
-                and movement is not None
-                and movement.active is not None
-                and movement.active.migration_uuid == uuid
-            ):
+            if held and uuid not in ending:
                 yield _left_by_migration(snapshot, uuid, server, held)
             continue
         waiting = snapshot.waiting(server)
@@ -140,7 +137,7 @@ def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
         if waiting is None or waiting.migration is None or waiting.migration.uuid != uuid or home is None:
             continue
         memory = waiting.memory
-        source = Record(**{**vars(home), "flavor": memory.old_flavor})
+        source = dataclasses.replace(home, flavor=memory.old_flavor)
         expected = expected_of(source)
         if _total(held) != expected or _elsewhere(snapshot, held, memory.source_node):
             kind = "allocation.missing" if not held else "allocation.wrong_amount"
