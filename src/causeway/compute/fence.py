@@ -76,12 +76,18 @@ class Fence:
         new.replace(path)
 
 
+@functools.cache
+def _outcome_of(method: Callable[..., T]) -> type[T]:
+    found: type[T] = get_type_hints(method)["return"]
+    return found
+
+
 def fenced(method: Callable[..., T]) -> Callable[..., T]:
     """A method of an endpoint with a ``fence``: carried out once for each move, under its ``token``."""
 
     @functools.wraps(method)
     def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
-        outcome = get_type_hints(method)["return"]
+        outcome = _outcome_of(method)
         fence: Fence = endpoint.fence
 
         def work() -> T:
