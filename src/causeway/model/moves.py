@@ -30,7 +30,8 @@ class MoveState(StrEnum):
 
 
 MOVE_TRANSITIONS: dict[MoveState, frozenset[MoveState]] = {
-    MoveState.REQUESTED: frozenset({MoveState.RUNNING, MoveState.FAILED}),
+    # Straight to undoing: cancelled before it began.
+    MoveState.REQUESTED: frozenset({MoveState.RUNNING, MoveState.UNDOING, MoveState.FAILED}),
     MoveState.RUNNING: frozenset({MoveState.UNDOING, MoveState.STUCK, MoveState.DONE}),
     MoveState.UNDOING: frozenset({MoveState.STUCK, MoveState.FAILED}),
     MoveState.STUCK: frozenset({MoveState.RUNNING, MoveState.UNDOING}),

@@ -31,6 +31,8 @@ _RECORD_MOVE = MOVES.update().where(
     MOVES.c.id == sa.bindparam("of_move"),
     MOVES.c.epoch == sa.bindparam("of_epoch"),
     MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
+    # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
+    MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
 )
 _RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
 _RECORD_STEP = STEPS.update().where(
@@ -156,6 +158,7 @@ def record_in(
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before}
+    values["pivoted_before"] = [False, True] if move.pivoted else [False]
     statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
         found = connection.execute(
@@ -163,7 +166,9 @@ def record_in(
         ).scalar_one_or_none()
         if unless_cancelled and found:
             raise errors.MoveCancelled("The move was cancelled at its user's request.")
-        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor, or has ended.")
+        raise errors.TakenOver(
+            f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
+        )
     if ended is not None:
         where = {"of_move": move.id, "of_sequence": ended.sequence}
         connection.execute(_RECORD_STEP, STEP.to_row(ended) | where)
