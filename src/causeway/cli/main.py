@@ -13,6 +13,12 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 # command -> (module, function, help): a command's module is only loaded when it is used.
 COMMANDS = {
     "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
+    "api": ("causeway.cli.roles", "api", "Run the Compute API in processes of its own."),
+    "conductor": ("causeway.cli.roles", "conductor", "Run a conductor in a process of its own."),
+    "scheduler": ("causeway.cli.roles", "scheduler", "Run a scheduler in a process of its own."),
+    "compute": ("causeway.cli.roles", "compute", "Run the compute service of one host in a process of its own."),
+    "devcloud": ("causeway.cli.devcloud", "devcloud", "Run small stand-ins for the services around, and Placement."),
+    "manage": ("causeway.cli.manage", "manage", "Databases and cells of a cloud of many processes."),
     "audit": ("causeway.cli.audit", "audit", "Hold everything that knows of servers against each other; mend what is safe."),
     "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),

@@ -35,6 +35,12 @@ OPTS: dict[str, list[Opt]] = {
             sample_default="<this machine's host name>",
             help="The name of this host; it must be unique over all cells.",
         ),
+        cfg.StrOpt(
+            "compute_driver",
+            default="libvirt",
+            choices=["libvirt", "simulated"],
+            help="The hypervisor of `causeway compute`: real guests, or files that stand for them (for tests).",
+        ),
         cfg.IntOpt(
             "resize_confirm_window",
             default=0,

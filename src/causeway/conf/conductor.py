@@ -19,5 +19,13 @@ OPTS: dict[str, list[Opt]] = {
             default=True,
             help="New computes take servers at once; if false, an administrator enables them first.",
         ),
-    ]
+    ],
+    "conductor": [
+        cfg.ListOpt(
+            "cells",
+            default=[],
+            help="Names or uuids of the cells whose computes report to this conductor; empty: all cells that there are"
+            " when it starts. Whatever they are, it drives moves between all of them. Ours.",
+        ),
+    ],
 }

@@ -7,6 +7,7 @@ from oslo_config.cfg import Opt
 
 OPTS: dict[str, list[Opt]] = {
     "libvirt": [
+        cfg.StrOpt("connection_uri", default="qemu:///system", help="The libvirtd of `causeway compute`."),
         cfg.StrOpt(
             "virt_type",
             default="auto",

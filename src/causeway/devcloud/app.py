@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DevcloudConfig:
-    """`base_url` is that of the one server on which all services of the catalog are mounted."""
+    """`base_url` is that of the one server on which all services of the catalog are mounted.
+
+    `compute_url`: where the Compute API is, if it is not mounted there.
+    """
 
     state_dir: Path
     base_url: str
     region: str = "RegionOne"
+    compute_url: str | None = None
 
 
 class Devcloud:

@@ -155,6 +155,8 @@ def _make_catalog(session: Session, config: "DevcloudConfig") -> None:
         endpoints = {row.interface: row for row in session.scalars(query)}
         for interface in ("public", "internal", "admin"):
             url = config.base_url + path
+            if service_type == "compute" and config.compute_url is not None:
+                url = config.compute_url
             if interface in endpoints:
                 endpoints[interface].url = url
             else:

@@ -8,12 +8,13 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.host import CellMapping
-from causeway.store.api_tables import CellMappings, HostMappings
+from causeway.store.api_tables import CellMappings, HostMappings, InstanceMappings
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
 CELLS: sa.Table = CellMappings.__table__  # type: ignore[assignment]
 HOSTS: sa.Table = HostMappings.__table__  # type: ignore[assignment]
+SERVERS: sa.Table = InstanceMappings.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(CellMapping, CELLS)
 
 
@@ -34,6 +35,26 @@ def save_cell(database: Database, cell: CellMapping) -> None:
 def delete_cell(database: Database, cell_uuid: str) -> None:
     with database.write() as connection:
         connection.execute(CELLS.delete().where(CELLS.c.uuid == cell_uuid))
+
+
+def delete_empty_cell(database: Database, cell: CellMapping) -> None:
+    """Forgets a cell, and the mappings of its deleted servers. Raises Conflict if it has servers or hosts."""
+    with database.write() as connection:
+        of_cell = SERVERS.c.cell_uuid == cell.uuid
+        servers = connection.scalar(
+            sa.select(sa.func.count()).select_from(SERVERS).where(of_cell, SERVERS.c.queued_for_delete.is_(False))
+        )
+        if servers:
+            raise errors.Conflict(f"Cell {cell.name} has {servers} servers: move or delete them first.")
+        found = connection.scalars(sa.select(HOSTS.c.host).where(HOSTS.c.cell_uuid == cell.uuid).order_by(HOSTS.c.host))
+        names = list(found)
+        if names:
+            raise errors.Conflict(
+                f"Cell {cell.name} has {len(names)} hosts ({', '.join(names[:3])}...): stop their computes and delete their"
+                " services first (openstack compute service delete)."
+            )
+        connection.execute(SERVERS.delete().where(of_cell))
+        connection.execute(CELLS.delete().where(CELLS.c.uuid == cell.uuid))
 
 
 def map_host(database: Database, host: str, cell_uuid: str) -> None:
@@ -69,6 +90,7 @@ def hosts(database: Database) -> dict[str, str]:
 __all__: list[Any] = [
     "cell_of_host",
     "delete_cell",
+    "delete_empty_cell",
     "hosts",
     "list_cells",
     "map_host",

@@ -1,0 +1,242 @@
+"""``causeway manage``: databases and cells of a cloud of many processes. It works on the databases themselves.
+
+The first time::
+
+    causeway manage db sync --cell0 postgresql://user:password@host/causeway_cell0
+    causeway manage cell create --name cell1 --transport-url rabbit://... --database-connection postgresql://...
+
+After an upgrade of the package: ``causeway manage db sync``. API, conductors and schedulers know of a new or changed cell
+after a restart.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+import oslo_messaging
+import sqlalchemy as sa
+from rich.console import Console
+from rich.table import Table
+
+from causeway import errors
+from causeway.cli import processes
+from causeway.model.host import CELL0_UUID, CellMapping
+from causeway.rpc.transport import Transports
+from causeway.store import schema
+from causeway.store.api import cells as records
+from causeway.store.database import Database
+
+NO_QUEUE = "none:///"
+
+transport_option = click.option(
+    "--transport-url", help="The cell's message queue: rabbit://user:password@host:5672/cell1."
+)
+connection_option = click.option(
+    "--database-connection", help="The cell's database: postgresql://user:password@host/cell1."
+)
+
+
+@click.group()
+def manage() -> None:
+    """Databases and cells of a cloud of many processes."""
+
+
+@manage.group()
+def db() -> None:
+    """Schemas of the databases."""
+
+
+@manage.group()
+def cell() -> None:
+    """Cells: their queues and databases."""
+
+
+@contextmanager
+def _api(config_files: tuple[Path, ...]) -> Iterator[Database]:
+    with processes.failures_told():
+        api = processes.api_database(processes.configuration(config_files))
+        try:
+            yield api
+        finally:
+            api.close()
+
+
+@db.command()
+@processes.config_file_option
+@click.option(
+    "--cell0", help="URL of the database of cell0, where servers are that found no host. Needed the first time."
+)
+def sync(config_files: tuple[Path, ...], cell0: str | None) -> None:
+    """Make or upgrade the schemas of the API database and of all cells.
+
+    Exit status 1 if a cell's database could not be upgraded; the others are.
+    """
+    with _api(config_files) as api:
+        schema.sync(api, "api")
+        click.echo("API database: up to date")
+        if cell0 is not None:
+            _sync_cell("cell0", cell0)
+            known = {found.uuid: found for found in records.list_cells(api)}
+            made = known.get(CELL0_UUID) or CellMapping(CELL0_UUID, "cell0", NO_QUEUE, cell0)
+            records.save_cell(api, replace(made, database_connection=cell0))
+        cells = records.list_cells(api)
+    failed = []
+    for found in cells:
+        try:
+            _sync_cell(found.name, found.database_connection)
+        except (sa.exc.SQLAlchemyError, errors.DatabaseFailed) as failure:
+            failed.append(found.name)
+            click.echo(f"{found.name}: FAILED: {failure}", err=True)
+        else:
+            click.echo(f"{found.name}: up to date")
+    if not any(found.is_cell0 for found in cells):
+        raise click.ClickException("There is no cell0 yet: repeat this with --cell0 URL.")
+    if failed:
+        raise click.ClickException(f"Not upgraded: {', '.join(failed)}.")
+
+
+@cell.command()
+@processes.config_file_option
+@click.option("--name", required=True)
+@transport_option
+@connection_option
+@click.option("--disabled", is_flag=True, help="The scheduler chooses no host of it until it is enabled.")
+def create(
+    config_files: tuple[Path, ...],
+    name: str,
+    transport_url: str | None,
+    database_connection: str | None,
+    disabled: bool,
+) -> None:
+    """Add a cell; its database gets the schema. Prints the cell's uuid."""
+    if not transport_url or not database_connection:
+        raise click.UsageError("--transport-url and --database-connection are needed.")
+    with _api(config_files) as api:
+        _check_name(api, name)
+        _check_transport(config_files, transport_url)
+        _sync_cell(name, database_connection)
+        made = CellMapping(str(uuids.uuid4()), name, transport_url, database_connection, disabled=disabled)
+        records.save_cell(api, made)
+    click.echo(made.uuid)
+
+
+@cell.command("list")
+@processes.config_file_option
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+def list_cells(config_files: tuple[Path, ...], as_json: bool) -> None:
+    """List cells; passwords are left out."""
+    with _api(config_files) as api:
+        cells, hosts = records.list_cells(api), list(records.hosts(api).values())
+    rows = [
+        {
+            "name": found.name,
+            "uuid": found.uuid,
+            "disabled": found.disabled,
+            "hosts": hosts.count(found.uuid),
+            "transport_url": _without_password(found.transport_url),
+            "database_connection": sa.make_url(found.database_connection).render_as_string(hide_password=True),
+        }
+        for found in cells
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("Name", "UUID", "Disabled", "Hosts", "Transport URL", "Database")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+
+
+@cell.command()
+@processes.config_file_option
+@click.argument("name")
+@click.option("--new-name")
+@transport_option
+@connection_option
+@click.option("--enable/--disable", "enabled", default=None, help="Whether the scheduler may choose its hosts.")
+def update(
+    config_files: tuple[Path, ...],
+    name: str,
+    new_name: str | None,
+    transport_url: str | None,
+    database_connection: str | None,
+    enabled: bool | None,
+) -> None:
+    """Change a cell, by NAME or uuid: its name, its URLs, whether it takes servers."""
+    with _api(config_files) as api:
+        found = _find(api, name)
+        if found.is_cell0 and (enabled is not None or transport_url or new_name):
+            raise click.ClickException("cell0 has neither hosts nor a queue: only its database can be changed.")
+        if new_name is not None:
+            _check_name(api, new_name)
+            found.name = new_name
+        if transport_url is not None:
+            _check_transport(config_files, transport_url)
+            found.transport_url = transport_url
+        if database_connection is not None:
+            _sync_cell(found.name, database_connection)
+            found.database_connection = database_connection
+        if enabled is not None:
+            found.disabled = not enabled
+        records.save_cell(api, found)
+
+
+@cell.command()
+@processes.config_file_option
+@click.argument("name")
+def delete(config_files: tuple[Path, ...], name: str) -> None:
+    """Forget a cell, by NAME or uuid. Refused while it has servers or hosts. Its database is left alone."""
+    with _api(config_files) as api:
+        found = _find(api, name)
+        if found.is_cell0:
+            raise click.ClickException("A cloud can't be without cell0.")
+        records.delete_empty_cell(api, found)
+
+
+def _find(api: Database, name: str) -> CellMapping:
+    for found in records.list_cells(api):
+        if name in (found.name, found.uuid):
+            return found
+    raise click.ClickException(f"There is no cell {name}. See `causeway manage cell list`.")
+
+
+def _check_name(api: Database, name: str) -> None:
+    if not name or any(name in (found.name, found.uuid) for found in records.list_cells(api)):
+        raise click.ClickException(f"There is a cell {name!r} already, or the name is empty.")
+
+
+def _check_transport(config_files: tuple[Path, ...], url: str) -> None:
+    transports = Transports(processes.configuration(config_files))
+    try:
+        # Connects to nothing yet.
+        transports.get(url)
+    except (oslo_messaging.InvalidTransportURL, oslo_messaging.DriverLoadFailure) as failure:
+        raise click.ClickException(f"The transport URL can't be used: {failure}") from failure
+    finally:
+        transports.cleanup()
+
+
+def _sync_cell(name: str, url: str) -> None:
+    database = Database(url, name)
+    try:
+        schema.sync(database, "cell")
+    finally:
+        database.close()
+
+
+def _without_password(url: str) -> str:
+    """Of a transport URL, which may name several hosts."""
+    parts = urlsplit(url)
+    places = []
+    for place in parts.netloc.split(","):
+        account, at, host = place.rpartition("@")
+        user, colon, _password = account.partition(":")
+        places.append(f"{user}{':***' if colon else ''}{at}{host}")
+    return parts._replace(netloc=",".join(places)).geturl()

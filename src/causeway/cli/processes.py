@@ -1,0 +1,113 @@
+"""What every command that is a service in a process of its own does: options, logs, signals, and an orderly end.
+
+SIGTERM and SIGINT end a service: it takes nothing new, finishes what it has in hand, and closes what it opened in the
+reverse order. The second signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import oslo_messaging
+import sqlalchemy as sa
+from keystoneauth1 import exceptions as keystone_errors
+from oslo_config import cfg
+from oslo_log import log
+
+from causeway import errors, roles
+from causeway.clients.placement import remote_placement
+from causeway.conf import PROJECT, new_config
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+config_file_option = click.option(
+    "--config-file",
+    "config_files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Options in nova.conf's form; may be given several times, later ones win. Without it: /etc/causeway/causeway.conf"
+    " and the other places of oslo.config.",
+)
+
+
+def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
+    """The options of this process."""
+    try:
+        return new_config(config_files=config_files or cfg.find_config_files(project=PROJECT))
+    except (cfg.Error, cfg.ConfigFileParseError, cfg.ConfigFileValueError) as failure:
+        raise click.ClickException(f"The configuration can't be read: {failure}") from failure
+
+
+def check_surroundings(conf: cfg.ConfigOpts) -> None:
+    """Says early what else would be found out with the first request."""
+    if not conf.transport_url:
+        raise click.ClickException("Set [DEFAULT] transport_url, such as rabbit://user:password@host:5672/cloud.")
+    if conf.transport_url.startswith("causeway-memory:"):
+        raise click.ClickException("In-memory queues end with their process: set [DEFAULT] transport_url to RabbitMQ.")
+    if not conf.placement.auth_type:
+        raise click.ClickException("Set [placement] auth_type, and what goes with it, to reach the Placement service.")
+
+
+def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
+    """Queues and clients of the services around, closed with ``cleanup``."""
+    made = roles.surroundings(conf, remote_placement(conf))
+    cleanup.callback(made.close)
+    return made
+
+
+def databases(conf: cfg.ConfigOpts, cleanup: ExitStack) -> tuple[Database, Cells]:
+    """The API database and, through it, the cells'; closed with ``cleanup``."""
+    api = api_database(conf)
+    cleanup.callback(api.close)
+    cells = Cells(api)
+    cleanup.callback(cells.close)
+    return api, cells
+
+
+def api_database(conf: cfg.ConfigOpts) -> Database:
+    if not conf.api_database.connection:
+        raise click.ClickException("Set [api_database] connection to the URL of the API database.")
+    return Database(conf.api_database.connection, "the API")
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """What goes wrong outside is said in one line."""
+    try:
+        yield
+    except errors.CausewayError as failure:
+        raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
+    except sa.exc.ArgumentError as failure:
+        raise click.ClickException("The URL of a database is not understood.") from failure
+    except sa.exc.SQLAlchemyError as failure:
+        raise click.ClickException(f"A database did not do what it was asked to: {failure}") from failure
+    except keystone_errors.ClientException as failure:
+        raise click.ClickException(f"Identity or Placement can't be used: {failure}") from failure
+    except (oslo_messaging.InvalidTransportURL, oslo_messaging.DriverLoadFailure) as failure:
+        raise click.ClickException(f"The transport URL can't be used: {failure}") from failure
+
+
+def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOpts, ExitStack], None]) -> None:
+    """Runs a service until a signal ends it. ``start`` leaves with ``cleanup`` how everything is stopped again."""
+    conf = configuration(config_files)
+    check_surroundings(conf)
+    log.setup(conf, PROJECT)
+
+    def end(*_: Any) -> NoReturn:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        raise SystemExit(0)
+
+    # Also while it starts: RabbitMQ that is away is waited for without end.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    with failures_told(), ExitStack() as cleanup:
+        start(conf, cleanup)
+        click.echo(f"ready: {role} {conf.host}")
+        threading.Event().wait()

@@ -1,0 +1,162 @@
+"""``causeway api|conductor|scheduler|compute``: a role in a process of its own, on what its configuration names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+from gunicorn.app.base import BaseApplication
+from oslo_config import cfg
+from oslo_log import log
+
+from causeway import roles
+from causeway.cli import processes
+from causeway.conf import PROJECT
+from causeway.model.host import CellMapping
+from causeway.virt.driver import Driver
+from causeway.virt.simulated import SimulatedDriver
+
+LOG = logging.getLogger(__name__)
+
+# Seconds in which a worker of the API finishes its requests when it is told to end.
+GRACE_SECONDS = 60
+
+
+@click.command()
+@processes.config_file_option
+@click.option("--bind", default="127.0.0.1:8774", show_default=True, help="Address and port, or unix:PATH.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--threads", default=16, show_default=True, type=click.IntRange(1), help="Threads of each process.")
+def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -> None:
+    """Run the Compute API in processes of its own (gunicorn).
+
+    Needs [api_database] connection, transport_url, [keystone_authtoken], [placement] and credentials for the services
+    around. SIGTERM finishes the requests under way; SIGHUP starts the workers anew.
+    """
+    conf = processes.configuration(config_files)
+    processes.check_surroundings(conf)
+    with processes.failures_told():
+        processes.api_database(conf).close()
+    log.setup(conf, PROJECT)
+    ApiProcesses(conf, bind=bind, workers=workers, threads=threads).run()
+
+
+class ApiProcesses(BaseApplication):  # type: ignore[misc]
+    """gunicorn with our application. All that has threads or connections is made in the workers, after the fork."""
+
+    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
+        self._conf = conf
+        self._cleanup = ExitStack()
+        self._settings: dict[str, Any] = {
+            "bind": bind,
+            "workers": workers,
+            "threads": threads,
+            "worker_class": "gthread",
+            "proc_name": "causeway-api",
+            "graceful_timeout": GRACE_SECONDS,
+            "when_ready": self._ready,
+            "worker_exit": self._worker_exit,
+        }
+        super().__init__()
+
+    def load_config(self) -> None:
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Callable[..., Any]:
+        around = processes.around(self._conf, self._cleanup)
+        database, cells = processes.databases(self._conf, self._cleanup)
+        return roles.api_app(around, database, cells, self._conf.host)
+
+    def _ready(self, server: Any) -> None:
+        click.echo(f"ready: api {', '.join(str(listener) for listener in server.LISTENERS)}")
+
+    def _worker_exit(self, _server: Any, _worker: Any) -> None:
+        self._cleanup.close()
+
+
+@click.command()
+@processes.config_file_option
+def scheduler(config_files: tuple[Path, ...]) -> None:
+    """Run a scheduler in a process of its own.
+
+    Needs [api_database] connection, transport_url and [placement].
+    """
+    processes.serve("scheduler", config_files, _start_scheduler)
+
+
+def _start_scheduler(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    around = processes.around(conf, cleanup)
+    _database, cells = processes.databases(conf, cleanup)
+    server, _service = roles.scheduler(around, cells, conf.host)
+    cleanup.callback(server.stop)
+    server.start()
+
+
+@click.command()
+@processes.config_file_option
+def conductor(config_files: tuple[Path, ...]) -> None:
+    """Run a conductor in a process of its own.
+
+    It drives moves and takes the reports of the cells in [conductor] cells (all). Needs [api_database] connection,
+    transport_url, [placement] and credentials for the services around. Each conductor needs a `host` of its own: it names the
+    owner of moves. SIGTERM finishes the steps under way and hands the moves over.
+    """
+    processes.serve("conductor", config_files, _start_conductor)
+
+
+def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    around = processes.around(conf, cleanup)
+    database, cells = processes.databases(conf, cleanup)
+    of_cells = chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
+    service = roles.conductor(around, database, cells, conf.host, of_cells=[cell.uuid for cell in of_cells])
+    cleanup.callback(service.stop)
+    service.start()
+    service.recover()
+
+
+def chosen_cells(cells: Sequence[CellMapping], names: Sequence[str]) -> list[CellMapping]:
+    """The cells with these names or uuids; all if there are no names. Raises ClickException for one that is not there."""
+    unknown = [name for name in names if not any(name in (cell.name, cell.uuid) for cell in cells)]
+    if unknown:
+        raise click.ClickException(
+            f"[conductor] cells: there is no cell {', '.join(unknown)}. See `causeway manage cell list`."
+        )
+    return [cell for cell in cells if not names or cell.name in names or cell.uuid in names]
+
+
+@click.command()
+@processes.config_file_option
+def compute(config_files: tuple[Path, ...]) -> None:
+    """Run the compute service of one host in a process of its own.
+
+    Needs the transport_url of its cell, [placement] and credentials for the services around; no database. What it keeps is
+    in STATE_PATH/hosts/HOST. Guests go on running when it ends.
+    """
+    processes.serve("compute", config_files, _start_compute)
+
+
+def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    if conf.api_database.connection or conf.database.connection:
+        LOG.warning("Computes need no database: take [api_database] and [database] out of their configuration")
+    state_dir = Path(conf.state_path) / "hosts" / conf.host
+    service = roles.compute(
+        processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir
+    )
+    cleanup.callback(service.stop)
+    service.start()
+
+
+def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
+    if conf.compute_driver == "simulated":
+        return SimulatedDriver(conf.host, state_dir, peers_dir=state_dir.parent)
+    # Only here: libvirt's packages are an extra.
+    from causeway.virt.libvirt.driver import LibvirtDriver
+
+    return LibvirtDriver(
+        conf.libvirt.connection_uri, conf.host, state_dir / "instances", virt_type=conf.libvirt.virt_type
+    )
