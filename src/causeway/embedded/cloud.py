@@ -6,7 +6,7 @@ import hashlib
 import logging
 import socket
 import uuid as uuids
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +55,7 @@ class EmbeddedCloud:
         policy_file: str | None = None,
         overrides: dict[str, dict[str, Any]] | None = None,
         log_file: Path | None = None,
+        database_url: Callable[[str], str] | None = None,
     ) -> None:
         self.state = StateDir(state_dir.resolve())
         self.hosts_by_cell = [
@@ -66,6 +67,8 @@ class EmbeddedCloud:
         self._policy_file = policy_file
         self._overrides = overrides or {}
         self._log_file = log_file
+        # URL by name ("api", "cell0", "cell1", ...); SQLite files unless something else is given.
+        self._database_url = database_url or self.state.database
         self._cleanup = ExitStack()
         # Clouds in one process must not share queues.
         self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
@@ -161,12 +164,12 @@ class EmbeddedCloud:
         return f"causeway-memory://{self._queues}-{name}"
 
     def _open_databases(self) -> tuple[Database, Cells]:
-        api = Database(self.state.database("api"), "the API")
+        api = Database(self._database_url("api"), "the API")
         self._cleanup.callback(api.close)
         schema.sync(api, "api")
         known = {cell.name: cell for cell in cell_records.list_cells(api)}
         for number, name in enumerate(["cell0", *(f"cell{n}" for n in range(1, len(self.hosts_by_cell) + 1))]):
-            url = self.state.database(name)
+            url = self._database_url(name)
             database = Database(url, name)
             schema.sync(database, "cell")
             database.close()

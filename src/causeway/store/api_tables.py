@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from causeway.store.columns import LongText, Name, Time, Uuid
+from causeway.store.columns import LongText, Name, Time, Uuid, keep_all_of_unicode
 
 
 class ApiBase(DeclarativeBase):
@@ -235,3 +235,6 @@ class MoveSteps(ApiBase):
     error: Mapped[dict[str, Any] | None]
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+
+
+keep_all_of_unicode(ApiBase.metadata)

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from causeway.store.columns import LongText, Name, Time, Uuid
+from causeway.store.columns import LongText, Name, Time, Uuid, keep_all_of_unicode
 
 
 class CellBase(DeclarativeBase):
@@ -206,3 +206,6 @@ class ComputeNodes(CellBase):
     capabilities: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]
+
+
+keep_all_of_unicode(CellBase.metadata)

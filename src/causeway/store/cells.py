@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,8 @@ from causeway.model.host import CellMapping
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
 from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -86,7 +89,8 @@ class Cells:
         for cell in targets:
             try:
                 answers.by_cell[cell.uuid] = futures[cell.uuid].result(self.timeout)
-            except (errors.DatabaseFailed, FutureTimeoutError):
+            except (errors.DatabaseFailed, FutureTimeoutError) as failure:
+                LOG.warning("Cell %s does not answer: %s", cell.name, getattr(failure, "details", "time is up"))
                 answers.down.append(cell)
         return answers
 

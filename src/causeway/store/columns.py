@@ -22,6 +22,13 @@ Name = sa.String(255)
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
+def keep_all_of_unicode(metadata: sa.MetaData) -> None:
+    """Has MariaDB keep every character, whatever its databases were made with."""
+    for table in metadata.tables.values():
+        for dialect in ("mysql", "mariadb"):
+            table.dialect_kwargs[f"{dialect}_charset"] = "utf8mb4"
+
+
 class RowMapper(Generic[T]):
     """Maps a dataclass to the columns of the same names; what is no scalar is kept as JSON."""
 
@@ -61,4 +68,4 @@ class RowMapper(Generic[T]):
         return msgspec.convert(values, self.model)
 
 
-__all__ = ["LongText", "Name", "RowMapper", "Time", "Uuid", "datetime"]
+__all__ = ["LongText", "Name", "RowMapper", "Time", "Uuid", "datetime", "keep_all_of_unicode"]

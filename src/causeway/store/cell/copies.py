@@ -41,9 +41,13 @@ def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]
 
 
 def write(database: Database, bundle: Bundle) -> None:
-    """Writes the whole of a server in one transaction. A copy that is there already is replaced."""
+    """Writes the whole of a server in one transaction. A copy that is there already is replaced.
+
+    Raises StateChanged if a hidden copy would replace the server itself.
+    """
     with database.write() as connection:
-        _delete(connection, bundle.instance.uuid)
+        if not _delete(connection, bundle.instance.uuid, hidden_only=bool(bundle.instance.hidden)):
+            _refuse_if_there(connection, bundle.instance.uuid)
         instances.insert(connection, bundle.instance)
         block_devices.insert(connection, bundle.block_devices)
         actions.insert_history(connection, bundle.actions)
@@ -60,18 +64,21 @@ def write_history(database: Database, uuid: str, history: list[InstanceAction], 
             actions.add_fault_in(connection, uuid, fault)
 
 
-def hard_delete(database: Database, uuid: str) -> None:
+def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> None:
     """Removes every row of a server, soft-deleted ones too. Not there: nothing happens.
 
     A copy that a move leaves behind must go for good: a later move back would meet its unique keys, and archiving a
-    soft-deleted copy would take the living server's mapping along.
+    soft-deleted copy would take the living server's mapping along. ``hidden_only``: raises StateChanged rather than to
+    remove the server itself.
     """
     with database.write() as connection:
-        _delete(connection, uuid)
+        if not _delete(connection, uuid, hidden_only=hidden_only):
+            _refuse_if_there(connection, uuid)
 
 
 _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
 _DELETE_SERVER = instances.TABLE.delete().where(instances.TABLE.c.uuid == _UUID)
+_DELETE_COPY = _DELETE_SERVER.where(sa.or_(instances.TABLE.c.hidden.is_(True), instances.TABLE.c.deleted))
 # Events go with their actions.
 _DELETE_HISTORY = (
     actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == _UUID),
@@ -83,13 +90,21 @@ _DELETE_BELONGINGS = (
 )
 
 
-def _delete(connection: sa.Connection, uuid: str) -> None:
-    if not connection.execute(_DELETE_SERVER, {"of_uuid": uuid}).rowcount:
+def _delete(connection: sa.Connection, uuid: str, *, hidden_only: bool) -> bool:
+    statement = _DELETE_COPY if hidden_only else _DELETE_SERVER
+    if not connection.execute(statement, {"of_uuid": uuid}).rowcount:
         # Everything is written and removed together with the server's own row.
-        return
+        return False
     _delete_history(connection, uuid)
     for statement in _DELETE_BELONGINGS:
         connection.execute(statement, {"of_uuid": uuid})
+    return True
+
+
+def _refuse_if_there(connection: sa.Connection, uuid: str) -> None:
+    query = sa.select(instances.TABLE.c.uuid).where(instances.TABLE.c.uuid == uuid)
+    if connection.execute(query).first() is not None:
+        raise errors.StateChanged(f"The record of server {uuid} in this cell is the server itself, not a copy of it.")
 
 
 def _delete_history(connection: sa.Connection, uuid: str) -> None:

@@ -1,0 +1,76 @@
+"""The main job with its records and its journal in PostgreSQL and in MariaDB, as in SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from moves_cloud import Cloud
+
+from causeway.audit import audit_embedded
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.moves import MoveState, StepState
+from causeway.store.api import journal
+
+
+@pytest.fixture(scope="module")
+def cloud(new_database: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    embedded = EmbeddedCloud(
+        Path(tmp_path_factory.mktemp("cloud")), port=0, cells=2, hosts_per_cell=2, database_url=new_database
+    )
+    embedded.start()
+    yield Cloud(embedded)
+    embedded.stop()
+
+
+def test_a_server_is_moved_and_confirmed(cloud: Cloud) -> None:
+    server = cloud.boot(metadata={"k": "v"}, tags=["blue"])
+    cloud.attach(server, cloud.volume())
+    moved = cloud.resized(server)
+    assert moved.compute_host.startswith("cell2")
+    assert cloud.confirmed(server).status == "ACTIVE"
+    assert cloud.leftovers(server, "cell1") == []
+    resize, confirm = journal.of_server(cloud.embedded.api_database, server.id)
+    assert (resize.state, confirm.state) == (MoveState.DONE, MoveState.DONE)
+    steps = journal.steps(cloud.embedded.api_database, resize.id)
+    assert {step.state for step in steps} == {StepState.DONE}
+    assert all(step.started_at and step.ended_at and step.started_at <= step.ended_at for step in steps)
+
+
+def test_a_server_is_moved_and_reverted(cloud: Cloud) -> None:
+    server = cloud.boot()
+    before = cloud.show(server)
+    cloud.resized(server)
+    after = cloud.reverted(server)
+    assert (after.status, after.compute_host) == ("ACTIVE", before.compute_host)
+    assert cloud.leftovers(server, "cell2") == []
+
+
+def test_a_move_that_fails_gives_the_server_back(cloud: Cloud) -> None:
+    server = cloud.boot()
+    before = cloud.show(server)
+    cloud.fail("status", "/file$", method="PUT", service="image", status=507)
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    after = cloud.failed(server)
+    cloud.settle()
+    cloud.heal()
+    assert (after.status, after.compute_host) == ("ACTIVE", before.compute_host)
+    assert cloud.leftovers(server, "cell2") == []
+
+
+def test_many_servers_move_at_once(cloud: Cloud) -> None:
+    servers = [cloud.boot(f"crowd-{number}", flavor="any.small") for number in range(4)]
+    for server in servers:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+    for server in servers:
+        cloud.wait(server, "VERIFY_RESIZE")
+    listed = [found.id for found in cloud.member.compute.servers(name="crowd")]
+    assert sorted(listed) == sorted(server.id for server in servers)
+    for server in servers:
+        cloud.confirmed(server)
+
+
+def test_everything_agrees_in_the_end(cloud: Cloud) -> None:
+    cloud.settle()
+    assert audit_embedded(cloud.embedded).disagreements == []
