@@ -1,6 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that Causeway's set-up, tests and real guests need, as far as they are missing.
 # Quick and silent when all is there. Without root it says what is missing and goes on.
+# "install-packages.sh --servers": also the database servers that some tests start for themselves. Not installed otherwise,
+# because Debian starts them at once.
 set -eu
 
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -15,6 +17,7 @@ packages="
     busybox-static zstd extlinux genisoimage
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
 "
+[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server"
 
 missing=""
 for package in $packages; do
