@@ -9,6 +9,7 @@ A rule is one line in `_RULES`: name, default, what it allows, and the operation
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -280,16 +281,20 @@ class _Decisions:
 
     def __init__(self, enforcer: policy.Enforcer) -> None:
         self._enforcer = enforcer
-        # A rule that was read again is another object; the old one is kept here, so that its id is not given twice.
-        self._made: dict[int, tuple[Any, Decision]] = {}
+        # oslo.policy empties its rules while it reads them again; nobody may look at them then.
+        self._rules: dict[str, Any] = dict(enforcer.rules)
+        self._made: dict[str, Decision] = {}
+
+    def are_of(self, rules: Mapping[str, Any]) -> bool:
+        """Whether these are the rules, unchanged."""
+        return self._rules.keys() == rules.keys() and all(self._rules[name] is check for name, check in rules.items())
 
     def of_rule(self, name: str) -> Decision:
         """Raises KeyError if there is no such rule."""
-        check = self._enforcer.rules[name]
-        found = self._made.get(id(check))
+        found = self._made.get(name)
         if found is None:
-            found = self._made[id(check)] = (check, self._make(check))
-        return found[1]
+            found = self._made[name] = self._make(self._rules[name])
+        return found
 
     def _make(self, check: Any) -> Decision:
         if isinstance(check, _checks.AndCheck):
@@ -300,7 +305,7 @@ class _Decisions:
             return lambda target, creds: any(part(target, creds) for part in parts)
         if isinstance(check, _checks.RuleCheck):
             name = str(check.match)
-            return lambda target, creds: name in self._enforcer.rules and self.of_rule(name)(target, creds)
+            return lambda target, creds: name in self._rules and self.of_rule(name)(target, creds)
         if isinstance(check, _checks.RoleCheck) and "%" not in check.match:
             role = str(check.match).lower()
             return lambda _target, creds: any(role == held.lower() for held in creds["roles"])
@@ -328,6 +333,7 @@ class Enforcer:
         self._oslo.register_defaults(list_rules())
         self._oslo.load_rules()
         self._decisions = _Decisions(self._oslo)
+        self._reloading = threading.Lock()
         self._next_look = time.monotonic() + RELOAD_INTERVAL
 
     def authorize(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> None:
@@ -337,10 +343,8 @@ class Enforcer:
 
     def allows(self, context: RequestContext, rule: str, target: Mapping[str, Any] | None = None) -> bool:
         """Whether ``rule`` allows it; a rule that does not exist is a programming error (KeyError)."""
-        now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + RELOAD_INTERVAL
-            self._oslo.load_rules()
+        if time.monotonic() >= self._next_look:
+            self._look_again()
         if context.system_scope:
             # All rules are of project scope.
             return False
@@ -350,6 +354,18 @@ class Enforcer:
         if rule not in self._oslo.registered_rules:
             raise KeyError(f"there is no policy rule {rule}")
         return self._decisions.of_rule(rule)(target, credentials)
+
+    def _look_again(self) -> None:
+        """Reads policy files that have changed. Whoever asks meanwhile is answered by the rules as they were."""
+        if not self._reloading.acquire(blocking=False):
+            return
+        try:
+            self._next_look = time.monotonic() + RELOAD_INTERVAL
+            self._oslo.load_rules()
+            if not self._decisions.are_of(self._oslo.rules):
+                self._decisions = _Decisions(self._oslo)
+        finally:
+            self._reloading.release()
 
     def is_admin(self, context: RequestContext) -> bool:
         """Whether the caller is an administrator (rule ``context_is_admin``)."""

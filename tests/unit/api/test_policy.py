@@ -124,3 +124,19 @@ def test_every_rule_says_what_it_is_for() -> None:
         if rule.name.startswith(("os_compute_api:", "compute:", "network:")):
             assert rule.operations, rule.name
             assert rule.scope_types == ["project"]
+
+
+def test_rules_hold_while_they_are_read_again(enforcer: Enforcer, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, asked = "os_compute_api:servers:show", []
+    read = enforcer._oslo.load_rules
+
+    def read_slowly() -> None:
+        # oslo.policy has no rules at this moment; another request is asked for now.
+        enforcer._oslo.set_rules({}, use_conf=True)
+        asked.append(enforcer.allows(caller("member", "reader"), rule, OWN))
+        read(True)
+
+    monkeypatch.setattr(enforcer._oslo, "load_rules", read_slowly)
+    monkeypatch.setattr(enforcer, "_next_look", 0.0)
+    assert enforcer.allows(caller("member", "reader"), rule, OWN)
+    assert asked == [True]
