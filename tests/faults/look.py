@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from causeway import errors
+from causeway.model.instance import Instance
 from causeway.model.moves import MOVE_ENDED, Move
 from causeway.model.states import PowerState
 from causeway.store.api import journal, mappings
@@ -47,9 +49,20 @@ def write(site: Site, uuid: str, text: str) -> None:
     guest.write(guest.root_device, text)
 
 
+def record(site: Site, uuid: str) -> Instance | None:
+    """What the cell says that the server lives in: None if it is in no cell yet, or deleted."""
+    try:
+        cell_uuid = mappings.get(site.api, uuid).cell_uuid
+    except errors.ServerNotFound:
+        return None
+    return instances.find(site.cells.database(cell_uuid), uuid) if cell_uuid is not None else None
+
+
 def is_settled(site: Site, uuid: str) -> bool:
-    server = site.admin.compute.find_server(uuid)
-    return journal.active_of_server(site.api, uuid) is None and (server is None or server.task_state is None)
+    if journal.active_of_server(site.api, uuid) is not None:
+        return False
+    found = record(site, uuid)
+    return found is None or found.task_state is None
 
 
 def complaints(site: Site, uuid: str, text: str) -> list[str]:

@@ -41,6 +41,7 @@ from rich.table import Table
 
 from causeway.faults import injector
 from causeway.faults.points import every_point
+from causeway.model.states import VmState
 from causeway.store.api import journal
 
 from . import look
@@ -140,7 +141,7 @@ def boot(site: Site, flow: Flow, count: int) -> list[str]:
         for number in range(count)
     ]
     for uuid in made:
-        wait(site, uuid, "ACTIVE")
+        wait(site, uuid, VmState.ACTIVE)
         look.write(site, uuid, mark(uuid))
     return made
 
@@ -149,12 +150,12 @@ def mark(uuid: str) -> str:
     return f"data of {uuid}"
 
 
-def wait(site: Site, uuid: str, status: str) -> None:
-    server = until(
-        lambda: site.admin.compute.get_server(uuid),
-        lambda found: found.status in (status, "ERROR") and found.task_state is None,
+def wait(site: Site, uuid: str, state: VmState) -> None:
+    found = until(
+        lambda: look.record(site, uuid),
+        lambda found: found is not None and found.vm_state in (state, VmState.ERROR) and found.task_state is None,
     )
-    assert server.status == status and server.task_state is None, f"{server.status} {server.task_state} {server.fault}"
+    assert found is not None and found.vm_state is state, site.admin.compute.get_server(uuid)
 
 
 def ask(site: Site, flow: Flow, operation: str, uuid: str) -> str | None:
@@ -178,7 +179,7 @@ def prepare(site: Site, flow: Flow, count: int) -> list[str]:
         for uuid in servers:
             ask(site, flow, "resize", uuid)
         for uuid in servers:
-            wait(site, uuid, "VERIFY_RESIZE")
+            wait(site, uuid, VmState.RESIZED)
             if flow.backing == "volume":
                 attach(site, uuid)
     return servers
@@ -245,7 +246,9 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     for uuid in servers:
         if not until(lambda uuid=uuid: look.is_settled(site, uuid), bool):  # type: ignore[misc]
             found[uuid].append(f"not settled: {_unsettled(site, uuid)}")
-    if action != "crash":
+    if isinstance(site, LocalSite):
+        # Who was too slow has learnt of it, too.
+        assert until(site.is_idle, bool)
         hits = site.hits()
     site.disarm()
     for uuid in servers:
@@ -294,9 +297,9 @@ def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[st
     for uuid in servers:
         site.admin.compute.delete_server(uuid)
     for uuid in servers:
-        gone = until(lambda uuid=uuid: site.admin.compute.find_server(uuid), lambda server: server is None, 15)  # type: ignore[misc]
-        if gone is not None:
-            found[uuid].append(f"not deleted: {gone.status} {gone.task_state} {gone.fault}")
+        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None, 15)  # type: ignore[misc]
+        if there is not None:
+            found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
         found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
 
 

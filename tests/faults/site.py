@@ -22,6 +22,7 @@ import yaml
 from causeway import roles
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
+from causeway.faults import injector
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -133,6 +134,12 @@ class LocalSite(Site):
         for other in self._others:
             other.stop()
         self.cloud.stop()
+
+    def is_idle(self) -> bool:
+        """Whether nobody hangs, and no conductor has anything in hand."""
+        conductors = [self.cloud.conductor, *self._others]
+        hanging = injector._active is not None and injector._active._hanging
+        return not hanging and not any(conductor._keeper._in_hand for conductor in conductors)
 
     def double_starts(self) -> list[str]:
         return [uuid for compute in self.cloud.computes.values() for uuid in compute.host.driver.double_starts]  # type: ignore[attr-defined]

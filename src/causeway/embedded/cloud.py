@@ -190,6 +190,7 @@ class EmbeddedCloud:
             self.around, self.api_database, self.cells, name, of_cells=[cell.uuid for cell in cells]
         )
         conductor.start()
+        self.conductor = conductor
         on_stop(conductor.stop)
         self.hosts: Hosts = SimulatedHosts(self.state)
         if self._driver == "libvirt":

@@ -22,6 +22,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.moves import Move, MoveState, MoveStep, StepPhase, StepState
+from causeway.moves import late
 from causeway.moves.recipe import Recipe, Step
 from causeway.moves.recipes import RECIPES
 from causeway.moves.run import Run
@@ -48,8 +49,17 @@ class Engine:
         if move is None:
             return None
         run = Run(self._services, context, move)
+        try:
+            self._run(run)
+        except errors.TakenOver:
+            late.try_to_take_back(run)
+            raise
+        return move
+
+    def _run(self, run: Run) -> None:
+        move = run.move
         fresh = move.state is MoveState.REQUESTED
-        progress = _Progress(run, [] if fresh else journal.steps(self._services.api, move_id), self._options.lease)
+        progress = _Progress(run, [] if fresh else journal.steps(self._services.api, move.id))
         if fresh or move.pivoted or (move.state is MoveState.RUNNING and not progress.in_doubt):
             move.state = MoveState.RUNNING
             self._forward(progress)
@@ -58,7 +68,6 @@ class Engine:
             cause = errors.from_wire(move.error) if move.error else interrupted
             move.state = MoveState.UNDOING
             self._back(progress, cause)
-        return move
 
     def _forward(self, progress: _Progress) -> None:
         run = progress.run
@@ -91,6 +100,7 @@ class Engine:
             if failure is not None and not self._again(progress, step, StepPhase.UNDO, failure):
                 return
         injector.reach(f"{recipe.name}.give_back.before")
+        run.hold()
         recipe.given_back(run, cause)
         injector.reach(f"{recipe.name}.give_back.after")
         run.move.state, run.move.ended_at, run.move.error = MoveState.FAILED, utcnow(), cause.to_wire()
@@ -148,10 +158,9 @@ def _unexpected(step: Step, failure: Exception) -> errors.CausewayError:
 class _Progress:
     """Where a run is in its recipe. The end of a step is written together with the beginning of the next."""
 
-    def __init__(self, run: Run, before: list[MoveStep], lease: float) -> None:
+    def __init__(self, run: Run, before: list[MoveStep]) -> None:
         self.run = run
         self._steps = before
-        self._lease = timedelta(seconds=lease)
         self._ended: MoveStep | None = None
 
     @property
@@ -185,7 +194,6 @@ class _Progress:
         )
         status = step.migration_status if forward else None
         ended = self._ended
-        run.move.lease_until = utcnow() + self._lease
         run.save(
             ended=ended,
             started=record,

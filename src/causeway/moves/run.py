@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -39,13 +41,40 @@ class Run:
     """One move in the hands of one conductor."""
 
     def __init__(self, services: ConductorServices, context: RequestContext, move: Move) -> None:
-        self.services = services
+        #: the same as ``services``, for who needs no hold of the move
+        self.unguarded = services
+        self._lease: float = services.conf.moves.lease
+        self._is_sure()
         self.context = context
         self.move = move
         self.memory = msgspec.convert(move.data, MoveMemory)
         self.step: MoveStep | None = None
         self._cache: dict[str, Any] = {}
         self._to_write: list[Callable[[sa.Connection], Any]] = []
+
+    # whose the move is
+
+    @property
+    def services(self) -> ConductorServices:
+        """What steps work with, for as long as the move is in this conductor's hands."""
+        self.hold()
+        return self.unguarded
+
+    def hold(self) -> None:
+        """Raises TakenOver if another conductor has the move by now; looks only if it could have.
+
+        A conductor that was stopped for a while comes to this before it touches anything.
+        """
+        if time.monotonic() < self._sure_until:
+            return
+        journal.renew(self.unguarded.api, self.unguarded.host, [self.move.id], self._lease)
+        if journal.get(self.unguarded.api, self.move.id).epoch != self.move.epoch:
+            raise errors.TakenOver(f"Move {self.move.id} was taken over by another conductor.")
+        self._is_sure()
+
+    def _is_sure(self) -> None:
+        # Nobody takes a move before its lease is over, and that was renewed just now.
+        self._sure_until = time.monotonic() + self._lease / 2
 
     # where things are
 
@@ -123,8 +152,10 @@ class Run:
             for write in writes:
                 write(connection)
 
+        if self.move.owner is not None:
+            self.move.lease_until = utcnow() + timedelta(seconds=self._lease)
         journal.record(
-            self.services.api,
+            self.unguarded.api,
             self.move,
             ended=ended,
             started=started,
@@ -132,6 +163,7 @@ class Run:
             also=write_all if writes else None,
         )
         self._to_write = []
+        self._is_sure()
 
     def pivot(self, also: Callable[[sa.Connection], Any] | None = None) -> None:
         """From here on the move only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""
@@ -152,7 +184,7 @@ class Run:
             event=_EVENTS[self.move.recipe],
             start_time=self.move.started_at,
             finish_time=utcnow(),
-            host=self.services.host,
+            host=self.unguarded.host,
             result="Success" if failure is None else "Error",
             details=None if failure is None else failure.message,
         )
@@ -161,7 +193,7 @@ class Run:
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
         """An event of the server's action, with its times and its result."""
-        event = ActionEvent(event=name, start_time=utcnow(), host=host or self.services.host)
+        event = ActionEvent(event=name, start_time=utcnow(), host=host or self.unguarded.host)
         try:
             yield
         except Exception as failure:

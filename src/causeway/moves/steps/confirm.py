@@ -24,8 +24,8 @@ class ConfirmResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         run.pivot()
-        memory, services = run.memory, run.services
-        services.notifier.instance_action(
+        memory = run.memory
+        run.services.notifier.instance_action(
             run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
         )
         with run.event("compute_confirm_snapshot_based_resize_at_source", memory.source_host):
@@ -36,11 +36,11 @@ class ConfirmResizeAtSource(Step):
                 instance=run.target_instance(),
             )
         for port_id in memory.port_ids:
-            services.network.delete_binding(run.context, port_id, memory.source_host)
+            run.services.network.delete_binding(run.context, port_id, memory.source_host)
         for pair in memory.attachments:
             if pair.source is not None:
-                services.volumes.delete_attachment(run.context, pair.source)
-        services.placement.drop_migration(run.move.migration_uuid)
+                run.services.volumes.delete_attachment(run.context, pair.source)
+        run.services.placement.drop_migration(run.move.migration_uuid)
 
 
 class DeleteSourceRecords(Step):
@@ -50,7 +50,7 @@ class DeleteSourceRecords(Step):
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.target_cell)
-        copies.hard_delete(run.source_database, run.uuid)
+        copies.hard_delete(run.source_database, run.uuid, hidden_only=True)
 
 
 class FinishConfirm(Step):

@@ -71,7 +71,7 @@ class PrepResizeAtDest(Step):
         )
 
     def _prepare(self, run: Run, target: Selection) -> MigrationContext:
-        memory, services = run.memory, run.services
+        memory = run.memory
         if target.host not in memory.bound_hosts:
             memory.bound_hosts.append(target.host)
             if memory.port_ids or volumes(run.source_devices()):
@@ -79,13 +79,13 @@ class PrepResizeAtDest(Step):
         for vif in run.source_instance().network_info:
             # A port that its user deleted meanwhile is no reason to stay.
             with suppress(errors.PortNotFound):
-                services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
+                run.services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is None:
-                pair.target = services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+                pair.target = run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
         instance = run.source_instance()
-        services.notifier.instance_exists(run.context, instance, host=target.host)
+        run.services.notifier.instance_exists(run.context, instance, host=target.host)
         with told(run, "resize_prep", target.host, instance, new_flavor=memory.new_flavor):
             return run.target_computes.prep_snapshot_based_resize_at_dest(
                 run.context,
@@ -97,12 +97,12 @@ class PrepResizeAtDest(Step):
 
     def _next(self, run: Run, refusal: errors.CausewayError) -> None:
         """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
-        memory, services = run.memory, run.services
+        memory = run.memory
         while memory.alternates:
             memory.selection, memory.alternates = memory.alternates[0], memory.alternates[1:]
             instance = run.source_instance()
             try:
-                services.placement.claim(
+                run.services.placement.claim(
                     run.uuid,
                     memory.destination.allocation_request.allocations,
                     instance.project_id,
@@ -202,12 +202,12 @@ class PrepResizeAtSource(Step):
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
         """The source lets go of the volume and reserves it anew, to be there for a revert."""
-        pair, client = run.memory.pair(volume_id), run.services.volumes
+        pair = run.memory.pair(volume_id)
         if pair.source is None:
-            pair.source = client.create_attachment(run.context, volume_id, run.uuid).id
+            pair.source = run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
             run.save()
         if device.attachment_id is not None and device.attachment_id != pair.source:
-            client.delete_attachment(run.context, device.attachment_id)
+            run.services.volumes.delete_attachment(run.context, device.attachment_id)
 
     def undo(self, run: Run) -> None:
         memory = run.memory

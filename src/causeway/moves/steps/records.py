@@ -82,7 +82,7 @@ class TargetDBSetup(Step):
 
     def undo(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
-        copies.hard_delete(run.target_database, run.uuid)
+        copies.hard_delete(run.target_database, run.uuid, hidden_only=True)
 
 
 class SwitchInstanceMapping(Step):

@@ -22,11 +22,11 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
 def drop_strays(run: Run, known: set[str | None]) -> None:
     """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay."""
     for found in strays(run, known):
-        run.services.volumes.delete_attachment(run.context, found.id)
+        run.unguarded.volumes.delete_attachment(run.context, found.id)
 
 
 def strays(run: Run, known: set[str | None]) -> list[Attachment]:
     # As the service itself: a token shows only what is in its own project, and an administrator moves other projects' too.
     ours = admin_context(request_id=run.context.request_id)
-    found = run.services.volumes.list_attachments(ours, instance_uuid=run.uuid)
+    found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
     return [each for each in found if each.id not in known and not each.is_connected]

@@ -56,11 +56,11 @@ def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
 
 def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
     """Every volume that the server has now gets an attachment at the source; what it has no more loses its own."""
-    client, present = run.services.volumes, {volume_id for _device, volume_id in volumes(devices)}
+    present = {volume_id for _device, volume_id in volumes(devices)}
     for pair in list(run.memory.attachments):
         if pair.volume_id not in present and pair.source is not None:
             # Detached in the meantime: the source has no claim on it any more.
-            client.delete_attachment(run.context, pair.source)
+            run.services.volumes.delete_attachment(run.context, pair.source)
             run.memory.attachments.remove(pair)
     for device, volume_id in volumes(devices):
         pair = run.memory.pair(volume_id)
@@ -179,7 +179,7 @@ class DeleteTargetRecords(Step):
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
-        copies.hard_delete(run.target_database, run.uuid)
+        copies.hard_delete(run.target_database, run.uuid, hidden_only=True)
 
 
 class ReturnRecord(Step):

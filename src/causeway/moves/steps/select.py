@@ -17,9 +17,9 @@ class SelectDestination(Step):
     name = "SelectDestination"
 
     def do(self, run: Run) -> None:
-        memory, services = run.memory, run.services
+        memory = run.memory
         with run.event("cold_migrate"):
-            results = services.scheduler.select_destinations(
+            results = run.services.scheduler.select_destinations(
                 run.context,
                 spec=_spec(run),
                 instance_uuids=[run.uuid],

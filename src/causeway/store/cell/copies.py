@@ -46,9 +46,11 @@ def write(database: Database, bundle: Bundle) -> None:
     Raises StateChanged if a hidden copy would replace the server itself.
     """
     with database.write() as connection:
-        if not _delete(connection, bundle.instance.uuid, hidden_only=bool(bundle.instance.hidden)):
-            _refuse_if_there(connection, bundle.instance.uuid)
-        instances.insert(connection, bundle.instance)
+        _delete(connection, bundle.instance.uuid, hidden_only=bool(bundle.instance.hidden))
+        try:
+            instances.insert(connection, bundle.instance)
+        except sa.exc.IntegrityError as taken:
+            raise _is_no_copy(bundle.instance.uuid) from taken
         block_devices.insert(connection, bundle.block_devices)
         actions.insert_history(connection, bundle.actions)
         for fault in bundle.faults:
@@ -72,8 +74,10 @@ def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> 
     remove the server itself.
     """
     with database.write() as connection:
-        if not _delete(connection, uuid, hidden_only=hidden_only):
-            _refuse_if_there(connection, uuid)
+        if not _delete(connection, uuid, hidden_only=hidden_only) and hidden_only:
+            query = sa.select(instances.TABLE.c.uuid).where(instances.TABLE.c.uuid == uuid)
+            if connection.execute(query).first() is not None:
+                raise _is_no_copy(uuid)
 
 
 _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
@@ -101,10 +105,8 @@ def _delete(connection: sa.Connection, uuid: str, *, hidden_only: bool) -> bool:
     return True
 
 
-def _refuse_if_there(connection: sa.Connection, uuid: str) -> None:
-    query = sa.select(instances.TABLE.c.uuid).where(instances.TABLE.c.uuid == uuid)
-    if connection.execute(query).first() is not None:
-        raise errors.StateChanged(f"The record of server {uuid} in this cell is the server itself, not a copy of it.")
+def _is_no_copy(uuid: str) -> errors.StateChanged:
+    return errors.StateChanged(f"The record of server {uuid} in this cell is the server itself, not a copy of it.")
 
 
 def _delete_history(connection: sa.Connection, uuid: str) -> None:
