@@ -50,9 +50,8 @@ def _options(services: ApiServices) -> dict[str, int]:
 
 def limits(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
     """What applies to a project, or to a user in it, for every resource; -1 is no limit."""
-    found = _options(services) | quotas.effective(services.api, project_id)
-    if user_id:
-        found |= quotas.limits(services.api, project_id, user_id)
+    whole, own = quotas.effective(services.api, project_id, user_id or "")
+    found = _options(services) | whole | own
     return {resource: found[resource] for resource in RESOURCES}
 
 
@@ -91,9 +90,8 @@ def check_deltas(
     asked = {"instances": instances, "cores": cores, "ram": ram}
     wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
     user_id = user_id or context.user_id
-    project_limits = limits(services, project_id)
-    _check(services, wanted, project_limits, project_id, None)
-    own = quotas.limits(services.api, project_id, user_id) if user_id else {}
+    whole, own = quotas.effective(services.api, project_id, user_id or "")
+    _check(services, wanted, _options(services) | whole, project_id, None)
     if own:
         _check(services, wanted, {resource: own.get(resource, UNLIMITED) for resource in COUNTED}, project_id, user_id)
 

@@ -13,3 +13,12 @@ class ExternalEvent:
     server_uuid: str
     status: str = "completed"
     tag: str | None = None
+
+
+@dataclass
+class HostEvents:
+    """Events for one compute host."""
+
+    cell_uuid: str
+    host: str
+    events: list[ExternalEvent]

@@ -10,7 +10,7 @@ from typing import Any
 from causeway.context import RequestContext
 from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
-from causeway.model.events import ExternalEvent
+from causeway.model.events import HostEvents
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.rpc.client import RpcClient
 
@@ -85,6 +85,6 @@ class ConductorClient:
         """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
         return self._rpc.call(context, "audit", result=Report, monitor=True, fix=fix)
 
-    def external_events(self, context: RequestContext, *, events: list[ExternalEvent]) -> None:
-        """Routes events to every host that may wait for them, each through its own cell."""
-        self._rpc.cast(context, "external_events", events=events)
+    def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
+        """Hands events to the hosts that may wait for them, each through its own cell."""
+        self._rpc.cast(context, "external_events", hosts=hosts)

@@ -30,7 +30,9 @@ def test_events_are_handed_to_the_conductor(service: Any, cloud: Any) -> None:
     }
     ((method, arguments),) = cloud.services.conductor.calls
     assert method == "external_events"
-    assert arguments["events"] == [ExternalEvent("network-vif-plugged", server.uuid, "failed", "port")]
+    (handed,) = arguments["hosts"]
+    assert handed.host == server.host
+    assert handed.events == [ExternalEvent("network-vif-plugged", server.uuid, "failed", "port")]
 
 
 def test_every_event_is_answered_for_on_its_own(service: Any, cloud: Any) -> None:
@@ -46,7 +48,8 @@ def test_every_event_is_answered_for_on_its_own(service: Any, cloud: Any) -> Non
     assert answer.status == 207
     assert [one["code"] for one in answer.json["events"]] == [200, 422, 404, 400, 400]
     assert [one["status"] for one in answer.json["events"]] == ["completed"] + ["failed"] * 4
-    assert [one.server_uuid for one in cloud.services.conductor.calls[0][1]["events"]] == [good.uuid]
+    (handed,) = cloud.services.conductor.calls[0][1]["hosts"]
+    assert [one.server_uuid for one in handed.events] == [good.uuid]
 
 
 def test_without_any_server_it_is_404(service: Any) -> None:

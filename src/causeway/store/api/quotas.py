@@ -20,13 +20,21 @@ def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, 
         return {row.resource: row.hard_limit for row in connection.execute(query)}
 
 
-def effective(database: Database, project_id: str) -> dict[str, int]:
-    """What was set for the default class, overlaid by what was set for the project; in one query."""
-    query = sa.select(TABLE).where(TABLE.c.project_id.in_([project_id, DEFAULT_CLASS]), TABLE.c.user_id == "")
+def effective(database: Database, project_id: str, user_id: str = "") -> tuple[dict[str, int], dict[str, int]]:
+    """(what was set for the default class, overlaid by what was set for the project; what was set for the user in it).
+
+    One query.
+    """
+    query = sa.select(TABLE).where(
+        TABLE.c.project_id.in_([project_id, DEFAULT_CLASS]), TABLE.c.user_id.in_(["", user_id])
+    )
     with database.read() as connection:
         rows = connection.execute(query).all()
-    found = {row.resource: row.hard_limit for row in rows if row.project_id == DEFAULT_CLASS}
-    return found | {row.resource: row.hard_limit for row in rows if row.project_id == project_id}
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.hard_limit
+    whole = found.get((DEFAULT_CLASS, ""), {}) | found.get((project_id, ""), {})
+    return whole, found.get((project_id, user_id), {}) if user_id else {}
 
 
 def set_limits(database: Database, project_id: str, new: dict[str, int], user_id: str = "") -> None:
