@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -93,6 +93,10 @@ def failures_told() -> Iterator[None]:
         raise click.ClickException(f"The transport URL can't be used: {failure}") from failure
 
 
+class _Ended(BaseException):
+    """A signal came. Not an error: nothing on the way may catch it."""
+
+
 def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOpts, ExitStack], None]) -> None:
     """Runs a service until a signal ends it. ``start`` leaves with ``cleanup`` how everything is stopped again."""
     conf = configuration(config_files)
@@ -102,12 +106,13 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        raise SystemExit(0)
+        raise _Ended
 
     # Also while it starts: RabbitMQ that is away is waited for without end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    with failures_told(), ExitStack() as cleanup:
+    # _Ended is caught before the end begins: libraries look at the exception in flight when they close.
+    with failures_told(), ExitStack() as cleanup, suppress(_Ended):
         start(conf, cleanup)
         click.echo(f"ready: {role} {conf.host}")
         threading.Event().wait()

@@ -58,6 +58,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
             "worker_class": "gthread",
             "proc_name": "causeway-api",
             "graceful_timeout": GRACE_SECONDS,
+            "control_socket_disable": True,
             "when_ready": self._ready,
             "worker_exit": self._worker_exit,
         }

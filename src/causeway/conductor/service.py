@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from causeway.conductor import recovery
@@ -81,5 +82,6 @@ class ConductorService:
     def stop(self) -> None:
         """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
         self.drain()
-        for server in self._servers:
-            server.stop()
+        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
+        with ThreadPoolExecutor(len(self._servers), thread_name_prefix="conductor-stop") as pool:
+            list(pool.map(RpcServer.stop, self._servers))

@@ -1,0 +1,252 @@
+"""A cloud of many processes, as an operator starts it: devcloud, API, two conductors, scheduler, a compute in each of two cells.
+
+Nothing is between the processes but files of configuration, RabbitMQ, HTTP and (not for computes) databases.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openstack
+import requests
+import yaml
+from rabbit import free_ports
+
+from causeway.store.api import journal
+from causeway.store.database import Database
+
+CAUSEWAY = Path(sys.executable).with_name("causeway")
+PATIENCE = 90
+LEASE = 3
+
+
+class Process:
+    """One of ours, its output in a file."""
+
+    def __init__(self, directory: Path, name: str, *arguments: str) -> None:
+        self.name = name
+        self._log = directory / f"{name}.log"
+        with self._log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                [CAUSEWAY, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def wait_ready(self) -> str:
+        """What follows "ready: "."""
+
+        def look() -> str | None:
+            assert self._popen.poll() is None, f"{self.name} ended: {self.log[-3000:]}"
+            lines = [line for line in self.log.splitlines() if line.startswith("ready: ")]
+            return lines[-1].removeprefix("ready: ") if lines else None
+
+        return str(until(look, bool, f"{self.name} to be ready"))
+
+    def kill(self) -> None:
+        """SIGKILL: it can do nothing more."""
+        self._popen.kill()
+        self._popen.wait(10)
+
+    def terminate(self) -> None:
+        """SIGTERM: it is to end by itself."""
+        self._popen.terminate()
+
+    def wait_ended(self) -> int:
+        """Its exit status; what does not end is killed."""
+        try:
+            return self._popen.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+class Deployment:
+    """``member`` and ``admin`` are openstacksdk connections."""
+
+    def __init__(self, directory: Path, rabbit: str) -> None:
+        self.directory = directory
+        self._rabbit = rabbit
+        self._faults = directory / "faults.yaml"
+        self.processes: dict[str, Process] = {}
+
+    def start(self) -> None:
+        (api_port,) = free_ports(1)
+        self.api_url = f"http://127.0.0.1:{api_port}"
+        services = self._start(
+            "devcloud",
+            *("devcloud", "--state-dir", str(self.directory), "--port", "0", "--compute-url", f"{self.api_url}/v2.1"),
+            *("--host", "host1", "--host", "host2"),
+        )
+        databases = {name: f"sqlite:///{self.directory}/{name}.sqlite" for name in ("api", "cell0", "cell1", "cell2")}
+        self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
+        self.api_database = Database(databases["api"], "the API")
+        configured = f"--config-file={self.directory}/databases.conf"
+        self.manage("db", "sync", configured, "--cell0", databases["cell0"])
+        for name in ("cell1", "cell2"):
+            urls = ("--transport-url", f"{self._rabbit}/{name}", "--database-connection", databases[name])
+            self.manage("cell", "create", configured, "--name", name, *urls)
+        services.wait_ready()
+
+        common = {
+            "state_path": str(self.directory),
+            "report_interval": "2",
+            "rpc_response_timeout": "20",
+        }
+        self._write(
+            "common.conf",
+            {
+                "DEFAULT": common,
+                "moves": {"lease": str(LEASE)},
+                "fault_injection": {"enabled": "true", "file": str(self._faults)},
+            },
+        )
+        cloud = {"transport_url": f"{self._rabbit}/cloud"}
+        for name in ("api", "scheduler", "conductor1", "conductor2"):
+            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}})
+        for number in ("1", "2"):
+            own = {"host": f"host{number}", "transport_url": f"{self._rabbit}/cell{number}"}
+            self._write(f"host{number}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}})
+        for conductor in ("conductor1", "conductor2"):
+            self.start_role("conductor", conductor)
+        self.start_role("scheduler", "scheduler")
+        self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
+        for name in ("conductor1", "conductor2"):
+            self.processes[name].wait_ready()
+        for name in ("host1", "host2"):
+            self.start_role("compute", name)
+        for process in self.processes.values():
+            process.wait_ready()
+        until(self._healthy, bool, "the API to answer")
+        self._fill()
+
+    def start_role(self, role: str, name: str, *arguments: str) -> Process:
+        files = ["services.conf", "common.conf", f"{name}.conf"]
+        if role != "compute":
+            files.append("databases.conf")
+        options = [f"--config-file={self.directory / file}" for file in files]
+        return self._start(name, role, *options, *arguments)
+
+    def stop(self) -> None:
+        """Everything; all of it must end by itself. What others call ends last."""
+        statuses = {}
+        for names in ({"api", "host1", "host2"}, {"conductor1", "conductor2"}, {"scheduler"}, {"devcloud"}):
+            group = [self.processes.pop(name) for name in names if name in self.processes]
+            for process in group:
+                process.terminate()
+            statuses.update({process.name: process.wait_ended() for process in group})
+        self.api_database.close()
+        assert set(statuses.values()) <= {0}, statuses
+
+    def manage(self, *arguments: str) -> str:
+        done = subprocess.run([CAUSEWAY, "manage", *arguments], capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    # faults
+
+    def fault(self, point: str, **rule: Any) -> None:
+        self._faults.with_name("faults.yaml.hits").unlink(missing_ok=True)
+        self._faults.write_text(yaml.safe_dump({point: {"times": 1, **rule}}))
+
+    def hit(self, point: str) -> dict[str, Any]:
+        """Waits until a point is reached: where, and with which move."""
+        hits = self._faults.with_name("faults.yaml.hits")
+
+        def look() -> dict[str, Any] | None:
+            lines = hits.read_text().splitlines() if hits.exists() else []
+            return next((hit for hit in map(json.loads, lines) if hit["point"] == point), None)
+
+        found = until(look, bool, f"{point} to be reached")
+        assert isinstance(found, dict)
+        return found
+
+    def settle(self) -> None:
+        until(lambda: journal.unfinished(self.api_database), lambda moves: not moves, "all moves to end")
+
+    # servers
+
+    def connection(self, cloud: str) -> Any:
+        loader = openstack.config.OpenStackConfig(
+            config_files=[str(self.directory / "clouds.yaml")], vendor_files=[], secure_files=[], load_envvars=False
+        )
+        return openstack.connection.Connection(config=loader.get_one(cloud))
+
+    def boot(self) -> Any:
+        server = self.member.compute.create_server(
+            name="server", flavor_id="small", image_id=self._image, networks=[{"uuid": self._network}]
+        )
+        return self.wait(server, "ACTIVE")
+
+    def show(self, server: Any) -> Any:
+        return self.admin.compute.get_server(server.id)
+
+    def wait(self, server: Any, *statuses: str) -> Any:
+        found = until(
+            lambda: self.show(server),
+            lambda found: found.status in (*statuses, "ERROR") and found.task_state is None,
+            f"server {server.id} to become {' or '.join(statuses)}",
+        )
+        assert found.status in statuses, f"{found.status}: {found.fault}"
+        return found
+
+    def running_on(self, server: Any) -> list[str]:
+        """The hosts on which a guest of the server runs: asked of the hosts' own files."""
+        found = []
+        for host in ("host1", "host2"):
+            path = self.directory / "hosts" / host / "guests" / f"{server.id}.json"
+            if path.exists() and json.loads(path.read_text())["power_state"] == 1:
+                found.append(host)
+        return found
+
+    # making it
+
+    def _start(self, name: str, *arguments: str) -> Process:
+        self.processes[name] = Process(self.directory, name, *arguments)
+        return self.processes[name]
+
+    def _write(self, name: str, groups: dict[str, dict[str, str]]) -> None:
+        lines = []
+        for group, options in groups.items():
+            lines += [f"[{group}]", *(f"{option} = {value}" for option, value in options.items())]
+        (self.directory / name).write_text("\n".join(lines) + "\n")
+
+    def _healthy(self) -> bool:
+        try:
+            return requests.get(f"{self.api_url}/healthcheck", timeout=10).ok
+        except requests.ConnectionError:
+            return False
+
+    def _fill(self) -> None:
+        self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
+        for name, vcpus in (("small", 1), ("large", 2)):
+            self.admin.compute.create_flavor(id=name, name=name, vcpus=vcpus, ram=128, disk=1)
+        image = self.member.image.create_image(
+            name="image", disk_format="raw", container_format="bare", data=b"disk".ljust(4096, b"\0")
+        )
+        network = self.member.network.create_network(name="network")
+        self.member.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.0.0.0/24")
+        self._image, self._network = image.id, network.id
+
+
+def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:
+    """What ``look`` sees when it is good; other processes have nothing to wait on, so this asks again and again."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        seen = look()
+        if good(seen):
+            return seen
+        assert time.monotonic() < end, f"waited in vain for {what}; last seen: {seen}"
+        time.sleep(0.05)

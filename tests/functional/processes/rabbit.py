@@ -1,0 +1,116 @@
+"""RabbitMQ for a test: one that is there (CAUSEWAY_TEST_RABBIT_URL), or Debian's, started for the test alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+HOSTS = ("cloud", "cell1", "cell2")
+START_SECONDS = 90
+
+
+def why_not() -> str | None:
+    """Why there can be no RabbitMQ here; None if there can."""
+    if os.environ.get("CAUSEWAY_TEST_RABBIT_URL") or (SERVER.exists() and shutil.which("epmd")):
+        return None
+    return (
+        "no RabbitMQ: install rabbitmq-server, or set CAUSEWAY_TEST_RABBIT_URL to rabbit://user:password@host:port, with"
+        f" the virtual hosts {', '.join(HOSTS)}"
+    )
+
+
+@contextmanager
+def rabbit(directory: Path) -> Iterator[str]:
+    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host."""
+    given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
+    if given:
+        yield given.rstrip("/")
+        return
+    directory.mkdir()
+    port, distribution, mapper = free_ports(3)
+    (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret")))
+    (directory / "rabbitmq.conf").write_text(
+        f"listeners.tcp.1 = 127.0.0.1:{port}\nload_definitions = {directory}/definitions.json\n"
+    )
+    (directory / "plugins").write_text("[].\n")
+    environment = {
+        "HOME": str(directory),
+        "PATH": os.environ["PATH"],
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "ERL_EPMD_PORT": str(mapper),
+        "RABBITMQ_NODENAME": f"causeway-{port}@localhost",
+        "RABBITMQ_DIST_PORT": str(distribution),
+        "RABBITMQ_MNESIA_BASE": str(directory / "db"),
+        "RABBITMQ_LOG_BASE": str(directory / "log"),
+        "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+        "RABBITMQ_CONF_ENV_FILE": str(directory / "none"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
+        "RABBITMQ_PID_FILE": str(directory / "pid"),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
+    }
+    with (directory / "output").open("wb") as output:
+        # Erlang's name server would be left behind if RabbitMQ started it.
+        names = subprocess.Popen(["epmd", "-port", str(mapper)], env=environment, stdout=output, stderr=output)
+        server = subprocess.Popen([SERVER], env=environment, stdout=output, stderr=output, start_new_session=True)
+    try:
+        _wait_for(port, server, directory / "output")
+        yield f"rabbit://causeway:secret@127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait(10)
+        names.terminate()
+        names.wait(10)
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody had a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def _definitions(user: str, password: str) -> dict[str, object]:
+    salt = b"salt"
+    digest = base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    return {
+        "users": [
+            {
+                "name": user,
+                "password_hash": digest,
+                "hashing_algorithm": "rabbit_password_hashing_sha256",
+                "tags": "",
+            }
+        ],
+        "vhosts": [{"name": name} for name in HOSTS],
+        "permissions": [{"user": user, "vhost": name, **everything} for name in HOSTS],
+    }
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes], output: Path) -> None:
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
+        except OSError:
+            said = output.read_text(errors="replace")[-2000:]
+            assert server.poll() is None and time.monotonic() < end, f"RabbitMQ does not start: {said}"
+            time.sleep(0.1)

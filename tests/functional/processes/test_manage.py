@@ -1,0 +1,133 @@
+"""``causeway manage``: databases and cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from causeway.cli.main import cli
+from causeway.store.api import cells, mappings
+from causeway.store.database import Database, utcnow
+
+Manage = Callable[..., Result]
+
+
+@pytest.fixture
+def manage(tmp_path: Path) -> Manage:
+    """Runs a command of ``causeway manage`` on an API database in ``tmp_path``."""
+    options = tmp_path / "causeway.conf"
+    options.write_text(f"[api_database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n")
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(cli, ["manage", *arguments, f"--config-file={options}"])
+
+    return run
+
+
+@pytest.fixture
+def cell1(manage: Manage, tmp_path: Path) -> str:
+    """A cloud with cell0 and cell1; the uuid of cell1."""
+    assert manage("db", "sync", "--cell0", f"sqlite:///{tmp_path}/cell0.sqlite").exit_code == 0
+    made = manage(*new_cell("cell1", tmp_path))
+    assert made.exit_code == 0, made.output
+    return made.stdout.strip()
+
+
+@pytest.fixture
+def api(tmp_path: Path, cell1: str) -> Database:  # noqa: ARG001 - it has made the database
+    return Database(f"sqlite:///{tmp_path}/api.sqlite", "the API")
+
+
+def new_cell(name: str, tmp_path: Path, transport: str = "rabbit://user:secret@127.0.0.1:5672/cell") -> tuple[str, ...]:
+    database = f"sqlite:///{tmp_path}/{name}.sqlite"
+    return ("cell", "create", "--name", name, "--transport-url", transport, "--database-connection", database)
+
+
+def listed(manage: Manage) -> dict[str, dict[str, object]]:
+    return {row["name"]: row for row in json.loads(manage("cell", "list", "--json").stdout)}
+
+
+def test_a_first_sync_without_cell0_says_what_is_missing(manage: Manage) -> None:
+    result = manage("db", "sync")
+    assert result.exit_code == 1
+    assert "--cell0" in result.stderr
+
+
+def test_sync_may_be_repeated_and_reaches_every_cell(manage: Manage, cell1: str) -> None:  # noqa: ARG001
+    result = manage("db", "sync")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == ["API database: up to date", "cell0: up to date", "cell1: up to date"]
+
+
+def test_one_broken_database_does_not_keep_the_others_from_their_upgrade(
+    manage: Manage, cell1: str, api: Database, tmp_path: Path
+) -> None:
+    (broken,) = (cell for cell in cells.list_cells(api) if cell.uuid == cell1)
+    broken.database_connection = f"sqlite:///{tmp_path}/no/such/directory.sqlite"
+    cells.save_cell(api, broken)
+    manage(*new_cell("cell2", tmp_path))
+    result = manage("db", "sync")
+    assert result.exit_code == 1
+    assert "cell1: FAILED" in result.stderr
+    assert "cell2: up to date" in result.stdout
+
+
+def test_lists_show_no_passwords(manage: Manage, cell1: str) -> None:
+    row = listed(manage)["cell1"]
+    assert row["uuid"] == cell1
+    assert row["transport_url"] == "rabbit://user:***@127.0.0.1:5672/cell"
+    assert "secret" not in manage("cell", "list").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--name", "cell1"), "already"),
+        (("--transport-url", "nothing://x"), "transport URL"),
+        (("--database-connection", "not a url"), "URL of a database"),
+    ],
+)
+def test_cells_that_cannot_work_are_not_made(
+    manage: Manage, cell1: str, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    result = manage(*new_cell("cell2", tmp_path), *arguments)
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert [row["uuid"] for name, row in listed(manage).items() if name != "cell0"] == [cell1]
+
+
+def test_a_cell_is_disabled_enabled_and_given_other_urls(manage: Manage, cell1: str) -> None:
+    assert manage("cell", "update", "cell1", "--disable").exit_code == 0
+    assert listed(manage)["cell1"]["disabled"] is True
+    changes = ("--enable", "--new-name", "old", "--transport-url", "rabbit://127.0.0.1/other")
+    assert manage("cell", "update", cell1, *changes).exit_code == 0
+    row = listed(manage)["old"]
+    assert (row["disabled"], row["transport_url"]) == (False, "rabbit://127.0.0.1/other")
+
+
+def test_a_cell_with_hosts_is_not_deleted(manage: Manage, cell1: str, api: Database) -> None:
+    cells.map_host(api, "host1", cell1)
+    result = manage("cell", "delete", "cell1")
+    assert result.exit_code == 1
+    assert "host1" in result.stderr
+    cells.unmap_host(api, "host1")
+    assert manage("cell", "delete", "cell1").exit_code == 0
+    assert list(listed(manage)) == ["cell0"]
+
+
+def test_a_cell_with_servers_is_not_deleted(manage: Manage, cell1: str, api: Database) -> None:
+    with api.write() as connection:
+        mappings.insert_in(connection, mappings.InstanceMapping("5e", "project", "user", utcnow(), cell1))
+    assert "1 servers" in manage("cell", "delete", cell1).stderr
+    mappings.queue_for_delete(api, "5e")
+    assert manage("cell", "delete", cell1).exit_code == 0
+
+
+def test_cell0_stays(manage: Manage, cell1: str) -> None:  # noqa: ARG001
+    assert manage("cell", "delete", "cell0").exit_code == 1
+    assert manage("cell", "update", "cell0", "--disable").exit_code == 1
+    assert "cell0" in listed(manage)

@@ -1,0 +1,115 @@
+"""The main job with every role in a process of its own, over RabbitMQ; conductors that die or are stopped in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deployment import Deployment
+from rabbit import rabbit, why_not
+
+from causeway.model.moves import MoveState
+from causeway.store.api import journal
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+
+OTHER = {"host1": "host2", "host2": "host1"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    directory = tmp_path_factory.mktemp("cloud")
+    with rabbit(directory / "rabbit") as url:
+        deployment = Deployment(directory, url)
+        try:
+            deployment.start()
+            yield deployment
+        finally:
+            deployment.stop()
+
+
+@pytest.fixture
+def cloud(running: Deployment) -> Iterator[Deployment]:
+    yield running
+    for server in running.member.compute.servers():
+        running.member.compute.delete_server(server.id)
+        running.member.compute.wait_for_delete(server, wait=60)
+
+
+def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
+    server = cloud.boot()
+    source = cloud.show(server).compute_host
+    cloud.member.compute.resize_server(server.id, "large")
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert cloud.running_on(server) == [OTHER[source]]
+    cloud.member.compute.confirm_server_resize(server.id)
+    found = cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    assert (found.compute_host, found.flavor.name) == (OTHER[source], "large")
+    assert cloud.running_on(server) == [OTHER[source]]
+
+
+def test_a_server_comes_back_when_its_resize_is_reverted(cloud: Deployment) -> None:
+    server = cloud.boot()
+    source = cloud.show(server).compute_host
+    cloud.member.compute.resize_server(server.id, "large")
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.member.compute.revert_server_resize(server.id)
+    found = cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    assert (found.compute_host, found.flavor.name) == (source, "small")
+    assert cloud.running_on(server) == [source]
+
+
+@pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
+def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Deployment, step: str) -> None:
+    """The step was done, and the journal does not know."""
+    server = cloud.boot()
+    source = cloud.show(server).compute_host
+    point = f"cross_cell_resize.{step}.do.after"
+    cloud.fault(point, delay=300)
+    cloud.member.compute.resize_server(server.id, "large")
+    hit = cloud.hit(point)
+    before = journal.get(cloud.api_database, hit["move"])
+    assert before.owner == hit["host"]
+    cloud.processes[hit["host"]].kill()
+
+    found = cloud.wait(server, "VERIFY_RESIZE", "ACTIVE")
+    cloud.settle()
+    after = journal.get(cloud.api_database, hit["move"])
+    assert after.epoch > before.epoch
+    moved = found.status == "VERIFY_RESIZE"
+    assert after.state is (MoveState.DONE if moved else MoveState.FAILED)
+    assert cloud.running_on(server) == [OTHER[source] if moved else source]
+
+    cloud.start_role("conductor", hit["host"]).wait_ready()
+    if moved:
+        cloud.member.compute.confirm_server_resize(server.id)
+        cloud.wait(server, "ACTIVE")
+
+
+def test_a_conductor_that_is_stopped_hands_its_move_over(cloud: Deployment) -> None:
+    """It finishes the step under way, lets go of the move, and ends; the other one goes on."""
+    server = cloud.boot()
+    point = "cross_cell_resize.PrepResizeAtSource.do.after"
+    cloud.fault(point, delay=3)
+    cloud.member.compute.resize_server(server.id, "large")
+    hit = cloud.hit(point)
+    stopped = cloud.processes[hit["host"]]
+    stopped.terminate()
+    assert stopped.wait_ended() == 0
+    assert journal.get(cloud.api_database, hit["move"]).owner != hit["host"]
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.settle()
+    steps = [step.step for step in journal.steps(cloud.api_database, hit["move"])]
+    assert steps.count("PrepResizeAtSource") == 1
+    cloud.start_role("conductor", hit["host"]).wait_ready()
+    cloud.member.compute.confirm_server_resize(server.id)
+    cloud.wait(server, "ACTIVE")
+
+
+def test_computes_know_no_database(cloud: Deployment) -> None:
+    for host in ("host1", "host2"):
+        opened = [str(file.resolve()) for file in Path(f"/proc/{cloud.processes[host].pid}/fd").iterdir()]
+        assert not [path for path in opened if ".sqlite" in path]
