@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test demo bench clean
+.PHONY: help packages install lint format test demo bench faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -37,6 +37,12 @@ demo: install ## the main job on real guests: a server moves to another cell, an
 
 bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
 	$(BIN)/python -m benchmarks $(BENCH)
+
+faults: install ## the whole matrix of faults: every point x error, crash, hang; prints a table (FAULTS="--action crash" and others)
+	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)
+
+storm: install ## 500 moves, 50 at a time, and a crash every few seconds; prints moves per minute
+	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,6 +16,25 @@ from causeway.virt.simulated.guest import Guest
 
 from .site import Site
 
+# A complaint that begins so means that a server is lost; any other, that something was left over.
+LOST = (
+    "not ",
+    "status",
+    "guests",
+    "its data",
+    "cell",
+    "task",
+    "moves",
+    "fault",
+    "started twice",
+    "VERIFY",
+    "hidden here",
+)
+
+
+def is_lost(complaint: str) -> bool:
+    return complaint.removeprefix("afterwards, ").startswith(LOST)
+
 
 def guests(site: Site, uuid: str) -> dict[str, Guest]:
     """host -> the guest as its hypervisor knows it."""

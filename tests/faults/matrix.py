@@ -53,20 +53,6 @@ BATCH = {"error": 8, "crash": 20, "hang": 16}
 LONG = 3600
 # What comes from time to time, whatever moves do.
 BACKGROUND = ("rpc.cell_conductor.report_host",)
-# A failure here means that a server is lost; anything else, that something was left over.
-LOST = (
-    "not settled",
-    "status",
-    "guests",
-    "its data",
-    "cell",
-    "task",
-    "moves",
-    "fault",
-    "started twice",
-    "VERIFY",
-    "not ",
-)
 
 
 @dataclass(frozen=True)
@@ -116,7 +102,7 @@ class Case:
             return "not reached"
         if not self.complaints:
             return "recovered"
-        return "lost" if any(complaint.startswith(LOST) for complaint in self.complaints) else "leaked"
+        return "lost" if any(look.is_lost(complaint) for complaint in self.complaints) else "leaked"
 
 
 # servers
@@ -158,12 +144,12 @@ def wait(site: Site, uuid: str, state: VmState) -> None:
     assert found is not None and found.vm_state is state, site.admin.compute.get_server(uuid)
 
 
-def ask(site: Site, flow: Flow, operation: str, uuid: str) -> str | None:
+def ask(site: Site, flow: Flow, operation: str, uuid: str, *, flavor: str | None = None) -> str | None:
     """Asks for the operation as a user; returns what the answer was if it was refused."""
     compute = site.member.compute
     try:
         if operation == "resize":
-            compute.resize_server(uuid, flow.flavors[1])
+            compute.resize_server(uuid, flavor or flow.flavors[1])
         elif operation == "confirm":
             compute.confirm_server_resize(uuid)
         else:

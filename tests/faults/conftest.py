@@ -1,0 +1,26 @@
+"""Clouds to break; see `site`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .site import ChildSite, LocalSite
+
+
+@pytest.fixture(scope="module")
+def local_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSite]:
+    """In this process, with two conductors that share the moves."""
+    with LocalSite(Path(tmp_path_factory.mktemp("local")), conductors=2) as site:
+        assert isinstance(site, LocalSite)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def child_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChildSite]:
+    """In a process of its own, which can be killed."""
+    with ChildSite(Path(tmp_path_factory.mktemp("child"))) as site:
+        assert isinstance(site, ChildSite)
+        yield site

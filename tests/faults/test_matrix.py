@@ -1,0 +1,36 @@
+"""A part of the matrix of faults; ``make faults`` runs all of it. See `matrix`."""
+
+from __future__ import annotations
+
+import pytest
+
+from .matrix import FLOWS, Flow, points_of, run, sample
+from .site import ChildSite, LocalSite, Site
+
+# Another number takes other points.
+SEED = 1
+
+
+def _run(site: Site, action: str, flows: list[Flow], count: int, paths: LocalSite) -> None:
+    points = sample({flow: points_of(paths, flow) for flow in flows}, count, SEED)
+    bad = [case for case in run(site, action, points, lambda _case: None) if case.outcome != "recovered"]
+    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
+def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow) -> None:
+    _run(local_site, "error", [flow], 5, local_site)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
+def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, operation: str) -> None:
+    flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
+    _run(child_site, "crash", flows, 12, local_site)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
+def test_a_conductor_that_hangs_costs_nothing(local_site: LocalSite, operation: str) -> None:
+    flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
+    _run(local_site, "hang", flows, 12, local_site)
