@@ -148,7 +148,9 @@ def list_cells(config_files: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    table = Table("Name", "UUID", "Disabled", "Hosts", "Transport URL", "Database")
+    table = Table()
+    for heading in ("Name", "UUID", "Disabled", "Hosts", "Transport URL", "Database"):
+        table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*(str(value) for value in row.values()))
     Console().print(table)
