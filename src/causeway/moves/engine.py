@@ -133,7 +133,8 @@ class Engine:
             progress.begin(step, phase)
         except errors.MoveCancelled as cancelled:
             return cancelled
-        run.forget_records()
+        if phase is StepPhase.UNDO or step.needs_fresh_records or progress.is_repeated:
+            run.forget_records()
         point = f"{run.move.recipe}.{step.name}.{phase}"
         try:
             injector.reach(f"{point}.before")
@@ -167,6 +168,11 @@ class _Progress:
     def in_doubt(self) -> bool:
         """Whether the last step was begun and nobody knows how far it came."""
         return bool(self._steps) and self._steps[-1].state is not StepState.DONE
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the present step was tried before."""
+        return self._steps[-1].attempt > 1
 
     def next_step(self, recipe: Recipe) -> Step | None:
         """The first step of the recipe that has not been done; None at its end."""

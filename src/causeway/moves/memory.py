@@ -42,7 +42,7 @@ class MoveMemory:
 
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)
-    # Bindings were made for these hosts, the refused alternates among them.
+    # Hosts that were chosen first and refused; bindings may have been made for them.
     bound_hosts: list[str] = field(default_factory=list)
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)

@@ -19,6 +19,9 @@ class Step(ABC):
     #: the migration's status from the moment the step begins (None: as it was)
     migration_status: ClassVar[MigrationStatus | None] = None
 
+    #: whether ``do`` needs the server's records as they are when it begins, not as the step before it knew them
+    needs_fresh_records: ClassVar[bool] = True
+
     def where(self, run: Run) -> str | None:  # noqa: ARG002
         """The host that the step works on, None if it works on records and services only."""
         return None

@@ -17,6 +17,7 @@ class FinishResizeAtDest(Step):
 
     name = "FinishResizeAtDest"
     migration_status = MigrationStatus.POST_MIGRATING
+    needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host

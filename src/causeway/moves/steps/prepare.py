@@ -72,10 +72,6 @@ class PrepResizeAtDest(Step):
 
     def _prepare(self, run: Run, target: Selection) -> MigrationContext:
         memory = run.memory
-        if target.host not in memory.bound_hosts:
-            memory.bound_hosts.append(target.host)
-            if memory.port_ids or volumes(run.source_devices()):
-                run.save()
         for vif in run.source_instance().network_info:
             # A port that its user deleted meanwhile is no reason to stay.
             with suppress(errors.PortNotFound):
@@ -97,7 +93,7 @@ class PrepResizeAtDest(Step):
 
     def _next(self, run: Run, refusal: errors.CausewayError) -> None:
         """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
-        memory = run.memory
+        memory, refused = run.memory, run.memory.dest_host
         while memory.alternates:
             memory.selection, memory.alternates = memory.alternates[0], memory.alternates[1:]
             instance = run.source_instance()
@@ -110,16 +106,18 @@ class PrepResizeAtDest(Step):
                 )
             except errors.ClaimRefused:
                 continue
+            memory.bound_hosts.append(refused)
             run.save(also=lambda connection: note_destination(connection, run))
             return
         raise refusal
 
     def _leave(self, run: Run, host: str) -> None:
-        for port_id in run.memory.port_ids:
-            run.services.network.delete_binding(run.context, port_id, host)
+        for vif in run.source_instance().network_info:
+            run.services.network.delete_binding(run.context, vif.id, host)
 
     def undo(self, run: Run) -> None:
-        for host in run.memory.bound_hosts:
+        # Nothing was written down before the bindings were made: they can only be for the present choice, or former ones.
+        for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
             self._leave(run, host)
         for pair in run.memory.attachments:
             if pair.target is not None:
@@ -159,6 +157,7 @@ class PrepResizeAtSource(Step):
 
     name = "PrepResizeAtSource"
     migration_status = MigrationStatus.MIGRATING
+    needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host

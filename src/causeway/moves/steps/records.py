@@ -70,12 +70,15 @@ def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
 
 
 class TargetDBSetup(Step):
-    """Copies the server and all that belongs to it into the target cell, hidden, in one transaction."""
+    """Copies the server and its devices into the target cell, hidden, in one transaction.
+
+    Its history follows at the switch, when it is complete.
+    """
 
     name = "TargetDBSetup"
 
     def do(self, run: Run) -> None:
-        bundle = copies.read(run.source_database, run.uuid)
+        bundle = copies.read(run.source_database, run.uuid, with_history=False)
         bundle.instance = dataclasses.replace(bundle.instance, hidden=True)
         bundle.block_devices = target_devices(run, bundle.block_devices)
         copies.write(run.target_database, bundle)

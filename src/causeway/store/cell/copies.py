@@ -23,10 +23,12 @@ class Bundle:
     faults: list[InstanceFault]
 
 
-def read(database: Database, uuid: str) -> Bundle:
-    """The whole of a server; raises ServerNotFound."""
+def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
+    """The whole of a server, or all but its actions, events and faults; raises ServerNotFound."""
     instance = instances.get(database, uuid)
     devices = block_devices.of_instance(database, uuid)
+    if not with_history:
+        return Bundle(instance, devices, [], [])
     with database.read() as connection:
         return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
 
@@ -55,15 +57,6 @@ def write(database: Database, bundle: Bundle) -> None:
         actions.insert_history(connection, bundle.actions)
         for fault in bundle.faults:
             actions.add_fault_in(connection, bundle.instance.uuid, fault)
-
-
-def write_history(database: Database, uuid: str, history: list[InstanceAction], faults: list[InstanceFault]) -> None:
-    """Replaces a server's actions, events and faults by those that another cell's copy gathered meanwhile."""
-    with database.write() as connection:
-        _delete_history(connection, uuid)
-        actions.insert_history(connection, history)
-        for fault in faults:
-            actions.add_fault_in(connection, uuid, fault)
 
 
 def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> None:
@@ -99,19 +92,13 @@ def _delete(connection: sa.Connection, uuid: str, *, hidden_only: bool) -> bool:
     if not connection.execute(statement, {"of_uuid": uuid}).rowcount:
         # Everything is written and removed together with the server's own row.
         return False
-    _delete_history(connection, uuid)
-    for statement in _DELETE_BELONGINGS:
+    for statement in (*_DELETE_HISTORY, *_DELETE_BELONGINGS):
         connection.execute(statement, {"of_uuid": uuid})
     return True
 
 
 def _is_no_copy(uuid: str) -> errors.StateChanged:
     return errors.StateChanged(f"The record of server {uuid} in this cell is the server itself, not a copy of it.")
-
-
-def _delete_history(connection: sa.Connection, uuid: str) -> None:
-    for statement in _DELETE_HISTORY:
-        connection.execute(statement, {"of_uuid": uuid})
 
 
 def exists(database: Database, uuid: str) -> bool:
