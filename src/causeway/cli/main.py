@@ -19,7 +19,11 @@ COMMANDS = {
     "compute": ("causeway.cli.roles", "compute", "Run the compute service of one host in a process of its own."),
     "devcloud": ("causeway.cli.devcloud", "devcloud", "Run small stand-ins for the services around, and Placement."),
     "manage": ("causeway.cli.manage", "manage", "Databases and cells of a cloud of many processes."),
-    "audit": ("causeway.cli.audit", "audit", "Hold everything that knows of servers against each other; mend what is safe."),
+    "audit": (
+        "causeway.cli.audit",
+        "audit",
+        "Hold everything that knows of servers against each other; mend what is safe.",
+    ),
     "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }
