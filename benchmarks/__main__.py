@@ -17,7 +17,9 @@ from benchmarks.counting import Counts
 
 
 @click.command()
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), default=Path("bench-results.json"))
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), default=Path("bench-results.json")
+)
 @click.option("--quick", is_flag=True, help="Fewer runs.")
 @click.option(
     "--only", type=click.Choice(["moves", "concurrent", "reads", "counts"]), multiple=True, help="Only these."
