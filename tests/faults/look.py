@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from causeway import errors
+from causeway.cli.audit import PATH
+from causeway.model.audit import Report
 from causeway.model.instance import Instance
 from causeway.model.moves import MOVE_ENDED, Move
 from causeway.model.states import PowerState
@@ -187,6 +189,17 @@ def allocations(site: Site, consumer: str) -> dict[str, int]:
         for each in site.admin.placement.get("/resource_providers").json()["resource_providers"]
     }
     return {names[provider]: what["resources"]["VCPU"] for provider, what in held.items()}
+
+
+def audit(site: Site) -> dict[str, list[str]]:
+    """server -> what `causeway audit` says of it; "" -> of nobody."""
+    answer = site.admin.compute.request(PATH, "GET", timeout=60)
+    report = msgspec.convert(answer.json()["audit"], Report)
+    assert not report.unreached, report.unreached
+    found: dict[str, list[str]] = {}
+    for each in report.disagreements:
+        found.setdefault(each.server or "", []).append(f"audit: {each.kind} {each.resource}: {each.message}")
+    return found
 
 
 def remains(site: Site, uuid: str) -> list[str]:

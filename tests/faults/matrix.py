@@ -239,7 +239,9 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     site.disarm()
     for uuid in servers:
         found[uuid] += look.complaints(site, uuid, mark(uuid))
+    _audit(site, found)
     _finish(site, flow, servers, found)
+    _audit(site, found)
     by_request = {move.request_id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
     by_move = {move.id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
     for hit in hits:
@@ -252,6 +254,12 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     if unexplained and not any(case.complaints for case in cases.values()):
         next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
     return list(cases.values())
+
+
+def _audit(site: Site, found: dict[str, list[str]]) -> None:
+    for uuid, disagreements in look.audit(site).items():
+        for concerned in [uuid] if uuid in found else list(found):
+            found[concerned] += disagreements
 
 
 def _wait_at_points(site: Site, wanted: set[str]) -> None:

@@ -124,6 +124,8 @@ class Storm:
                 self.result.lost[uuid] = found
             elif found:
                 self.result.leaked[uuid] = found
+        for uuid, disagreements in look.audit(self.site).items():
+            self.result.leaked.setdefault(uuid, []).extend(disagreements)
 
 
 @click.command()

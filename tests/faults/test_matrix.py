@@ -19,18 +19,18 @@ def _run(site: Site, action: str, flows: list[Flow], count: int, paths: LocalSit
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow) -> None:
-    _run(local_site, "error", [flow], 5, local_site)
+    _run(local_site, "error", [flow], 4, local_site)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
 def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, operation: str) -> None:
     flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
-    _run(child_site, "crash", flows, 12, local_site)
+    _run(child_site, "crash", flows, 10, local_site)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
 def test_a_conductor_that_hangs_costs_nothing(local_site: LocalSite, operation: str) -> None:
     flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
-    _run(local_site, "hang", flows, 12, local_site)
+    _run(local_site, "hang", flows, 8, local_site)

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
+
 from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.migration import Migration
 from causeway.model.moves import MOVE_ENDED, MoveState
 from causeway.model.states import MigrationStatus
+from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
 from causeway.moves.steps.prepare import image_id_of
 from causeway.moves.steps.reservations import drop_strays
@@ -26,25 +30,46 @@ LOG = logging.getLogger(__name__)
 # How many leases the other conductor has to end the move, before it is left to `causeway audit`.
 PATIENCE = 10
 
+RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
+REVERTS = ("cross_cell_revert", "same_cell_revert")
+
 
 def take_back(run: Run) -> None:
     """Takes back what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
 
-    The server is left alone if it has another move by now, or if it waits for confirm or revert: what is there may be theirs.
+    The server is left alone if it has another move by now: what is there may be that one's.
     """
-    services, memory = run.unguarded, run.memory
-    lease, move = services.conf.moves.lease, run.move
+    services, move = run.unguarded, run.move
     for _pause in range(PATIENCE * 4):
         if journal.get(services.api, move.id).state in MOVE_ENDED:
             break
-        if services.stopping.wait(lease / 4):
+        if services.stopping.wait(services.conf.moves.lease / 4):
             return
     if journal.get(services.api, move.id).state is not MoveState.FAILED:
         return
-    waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
-    if waiting or journal.active_of_server(services.api, run.uuid) is not None:
+    if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
         return
+    waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
+    if move.recipe in RESIZES and not waiting:
+        _of_resize(run)
+    elif move.recipe in REVERTS:
+        _of_revert(run, waiting)
+    LOG.info("Move %s was lost while it acted; what came too late was taken back", move.id)
+
+
+def _of_revert(run: Run, waiting: list[Migration]) -> None:
+    """Before its pivot a revert makes nothing but reservations at the source."""
+    _cell, database = run.unguarded.cells.of_server(run.uuid)
+    known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
+    for migration in waiting:
+        resize = msgspec.convert(journal.of_migration(run.unguarded.api, migration.uuid)[0].data, MoveMemory)
+        known |= {pair.source for pair in resize.attachments}
+    drop_strays(run, known)
+
+
+def _of_resize(run: Run) -> None:
+    services, memory = run.unguarded, run.memory
     if mappings.get(services.api, run.uuid).cell_uuid != memory.source_cell:
         return
     database = services.cells.database(memory.source_cell)
@@ -56,7 +81,6 @@ def take_back(run: Run) -> None:
     if memory.is_cross_cell:
         copies.hard_delete(services.cells.database(memory.target_cell), run.uuid, hidden_only=True)
     services.images.delete(run.context, image_id_of(run))
-    LOG.info("Move %s was lost while it acted; what came too late was taken back", move.id)
 
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
@@ -77,14 +101,9 @@ def _of_deleted(run: Run) -> None:
     drop_strays(run, set())
 
 
-def is_to_be_taken_back(run: Run) -> bool:
-    """Whether the move was one that makes something at its target, and had not come to its pivot."""
-    return not run.move.pivoted and run.move.recipe in ("resize", "cross_cell_resize", "same_cell_resize")
-
-
 def try_to_take_back(run: Run) -> None:
     """`take_back`; what it can't do is left to `causeway audit`."""
-    if not is_to_be_taken_back(run):
+    if run.move.pivoted:
         return
     try:
         take_back(run)
