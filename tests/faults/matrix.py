@@ -257,9 +257,15 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
 
 
 def _audit(site: Site, found: dict[str, list[str]]) -> None:
+    # What an earlier batch left is not held against this one.
+    known: set[str] = site.__dict__.setdefault("disagreements", set())
     for uuid, disagreements in look.audit(site).items():
-        for concerned in [uuid] if uuid in found else list(found):
-            found[concerned] += disagreements
+        fresh = [each for each in disagreements if each not in known]
+        known.update(fresh)
+        for each in fresh:
+            named = [concerned for concerned in found if concerned == uuid or concerned in each]
+            for concerned in named or list(found):
+                found[concerned].append(each)
 
 
 def _wait_at_points(site: Site, wanted: set[str]) -> None:

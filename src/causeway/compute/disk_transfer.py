@@ -56,9 +56,10 @@ def receive(host: Host, context: RequestContext, token: MoveToken, instance: Ins
     )
 
 
-def discard(host: Host, instance_uuid: str, image_id: str) -> None:
-    """Deletes what a transfer left in the cache."""
-    host.image_cache.path(f"{image_id}.part-of-{instance_uuid}").unlink(missing_ok=True)
+def discard(host: Host, instance_uuid: str) -> None:
+    """Deletes what transfers of a server's disk left in the cache, those of an earlier life of this compute among them."""
+    for path in host.image_cache.directory.glob(f"*.part-of-{instance_uuid}*"):
+        path.unlink(missing_ok=True)
 
 
 def _base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:

@@ -18,6 +18,9 @@ class ImageCache:
         self.directory = directory
         self._images = images
         directory.mkdir(parents=True, exist_ok=True)
+        for path in directory.glob(".*.partial"):
+            # Of a download that ended with an earlier process.
+            path.unlink(missing_ok=True)
 
     def path(self, image_id: str) -> Path:
         return self.directory / image_id

@@ -98,7 +98,7 @@ class SnapshotResizeEndpoint:
                     )
             finally:
                 if snapshot is not None:
-                    disk_transfer.discard(host, instance.uuid, snapshot.image_id)
+                    disk_transfer.discard(host, instance.uuid)
         size = snapshot.size if snapshot is not None else None
         return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes, bytes_done=size)
 
@@ -153,6 +153,7 @@ class SnapshotResizeEndpoint:
 
     def _remove_guest(self, instance: Instance, block_devices: list[BlockDevice], *, destroy_disks: bool) -> None:
         driver = self._host.driver
+        disk_transfer.discard(self._host, instance.uuid)
         facts = driver.inspect(instance.uuid)
         if facts.power_state is not None or facts.has_disks:
             volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
