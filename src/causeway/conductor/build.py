@@ -203,4 +203,4 @@ def _make_volume(services: ConductorServices, context: RequestContext, instance:
         device.volume_id = volume.id
         services.volumes.wait_available(context, volume.id)
     if device.attachment_id is None:
-        device.attachment_id = services.volumes.create_attachment(context, device.volume_id, instance.uuid).id
+        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())

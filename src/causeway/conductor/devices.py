@@ -12,7 +12,7 @@ from typing import Any
 from causeway import errors
 from causeway.conductor import history
 from causeway.conductor.services import ConductorServices
-from causeway.context import RequestContext
+from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
@@ -116,6 +116,25 @@ def release(
                 LOG.warning("Volume %s was not deleted with its server: %s", device.volume_id, failure.message)
 
 
+def reserve_volume(
+    services: ConductorServices, context: RequestContext, volume_id: str, instance_uuid: str, known: set[str | None]
+) -> str:
+    """Reserves a volume for a server: the id of an attachment that is not connected.
+
+    The volume service chooses the id. If its answer is lost, the reservation may be there all the same: then it is taken.
+    """
+    try:
+        return services.volumes.create_attachment(context, volume_id, instance_uuid).id
+    except errors.ServiceFailed as failure:
+        if isinstance(failure, errors.ServiceRefused):
+            raise
+        ours = admin_context(request_id=context.request_id)
+        for found in services.volumes.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id):
+            if found.id not in known and not found.is_connected:
+                return found.id
+        raise
+
+
 class DevicesEndpoint:
     """RPC: attach and detach volumes and ports of servers."""
 
@@ -149,7 +168,9 @@ class DevicesEndpoint:
             volume_size=volume.size,
             tag=tag,
             delete_on_termination=delete_on_termination,
-            attachment_id=services.volumes.create_attachment(context, volume_id, instance_uuid).id,
+            attachment_id=reserve_volume(
+                services, context, volume_id, instance_uuid, {other.attachment_id for other in present}
+            ),
         )
         block_devices.add(database, mapping)
         try:

@@ -141,3 +141,12 @@ def test_a_revert_that_can_not_reserve_a_volume_leaves_the_resize_to_be_confirme
     cloud.confirmed(after)
     check_attached_once(cloud, server, [volume, other])
     assert cloud.leftovers(server, "cell1") == []
+
+
+def test_a_reservation_whose_answer_is_lost_is_taken(cloud: Cloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.fail("lose_reply", "/attachments$", method="POST", service="volume", times=1)
+    cloud.attach(server, volume)
+    assert cloud.volume_becomes(volume, "in-use").status == "in-use"
+    (attachment,) = cloud.attachments(server)
+    assert attachment["status"] == "attached"
