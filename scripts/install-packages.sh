@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that Causeway's set-up, tests and real guests need, as far as they are missing.
 # Quick and silent when all is there. Without root it says what is missing and goes on.
-# "install-packages.sh --servers": also the database servers that some tests start for themselves. Not installed otherwise,
+# "install-packages.sh --servers": also the database and message servers that some tests start for themselves. Not installed otherwise,
 # because Debian starts them at once.
 set -eu
 
@@ -16,9 +16,8 @@ packages="
     qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
     busybox-static zstd extlinux genisoimage
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
-    rabbitmq-server
 "
-[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server"
+[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server"
 
 missing=""
 for package in $packages; do

@@ -130,7 +130,7 @@ class BuildEndpoint:
             )
             services.notifier.instance_action(context, instance, "create", "error", host=targets[0].host, fault=error)
             return
-        devices.save_guest(
+        kept = devices.save_guest(
             database,
             instance.uuid,
             outcome,
@@ -139,6 +139,14 @@ class BuildEndpoint:
             launched_at=utcnow(),
             expected_task={TaskState.SPAWNING},
         )
+        if not kept:
+            # It was deleted while it was built, and there was nothing yet that could have been removed.
+            services.computes(targets[0].cell_uuid).destroy_instance(
+                context, instance.host or "", instance=instance, block_devices=outcome.block_devices
+            )
+            devices.release(services, context, instance, request.block_devices)
+            services.placement.delete_allocations(instance.uuid)
+            return
         services.notifier.instance_action(context, instance, "create", "end", host=instance.host or "")
 
     def _allocate(self, context: RequestContext, database: Database, request: BuildRequest) -> None:

@@ -77,8 +77,8 @@ def save_guest(
     *,
     expected_task: Collection[TaskState | None] | None = None,
     **changes: Any,
-) -> None:
-    """Writes down what a compute reported of a guest. A server that is being deleted keeps its states."""
+) -> bool:
+    """Writes down what a compute reported of a guest; False if the server is gone or is to be deleted by now."""
     with database.write() as connection:
         for device in outcome.block_devices:
             block_devices.update_in(
@@ -95,6 +95,8 @@ def save_guest(
             )
         except (errors.StateChanged, errors.ServerNotFound) as change:
             LOG.info("Server %s is not what it was when its guest was made: %s", uuid, change.message)
+            return False
+    return True
 
 
 def release(

@@ -107,3 +107,41 @@ def test_the_quota_is_free_again(cloud: Cloud) -> None:
     cloud.member.compute.delete_server(server.id)
     check_gone(cloud, server, volume)
     assert cloud.member.compute.get_limits().absolute.instances_used == before - 1
+
+
+def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = []
+    create_port = cloud.embedded.around.network.create_port
+
+    def deleted_meanwhile(*args: Any, **fields: Any) -> Any:
+        # Its record is in its cell, and no host has heard of it: now its user deletes it, and is done with it.
+        server = next(iter(cloud.admin.compute.servers(all_projects=True)))
+        created.append(server)
+        cloud.admin.compute.delete_server(server.id)
+        until(lambda: list(cloud.admin.compute.servers(all_projects=True)), lambda left: not left, "the server to go")
+        return create_port(*args, **fields)
+
+    spawned = []
+    for host in ("cell1-host1", "cell1-host2"):
+        driver = cloud.driver(host)
+
+        def spawn(*args: Any, made: Any = driver.spawn, **fields: Any) -> Any:
+            spawned.append(made(*args, **fields))
+            return spawned[-1]
+
+        monkeypatch.setattr(driver, "spawn", spawn)
+    monkeypatch.setattr(cloud.embedded.around.network, "create_port", deleted_meanwhile)
+    cloud.member.compute.create_server(
+        name="short",
+        flavor_id="gen1.small",
+        image_id=cloud.image_id,
+        networks=[{"uuid": cloud.network_id}],
+    )
+    until(lambda: list(spawned), lambda found: bool(found), "the guest to be made")
+    until(
+        lambda: (cloud.hosts_of(created[0]), cloud.allocations(created[0].id), list(cloud.admin.network.ports())),
+        lambda found: found == ({}, {}, []),
+        "nothing to be left",
+    )
