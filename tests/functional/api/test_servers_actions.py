@@ -362,8 +362,8 @@ class Asked:
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     asked = Asked()
     monkeypatch.setattr(moves, "request_resize", lambda *_args, **named: asked.resizes.append(named))
-    monkeypatch.setattr(moves, "request_confirm", lambda *_args: asked.others.append("confirm"))
-    monkeypatch.setattr(moves, "request_revert", lambda *_args: asked.others.append("revert"))
+    monkeypatch.setattr(moves, "request_confirm", lambda *_args, **_named: asked.others.append("confirm"))
+    monkeypatch.setattr(moves, "request_revert", lambda *_args, **_named: asked.others.append("revert"))
     return asked
 
 
@@ -373,6 +373,7 @@ def cross_cell(cloud: Any) -> Iterator[None]:
     enforcer = cloud.services.enforcer
     rule = policy.RuleDefault(CROSS_CELL_RESIZE, "project_id:%(project_id)s or role:admin")
     enforcer._oslo.set_rules(policy.Rules({**enforcer._oslo.rules, CROSS_CELL_RESIZE: rule.check}), use_conf=False)
+    enforcer._look_again()
     return iter(())
 
 
