@@ -166,6 +166,7 @@ def prepare(site: Site, flow: Flow, count: int) -> list[str]:
             ask(site, flow, "resize", uuid)
         for uuid in servers:
             wait(site, uuid, VmState.RESIZED)
+            until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
             if flow.backing == "volume":
                 attach(site, uuid)
     return servers

@@ -43,10 +43,19 @@ _INSERT_STEP = STEPS.insert()
 _NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
 
 
+_OLDER = MOVES.alias("older")
+_OLDER_IS_UNDER_WAY = sa.exists().where(
+    _OLDER.c.instance_uuid == MOVES.c.instance_uuid,
+    _OLDER.c.started_at < MOVES.c.started_at,
+    _OLDER.c.state.not_in([state.value for state in MOVE_ENDED]),
+)
+
+
 def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move | None:
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
-    None if the move has ended, or another owner's lease still runs. A move that is stuck is free when its pause is over.
+    None if the move has ended, another owner's lease still runs, or an older move of the server has not ended: who sees
+    VERIFY_RESIZE may confirm before the last step of the resize is done. A move that is stuck is free when its pause is over.
     """
     now = utcnow()
     free = sa.and_(MOVES.c.state != MoveState.STUCK.value, sa.or_(MOVES.c.owner.is_(None), MOVES.c.owner == owner))
@@ -57,6 +66,7 @@ def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move 
                 MOVES.c.id == move_id,
                 MOVES.c.state.not_in(_ENDED),
                 sa.or_(free, MOVES.c.lease_until.is_(None), MOVES.c.lease_until < now),
+                sa.not_(_OLDER_IS_UNDER_WAY),
             )
             .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=MOVES.c.epoch + 1)
         ).rowcount

@@ -1,0 +1,41 @@
+"""A resize whose last step can't be done yet: its user sees VERIFY_RESIZE already, and goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from causeway.model.moves import MoveState
+from causeway.store.api import journal
+
+from . import look
+from .matrix import Flow, ask, boot, mark
+from .site import LocalSite, until
+
+POINTS = {"cross": "cross_cell_resize.ShowTarget.do.before", "same": "same_cell_resize.MoveRecord.do.after"}
+
+
+@pytest.mark.parametrize("reach", ["cross", "same"])
+@pytest.mark.parametrize("operation", ["confirm", "revert", "delete"])
+def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
+    local_site: LocalSite, reach: str, operation: str
+) -> None:
+    flow = Flow("resize", reach, "image")
+    (uuid,) = boot(local_site, flow, 1)
+    local_site.arm({POINTS[reach]: "error"})
+    ask(local_site, flow, "resize", uuid)
+    until(lambda: journal.of_server(local_site.api, uuid)[0].state, lambda state: state is MoveState.STUCK)
+    assert local_site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE"
+    if operation == "delete":
+        local_site.admin.compute.delete_server(uuid)
+    else:
+        assert ask(local_site, flow, operation, uuid) is None
+    local_site.disarm()
+    if operation == "delete":
+        assert until(lambda: look.record(local_site, uuid), lambda record: record is None) is None
+        assert look.remains(local_site, uuid) == []
+        return
+    assert until(lambda: look.is_settled(local_site, uuid), bool)
+    assert [str(move.state) for move in journal.of_server(local_site.api, uuid)] == ["done", "done"]
+    assert look.complaints(local_site, uuid, mark(uuid)) == []
+    assert local_site.admin.compute.get_server(uuid).status == "ACTIVE"
+    local_site.admin.compute.delete_server(uuid)
