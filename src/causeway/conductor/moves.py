@@ -5,9 +5,9 @@ from __future__ import annotations
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.moves import Move
-from causeway.moves.keeper import Keeper
+from causeway.moves.keeper import Keeper, context_of
 from causeway.rpc.conductor import ConductorClient
-from causeway.store.api import mappings
+from causeway.store.api import journal
 
 
 class MovesEndpoint:
@@ -20,9 +20,10 @@ class MovesEndpoint:
         self._keeper.submit(context, move_id)
 
 
-def delete_if_wanted(
-    services: ConductorServices, conductor: ConductorClient, context: RequestContext, move: Move
-) -> None:
-    """When a move has ended: deletes the server if its user asked for that meanwhile."""
-    if mappings.get(services.api, move.instance_uuid).queued_for_delete:
+def go_on(services: ConductorServices, conductor: ConductorClient, context: RequestContext, move: Move) -> None:
+    """When a move has ended: runs the one that waited for that (a confirm or revert), or deletes the server if wanted."""
+    to_delete, waiting = journal.after_end(services.api, move.instance_uuid)
+    if waiting is not None:
+        conductor.run_move(context_of(journal.get(services.api, waiting)), move_id=waiting)
+    elif to_delete:
         conductor.delete_instance(context, instance_uuid=move.instance_uuid)

@@ -13,7 +13,7 @@ from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.events import EventsEndpoint
-from causeway.conductor.moves import MovesEndpoint, delete_if_wanted
+from causeway.conductor.moves import MovesEndpoint, go_on
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.moves.engine import Engine
@@ -33,7 +33,7 @@ class ConductorService:
         conductor = ConductorClient(transport)
         engine = Engine(services)
         self._conductor = conductor
-        self._keeper = Keeper(services, engine, partial(delete_if_wanted, services, conductor))
+        self._keeper = Keeper(services, engine, partial(go_on, services, conductor))
         self._auto_confirm = AutoConfirm(services, conductor)
         self._servers = [
             RpcServer(

@@ -151,7 +151,9 @@ class EmbeddedCloud:
         conf.register_opts(loading.get_auth_plugin_conf_options("password"), group="keystone_authtoken")
         for name, value in {**credentials, **middleware}.items():
             conf.set_override(name, value, group="keystone_authtoken")
-        policy_opts.set_defaults(conf, self._policy_file or str(self.state.policy))
+        # As an override: defaults of oslo.policy's options are shared by all configurations of a process.
+        policy_opts.set_defaults(conf)
+        conf.set_override("policy_file", self._policy_file or str(self.state.policy), group="oslo_policy")
         for group, values in self._overrides.items():
             for name, value in values.items():
                 conf.set_override(name, value, group=None if group == "DEFAULT" else group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 
 import pytest
-from conftest import AuditedCloud
+from audited_cloud import AuditedCloud
 
 from causeway.clients.placement import PlacementClient
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from audited_cloud import AuditedCloud
 from click.testing import CliRunner, Result
-from conftest import AuditedCloud
 
 from causeway.cli.main import cli
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 from typing import Any
 
-from conftest import AuditedCloud
+from audited_cloud import AuditedCloud
 
 from causeway.virt.driver import GuestSpec, RootDisk
 

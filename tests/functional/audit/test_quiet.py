@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from conftest import AuditedCloud
+from audited_cloud import AuditedCloud
 
 from causeway.clients import session
 from causeway.rpc.transport import Outgoing, Verdict

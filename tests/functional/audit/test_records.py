@@ -7,7 +7,7 @@ import uuid as uuids
 from typing import Any
 
 import sqlalchemy as sa
-from conftest import AuditedCloud
+from audited_cloud import AuditedCloud
 
 from causeway.model.instance import ActionEvent
 from causeway.model.states import TaskState, VmState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import AuditedCloud
+from audited_cloud import AuditedCloud
 
 from causeway.context import admin_context
 from causeway.store.cell import block_devices

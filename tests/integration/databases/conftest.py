@@ -10,6 +10,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,17 +110,15 @@ def mariadb(folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
 
 
 @pytest.fixture(scope="module", params=["postgresql", "mariadb"])
-def new_database(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[str], str]]:
+def new_database(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
     """Makes a database on the server and gives its URL; the same name gives the same database."""
     kind: str = request.param
     given = os.environ.get(f"CAUSEWAY_TEST_{kind.upper()}_URL")
     server = None
     if given is None:
-        folder = tmp_path_factory.mktemp("databases")
-        for parent in (folder, *folder.parents[:2]):
-            parent.chmod(0o755)
+        # Below the tests' own folders nobody else may look, and the servers have accounts of their own.
+        folder = Path(tempfile.mkdtemp(prefix="causeway-databases-"))
+        folder.chmod(0o755)
         given, server = {"postgresql": postgresql, "mariadb": mariadb}[kind](folder)
         await_answer(given, server)
     main = sa.create_engine(given, isolation_level="AUTOCOMMIT")
@@ -139,6 +138,7 @@ def new_database(
         main.dispose()
         server.terminate()
         server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
         return
     with main.connect() as connection:
         for database in made:

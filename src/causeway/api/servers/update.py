@@ -11,6 +11,7 @@ from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import build_requests, groups, mappings
 from causeway.store.cell import actions, instances
+from causeway.store.database import utcnow
 from causeway.store.listing import Listed
 
 UPDATE = "os_compute_api:servers:update"
@@ -53,6 +54,7 @@ def _pin(request: ApiRequest, found: Listed, zone: str | None) -> str | None:
 
 def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
     instance = found.instance
+    changes = changes | {"updated_at": utcnow()}
     for field, value in changes.items():
         setattr(instance, field, value)
     if found.cell_uuid is None:

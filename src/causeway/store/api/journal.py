@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
-from causeway.store.api_tables import Moves, MoveSteps
+from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
 
@@ -51,28 +51,61 @@ _OLDER_IS_UNDER_WAY = sa.exists().where(
 )
 
 
+_EARLIER = MOVES.alias("earlier")
+_MOVE_AND_EARLIER = sa.select(
+    *MOVE.columns,
+    sa.exists()
+    .where(
+        _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
+        _EARLIER.c.id != MOVES.c.id,
+        _EARLIER.c.started_at < MOVES.c.started_at,
+        _EARLIER.c.state.not_in([state.value for state in MOVE_ENDED]),
+    )
+    .label("must_wait"),
+).where(MOVES.c.id == sa.bindparam("of_move"))
+
+
 def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move | None:
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
-    None if the move has ended, another owner's lease still runs, or an older move of the server has not ended: who sees
-    VERIFY_RESIZE may confirm before the last step of the resize is done. A move that is stuck is free when its pause is over.
+    None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
+    `after_end`). A move that is stuck is free when its pause is over.
     """
     now = utcnow()
-    free = sa.and_(MOVES.c.state != MoveState.STUCK.value, sa.or_(MOVES.c.owner.is_(None), MOVES.c.owner == owner))
     with database.write() as connection:
+        row = connection.execute(_MOVE_AND_EARLIER, {"of_move": move_id}).one_or_none()
+        if row is None or row.must_wait:
+            return None
+        move = MOVE.from_row(row)
+        unowned = move.state is not MoveState.STUCK and move.owner in (None, owner)
+        if move.state in MOVE_ENDED or not (unowned or move.lease_until is None or move.lease_until < now):
+            return None
         taken = connection.execute(
             MOVES.update()
-            .where(
-                MOVES.c.id == move_id,
-                MOVES.c.state.not_in(_ENDED),
-                sa.or_(free, MOVES.c.lease_until.is_(None), MOVES.c.lease_until < now),
-                sa.not_(_OLDER_IS_UNDER_WAY),
-            )
-            .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=MOVES.c.epoch + 1)
+            .where(MOVES.c.id == move_id, MOVES.c.epoch == move.epoch, MOVES.c.state == move.state.value)
+            .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=move.epoch + 1)
         ).rowcount
-        if not taken:
-            return None
-        return MOVE.from_row(connection.execute(_GET, {"of_move": move_id}).one())
+    if not taken:
+        return None
+    move.owner, move.lease_until, move.epoch = owner, now + timedelta(seconds=lease), move.epoch + 1
+    return move
+
+
+def after_end(database: Database, instance_uuid: str) -> tuple[bool, str | None]:
+    """(whether the server is to be deleted, the move that waits for the end of another one), in one statement."""
+    waiting = (
+        sa.select(MOVES.c.id)
+        .where(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == MoveState.REQUESTED.value)
+        .order_by(MOVES.c.started_at)
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = sa.select(InstanceMappings.queued_for_delete, waiting).where(
+        InstanceMappings.instance_uuid == instance_uuid
+    )
+    with database.read() as connection:
+        found = connection.execute(query).one_or_none()
+    return (False, None) if found is None else (bool(found[0]), found[1])
 
 
 def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
