@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -21,9 +20,6 @@ from causeway.moves.engine import Engine
 from causeway.moves.requests import drop_if_refused
 from causeway.store.api import journal
 from causeway.store.database import utcnow
-
-# Seconds between two looks whether a move can begin.
-FREE_AGAIN = 0.05
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +64,7 @@ class Keeper:
         context.update_store()
         try:
             with injector.scope(host=self._services.host, move_id=move_id):
-                move = self._engine.run(context, move_id) or self._when_free(context, move_id)
+                move = self._engine.run(context, move_id)
         except errors.CausewayError as failure:
             LOG.warning("Move %s is not worked on here any more: %s %s", move_id, failure.message, failure.details)
             return
@@ -82,17 +78,6 @@ class Keeper:
         if move is not None and move.state in MOVE_ENDED:
             LOG.info("Move %s of server %s (%s): %s", move_id, move.instance_uuid, move.recipe, move.state)
             self._ended(context, move)
-
-    def _when_free(self, context: RequestContext, move_id: str) -> Move | None:
-        """Runs a move that was asked for while an older one of the server was at its last step."""
-        end = time.monotonic() + self._lease
-        while time.monotonic() < end and journal.get(self._services.api, move_id).state is MoveState.REQUESTED:
-            if self._services.stopping.wait(FREE_AGAIN):
-                return None
-            move = self._engine.run(context, move_id)
-            if move is not None:
-                return move
-        return None
 
     def _keep(self) -> None:
         while not self._services.stopping.wait(self._lease / 3):

@@ -62,7 +62,9 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
 def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
     for move in _active(snapshot):
-        by_server.setdefault(move.instance_uuid, []).append(move.id)
+        # A confirm or revert may have been asked for already: it waits for the end of its resize.
+        if move.state is not MoveState.REQUESTED:
+            by_server.setdefault(move.instance_uuid, []).append(move.id)
     for server, found in by_server.items():
         if len(found) > 1:
             yield Disagreement(

@@ -43,14 +43,6 @@ _INSERT_STEP = STEPS.insert()
 _NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
 
 
-_OLDER = MOVES.alias("older")
-_OLDER_IS_UNDER_WAY = sa.exists().where(
-    _OLDER.c.instance_uuid == MOVES.c.instance_uuid,
-    _OLDER.c.started_at < MOVES.c.started_at,
-    _OLDER.c.state.not_in([state.value for state in MOVE_ENDED]),
-)
-
-
 _EARLIER = MOVES.alias("earlier")
 _MOVE_AND_EARLIER = sa.select(
     *MOVE.columns,
