@@ -128,7 +128,10 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     """Stops a resize or cold migration before its pivot; the server is given back. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")
-    found = _find(request, server_id, migration_id)
+    of_server = store.search(request.services.api, instance_uuid=server_id)
+    found = next((each for each in of_server if migration_id in (str(each.id), each.uuid)), None)
+    if found is None:
+        raise errors.MigrationNotFound(f"Migration {migration_id} is not found for server {server_id}.")
     if not journal.request_cancel(request.services.api, found.uuid):
         raise errors.Conflict(
             f"Migration {migration_id} of server {server_id} can't be cancelled any more: its status is {found.status}, "
