@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import ComputeNode
@@ -59,4 +58,3 @@ class HostReport:
     node: ComputeNode
     # uuid -> power state of every guest known to the hypervisor
     guests: dict[str, PowerState] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)

@@ -196,15 +196,3 @@ def server_status(vm_state: VmState, task_state: TaskState | None) -> ServerStat
     """The status users see for a (vm_state, task_state)."""
     default, by_task = STATUS_TABLE[vm_state]
     return by_task.get(task_state, default) if task_state is not None else default
-
-
-def states_of_status(status: str) -> tuple[list[VmState], list[TaskState] | None]:
-    """The vm_states and task_states that a ``status`` filter stands for; ([], None) if there is no such status.
-
-    ``None`` as the second part means that the task_state does not matter to the filter beyond not being one that
-    changes the status; callers compare the shown status as well.
-    """
-    vm_states = [
-        vm for vm, (default, by_task) in STATUS_TABLE.items() if status == default or status in by_task.values()
-    ]
-    return vm_states, None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.moves.recipe import Step
@@ -37,7 +38,7 @@ class SelectDestination(Step):
         run.services.placement.give_back(run.uuid, run.move.migration_uuid)
 
 
-def note_destination(connection, run: Run) -> None:  # type: ignore[no-untyped-def]
+def note_destination(connection: sa.Connection, run: Run) -> None:
     """Writes the present choice to the migration."""
     chosen = run.memory.destination
     migrations.update_in(

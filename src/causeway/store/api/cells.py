@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from causeway import errors
@@ -30,11 +28,6 @@ def save_cell(database: Database, cell: CellMapping) -> None:
     with database.write() as connection:
         if not connection.execute(CELLS.update().where(CELLS.c.uuid == cell.uuid).values(row)).rowcount:
             connection.execute(CELLS.insert(), row)
-
-
-def delete_cell(database: Database, cell_uuid: str) -> None:
-    with database.write() as connection:
-        connection.execute(CELLS.delete().where(CELLS.c.uuid == cell_uuid))
 
 
 def delete_empty_cell(database: Database, cell: CellMapping) -> None:
@@ -85,15 +78,3 @@ def hosts(database: Database) -> dict[str, str]:
     """host -> uuid of its cell."""
     with database.read() as connection:
         return {row.host: row.cell_uuid for row in connection.execute(sa.select(HOSTS))}
-
-
-__all__: list[Any] = [
-    "cell_of_host",
-    "delete_cell",
-    "delete_empty_cell",
-    "hosts",
-    "list_cells",
-    "map_host",
-    "save_cell",
-    "unmap_host",
-]

@@ -31,16 +31,6 @@ def of_instance(database: Database, uuid: str) -> list[BlockDevice]:
     return [MAPPER.from_row(row) for row in rows]
 
 
-def of_instances(database: Database, uuids: list[str]) -> dict[str, list[BlockDevice]]:
-    """Block devices by server, in one query."""
-    found: dict[str, list[BlockDevice]] = {uuid: [] for uuid in uuids}
-    if uuids:
-        with database.read() as connection:
-            for row in connection.execute(_select().where(TABLE.c.instance_uuid.in_(uuids))):
-                found[row.instance_uuid].append(MAPPER.from_row(row))
-    return found
-
-
 def insert(connection: sa.Connection, devices: Iterable[BlockDevice]) -> None:
     rows = []
     for device in devices:
