@@ -72,7 +72,10 @@ def _base_is_available(host: Host, context: RequestContext, instance: Instance) 
 
 
 def progress(host: Host, context: RequestContext, token: MoveToken) -> Progress:
-    """Reports bytes done of bytes total to the conductor, not more often than every `REPORT_INTERVAL` seconds."""
+    """Reports bytes done of bytes total to the conductor, not more often than every `REPORT_INTERVAL` seconds.
+
+    A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
+    """
     lock = threading.Lock()
     next_report = time.monotonic() + REPORT_INTERVAL
 
@@ -83,10 +86,8 @@ def progress(host: Host, context: RequestContext, token: MoveToken) -> Progress:
                 return
             next_report = time.monotonic() + REPORT_INTERVAL
         try:
-            host.conductor.report_progress(
-                context, migration_uuid=token.migration_uuid, step=token.step, bytes_done=done, bytes_total=total
-            )
-        except errors.ServiceFailed as failure:
+            host.conductor.report_progress(context, token=token, bytes_done=done, bytes_total=total)
+        except (errors.RpcTimeout, errors.ServiceFailed, errors.DatabaseFailed) as failure:
             # Nobody's move fails because its progress can't be shown.
             LOG.warning("Progress of migration %s was not reported: %s", token.migration_uuid, failure.message)
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.outcomes import HostReport
+from causeway.model.outcomes import HostReport, MoveToken
 from causeway.model.states import PowerState, VmState
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
@@ -73,9 +73,8 @@ class CellEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        migration_uuid: str,
-        step: str,
+        token: MoveToken,
         bytes_done: int,
         bytes_total: int,
     ) -> None:
-        journal.record_progress(self._services.api, migration_uuid, step, bytes_done, bytes_total)
+        journal.record_progress(self._services.api, token, bytes_done, bytes_total)

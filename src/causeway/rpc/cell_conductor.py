@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from causeway.context import RequestContext
-from causeway.model.outcomes import HostReport
+from causeway.model.outcomes import HostReport, MoveToken
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
 
 TOPIC = "cell_conductor"
 VERSION = "1.0"
+
+NOTHING: type[None] = type(None)
+# Seconds: a transfer does not stand still for the sake of its report.
+PROGRESS_TIMEOUT = 10.0
 
 
 class CellConductorClient:
@@ -21,15 +25,17 @@ class CellConductorClient:
         """Tells that the host is alive and what it has; returns whether the host is enabled."""
         return self._rpc.call(context, "report_host", result=bool, report=report)
 
-    def report_progress(
-        self, context: RequestContext, *, migration_uuid: str, step: str, bytes_done: int, bytes_total: int
-    ) -> None:
-        """Tells how far the transfer of a disk has come."""
-        self._rpc.cast(
+    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+        """Tells how far the transfer of a disk has come.
+
+        Raises MoveCancelled, StateChanged or TakenOver if it is not wanted any more.
+        """
+        self._rpc.call(
             context,
             "report_progress",
-            migration_uuid=migration_uuid,
-            step=step,
+            result=NOTHING,
+            timeout=PROGRESS_TIMEOUT,
+            token=token,
             bytes_done=bytes_done,
             bytes_total=bytes_total,
         )

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
+import pytest
 from moves_cloud import Cloud, until
+
+from causeway.clients import image
+from causeway.compute import disk_transfer
+from causeway.rpc.transport import Outgoing, Verdict
 
 
 def under_way(cloud: Cloud, server: Any) -> list[dict[str, Any]]:
@@ -64,6 +70,57 @@ def test_a_move_that_is_cancelled_gives_the_server_back(cloud: Cloud) -> None:
     assert cloud.reality(server) == before
     assert cloud.migration(server).status == "cancelled"
     assert cloud.faults(server) == []
+
+
+class Transfer:
+    """Holds up a transfer at its first report of progress in a step, and counts its reports."""
+
+    def __init__(self, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+        self.reached, self.opened, self.reports = threading.Event(), threading.Event(), 0
+        monkeypatch.setattr(disk_transfer, "REPORT_INTERVAL", 0.0)
+        monkeypatch.setattr(image, "UPLOAD_CHUNK_BYTES", 16)
+        monkeypatch.setattr(image, "DOWNLOAD_CHUNK_BYTES", 16)
+
+        def on_send(message: Outgoing) -> Verdict:
+            if message.method == "report_progress" and message.arguments["token"].step == step:
+                self.reports += 1
+                self.reached.set()
+                assert self.opened.wait(30)
+            return Verdict.DELIVER
+
+        cloud.embedded.around.transports.on_send = on_send
+
+
+@pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
+def test_a_transfer_under_way_stops_when_its_move_is_cancelled(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    server = cloud.boot()
+    before = cloud.reality(server)
+    transfer = Transfer(cloud, monkeypatch, step)
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    assert transfer.reached.wait(30)
+    (moving,) = under_way(cloud, server)
+    assert cancel(cloud, server, moving["id"]).status_code == 202
+    transfer.opened.set()
+    cloud.settle()
+    assert transfer.reports == 1
+    assert cloud.reality(server) == before
+    assert cloud.migration(server).status == "cancelled"
+
+
+def test_a_transfer_under_way_stops_when_its_server_is_deleted(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot()
+    transfer = Transfer(cloud, monkeypatch, "PrepResizeAtSource")
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    assert transfer.reached.wait(30)
+    cloud.member.compute.delete_server(server.id)
+    transfer.opened.set()
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    cloud.settle()
+    assert transfer.reports == 1
+    assert cloud.temporary_images() == []
+    assert cloud.hosts_of(server) == {}
 
 
 def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
+from causeway.model.outcomes import MoveToken
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -41,7 +42,15 @@ _RECORD_STEP = STEPS.update().where(
 _INSERT_STEP = STEPS.insert()
 # What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
 _NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
-
+CANCELLED = "The move was cancelled at its user's request."
+_WANTED = (
+    sa.select(
+        *(MOVES.c[name] for name in ("instance_uuid", "epoch", "state", "pivoted", "cancel_requested")),
+        InstanceMappings.queued_for_delete,
+    )
+    .select_from(MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid))
+    .where(MOVES.c.id == sa.bindparam("of_move"))
+)
 
 _EARLIER = MOVES.alias("earlier")
 _MOVE_AND_EARLIER = sa.select(
@@ -200,7 +209,7 @@ def record_in(
             sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
         ).scalar_one_or_none()
         if unless_cancelled and found:
-            raise errors.MoveCancelled("The move was cancelled at its user's request.")
+            raise errors.MoveCancelled(CANCELLED)
         raise errors.TakenOver(
             f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
         )
@@ -227,15 +236,23 @@ def record(
             also(connection)
 
 
-def record_progress(database: Database, migration_uuid: str, step: str, done: int, total: int) -> None:
-    """Notes how far the transfer of the running step has come."""
-    running = sa.select(MOVES.c.id).where(
-        MOVES.c.migration_uuid == migration_uuid, MOVES.c.state == MoveState.RUNNING.value
-    )
+def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
+    """Notes how far the transfer of the running step has come.
+
+    Raises MoveCancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
+    """
     with database.write() as connection:
+        move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
+        if move is None or move.epoch > token.epoch or move.state != MoveState.RUNNING.value:
+            raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
+        if not move.pivoted:
+            if move.queued_for_delete:
+                raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: its move goes no further.")
+            if move.cancel_requested:
+                raise errors.MoveCancelled(CANCELLED)
         connection.execute(
             STEPS.update()
-            .where(STEPS.c.move_id.in_(running), STEPS.c.step == step, STEPS.c.ended_at.is_(None))
+            .where(STEPS.c.move_id == token.move_id, STEPS.c.step == token.step, STEPS.c.ended_at.is_(None))
             .values(bytes_done=done, bytes_total=total)
         )
 
