@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.moves.steps.revert import FinishRevert
+from causeway.store.api import journal
 
 PATIENCE = 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
@@ -47,12 +48,16 @@ class Hooks:
     moves_ended: int = 0
     events_delivered: Counter[str] = field(default_factory=Counter)
     api_requests: Counter[str] = field(default_factory=Counter)
-    placement_seconds: float = 0.0
+    # part of a service -> seconds in it, of all threads
+    spent: dict[str, float] = field(default_factory=lambda: {"placement": 0.0, "journal": 0.0})
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         with self.changed:
             if not self.changed.wait_for(condition, PATIENCE):
                 raise TimeoutError(f"waited for {what} for {PATIENCE:.0f} seconds")
+
+    def spent_since(self, before: Mapping[str, float]) -> dict[str, float]:
+        return {part: seconds - before[part] for part, seconds in self.spent.items()}
 
     def install(self, stack: ExitStack) -> None:
         """To be called before the cloud starts; the stack takes them out again."""
@@ -60,7 +65,10 @@ class Hooks:
             (Entrance, "__call__", self._on_request),
             (Keeper, "_run", self._on_move),
             (EventsEndpoint, "external_instance_events", self._on_events),
-            (WsgiTransport, "send", self._on_placement),
+            (WsgiTransport, "send", self._timed("placement")),
+            # Intents, outcomes and epochs, with what is written in the same transactions.
+            (journal, "acquire", self._timed("journal")),
+            (journal, "record", self._timed("journal")),
             *((step, "do", self._on_last_step) for step in VISIBLE_AFTER),
         ):
             original = getattr(owner, name)
@@ -100,16 +108,19 @@ class Hooks:
 
         return hooked
 
-    def _on_placement(self, original: Any) -> Any:
-        def hooked(transport: Any, *args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
-            try:
-                return original(transport, *args, **kwargs)
-            finally:
-                with self.changed:
-                    self.placement_seconds += time.perf_counter() - began
+    def _timed(self, part: str) -> Callable[[Any], Any]:
+        def make(original: Any) -> Any:
+            def hooked(*args: Any, **kwargs: Any) -> Any:
+                began = time.perf_counter()
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    with self.changed:
+                        self.spent[part] += time.perf_counter() - began
 
-        return hooked
+            return hooked
+
+        return make
 
     def _on_last_step(self, original: Any) -> Any:
         def hooked(step: Any, run: Run) -> None:
@@ -154,10 +165,10 @@ class Client:
 
 @dataclass
 class Timing:
-    """Seconds from the arrival of the request until its result was visible, and how much of it was Placement's."""
+    """Seconds from the arrival of the request until its result was visible, and how much of it each part took."""
 
     visible: float
-    placement: float
+    spent: Mapping[str, float] = field(default_factory=dict)
 
 
 class MeasuredCloud:
@@ -244,11 +255,11 @@ class MeasuredCloud:
         hooks = self.hooks
         with hooks.changed:
             hooks.visible.pop(server_id, None)
-            placement = hooks.placement_seconds
+            before = hooks.spent.copy()
         (client or self.client).call("POST", f"/servers/{server_id}/action", action)
         hooks.wait(lambda: server_id in hooks.visible, f"{', '.join(action)} of {server_id}")
         with hooks.changed:
-            return Timing(hooks.visible[server_id] - hooks.arrived[server_id], hooks.placement_seconds - placement)
+            return Timing(hooks.visible[server_id] - hooks.arrived[server_id], hooks.spent_since(before))
 
     def settle(self, moves: int) -> None:
         """Waits until so many moves have ended since the start of the cloud."""

@@ -35,14 +35,16 @@ CONCURRENT = 20
 
 @dataclass
 class Series:
-    """The runs of one operation, in milliseconds; ``placement`` is the part that Placement took."""
+    """The runs of one operation, in milliseconds; ``placement`` and ``journal`` are the parts that these took."""
 
     runs: list[float] = field(default_factory=list)
     placement: list[float] = field(default_factory=list)
+    journal: list[float] = field(default_factory=list)
 
     def add(self, timing: Timing) -> None:
         self.runs.append(timing.visible * 1000)
-        self.placement.append(timing.placement * 1000)
+        self.placement.append(timing.spent.get("placement", 0.0) * 1000)
+        self.journal.append(timing.spent.get("journal", 0.0) * 1000)
 
 
 def measure_moves(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
@@ -69,11 +71,11 @@ def measure_concurrent(cloud: MeasuredCloud, rounds: int) -> Series:
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="users") as users:
         for number in range(rounds + 1):
             servers, hooks = [cloud.boot() for _client in clients], cloud.hooks
-            moves, placement = hooks.moves_ended, hooks.placement_seconds
+            moves, before = hooks.moves_ended, hooks.spent.copy()
             list(users.map(cloud.act, servers, [RESIZE] * CONCURRENT, clients))
             took = max(hooks.visible[uuid] for uuid in servers) - min(hooks.arrived[uuid] for uuid in servers)
             if number:
-                found.add(Timing(took, hooks.placement_seconds - placement))
+                found.add(Timing(took, hooks.spent_since(before)))
             cloud.settle(moves + CONCURRENT)
             list(users.map(cloud.act, servers, [CONFIRM] * CONCURRENT, clients))
             cloud.settle(moves + 2 * CONCURRENT)
@@ -92,7 +94,7 @@ def measure_get(cloud: MeasuredCloud, path: str, rounds: int) -> Series:
         cloud.client.call("GET", path)
         took = time.perf_counter() - began
         if number >= 5:
-            found.add(Timing(took, 0.0))
+            found.add(Timing(took))
     return found
 
 

@@ -35,6 +35,8 @@ def _times(name: str, series: Series) -> dict[str, Any]:
         "max": round(max(series.runs), 2),
         "runs": len(series.runs),
         "placement": round(placement, 2),
+        "journal": round(median(series.journal), 2),
+        "journal_share": round(median(of / run for run, of in zip(series.runs, series.journal, strict=True)), 3),
         "own": round(median(run - of for run, of in zip(series.runs, series.placement, strict=True)), 2),
         "peer": [low, high],
         "times_faster": round((low + high) / 2 / middle, 1),
@@ -62,7 +64,7 @@ def show(report: dict[str, Any], console: Console) -> None:
 def _time_table(report: dict[str, Any]) -> Table:
     table = Table(title="Latency in ms", title_justify="left")
     table.add_column("Operation")
-    for column in ("median", "min", "max", "Placement", "ours on top", "Nova", "times faster"):
+    for column in ("median", "min", "max", "Placement", "ours on top", "journal", "Nova", "times faster"):
         table.add_column(column, justify="right")
     for name, found in report["milliseconds"].items():
         low, high = found["peer"]
@@ -73,6 +75,7 @@ def _time_table(report: dict[str, Any]) -> Table:
             *(f"{found[key]:.1f}" for key in ("median", "min", "max")),
             f"{found['placement']:.1f}" if alone else "",
             f"{found['own']:.1f}" if alone else "",
+            f"{found['journal']:.1f} ({found['journal_share']:.0%})" if alone and found["journal"] else "",
             f"{low:g}" if low == high else f"{low:g}-{high:g}",
             f"{found['times_faster']:.1f}",
         )
