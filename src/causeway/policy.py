@@ -236,6 +236,8 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-quota-class-sets:update", ADMIN, "Update a quota class", "PUT /os-quota-class-sets/{quota_class}"),
     ("os-simple-tenant-usage:list", ADMIN, "List usage of all projects", "GET /os-simple-tenant-usage"),
     ("os-simple-tenant-usage:show", READER, "Show usage of a project", "GET /os-simple-tenant-usage/{tenant_id}"),
+    ("causeway:move_candidates", ADMIN, "Explain where a server could be moved to, and why not",
+     "GET /servers/{server_id}/move-candidates"),
     ("causeway:audit", ADMIN, "Audit the cloud, and mend what is safe",
      "GET /os-causeway/audit, POST /os-causeway/audit"),
     ("extensions", EVERYBODY, "List extensions", "GET /extensions, GET /extensions/{alias}"),

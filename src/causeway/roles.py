@@ -30,6 +30,7 @@ from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transports
 from causeway.scheduler.cells_source import CellsSource
+from causeway.scheduler.explain import Explanation
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
 from causeway.store.cells import Cells
@@ -110,6 +111,9 @@ class SchedulerEndpoint:
         found = self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
         self._notifier.select_destinations(context, spec, "end")
         return found
+
+    def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
+        return self._service.explain(context, spec)
 
 
 def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: list[str]) -> ConductorService:

@@ -67,9 +67,17 @@ def index(request: ApiRequest) -> Response:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     hosts = request.allows(RULE + "index:host")
     moving = journal.progress(request.services.api, _under_way(found))
+    failed = [migration.uuid for migration in found if migration.status is MigrationStatus.ERROR]
+    failures = journal.failures(request.services.api, failed)
     body: dict[str, Any] = {
         "migrations": [
-            views.entry(request, migration, hosts=hosts, progress=moving.get(migration.uuid))
+            views.entry(
+                request,
+                migration,
+                hosts=hosts,
+                progress=moving.get(migration.uuid),
+                failure=failures.get(migration.uuid),
+            )
             for migration in found
             if not migration.hidden
         ]

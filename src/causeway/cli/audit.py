@@ -10,26 +10,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
+from causeway.cli.ask import NotAsked, ask, connect
 from causeway.cli.up import DEFAULT_STATE_DIR
-from causeway.embedded.settings import StateDir
 from causeway.model.audit import Disagreement, Report, Severity
 
-ADMIN_CLOUD = "causeway-admin"
 PATH = "/os-causeway/audit"
 COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING: "yellow"}
-
-
-class NotAsked(click.ClickException):
-    """Nothing can be said of the cloud."""
-
-    exit_code = 2
 
 
 @click.command()
@@ -70,26 +62,7 @@ def exit_status(report: Report) -> int:
 
 
 def _over_the_api(state_dir: Path, os_cloud: str | None, fix: bool, timeout: float) -> Report:
-    import openstack
-    from keystoneauth1 import exceptions as keystone_errors
-    from openstack.config import OpenStackConfig
-
-    files = None
-    if os_cloud is None:
-        clouds = StateDir(state_dir).clouds
-        if not clouds.exists():
-            raise NotAsked(f"There is no cloud in {state_dir}: give --state-dir, --os-cloud or --config-file.")
-        files = [str(clouds)]
-    try:
-        config = OpenStackConfig(config_files=files, load_envvars=files is None)
-        connection = openstack.connection.Connection(config=config.get_one(cloud=os_cloud or ADMIN_CLOUD))
-        answer = connection.compute.request(PATH, "POST" if fix else "GET", timeout=timeout, raise_exc=False)
-    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
-        raise NotAsked(f"The cloud could not be asked. Does it run? {failure}") from failure
-    body: dict[str, Any] = answer.json()
-    if answer.status_code != 200:
-        message = next((value.get("message", "") for value in body.values() if isinstance(value, dict)), "")
-        raise NotAsked(f"The audit failed ({answer.status_code}): {message}")
+    body = ask(connect(state_dir, os_cloud), PATH, method="POST" if fix else "GET", timeout=timeout)
     return msgspec.convert(body["audit"], Report)
 
 

@@ -25,6 +25,7 @@ COMMANDS = {
         "Hold everything that knows of servers against each other; mend what is safe.",
     ),
     "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
+    "explain": ("causeway.cli.explain", "explain", "Say where a server could be moved to, and why not elsewhere."),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }
 

@@ -49,6 +49,13 @@ class NetworkClient(NetworkRequests, PortBindings):
             if len(page) < PAGE_SIZE:
                 return found
 
+    def hosts_alive(self, context: RequestContext | None) -> dict[str, bool]:
+        """Host -> whether an agent of the network service lives there; hosts that it knows nothing of are missing."""
+        alive: dict[str, bool] = {}
+        for agent in self._own(context, "GET", "/v2.0/agents", "list agents").json()["agents"]:
+            alive[agent["host"]] = alive.get(agent["host"], False) or bool(agent["alive"])
+        return alive
+
     def create_port(
         self,
         context: RequestContext,

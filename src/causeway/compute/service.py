@@ -12,6 +12,7 @@ from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
 from causeway.compute.build import BuildEndpoint
 from causeway.compute.devices import DevicesEndpoint
+from causeway.compute.dry_run import DryRunEndpoint
 from causeway.compute.events import EventsEndpoint
 from causeway.compute.fence import Fence
 from causeway.compute.host import Host
@@ -66,6 +67,7 @@ class ComputeService:
                 SnapshotResizeEndpoint(self.host),
                 EventsEndpoint(self.host),
                 InventoryEndpoint(self.host),
+                DryRunEndpoint(self.host),
             ],
         )
         self._reporter = Reporter(self.host, placement, state_dir)

@@ -9,6 +9,7 @@ from causeway.conductor import recovery
 from causeway.conductor.audit import AuditEndpoint
 from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.conductor.build import BuildEndpoint
+from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
@@ -43,6 +44,7 @@ class ConductorService:
                 [
                     AuditEndpoint(services),
                     BuildEndpoint(services),
+                    CandidatesEndpoint(services),
                     DeleteEndpoint(services, engine, conductor),
                     DevicesEndpoint(services),
                     EventsEndpoint(services),

@@ -24,6 +24,12 @@ OPTS: dict[str, list[Opt]] = {
             help="A URL that replaces the catalog's, such as http://localhost:8776/v3/%(project_id)s.",
         ),
         cfg.StrOpt("os_region_name", help="The region of the volume service, if the catalog has several."),
+        cfg.BoolOpt(
+            "cross_az_attach",
+            default=True,
+            help="Whether a server may have volumes of another availability zone than its own. If not, a server with volumes"
+            " stays in its zone when it is moved.",
+        ),
         retries_option(),
     ]
 }

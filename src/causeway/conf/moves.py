@@ -27,5 +27,17 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="Seconds before a step that must succeed is tried again; doubled with each try.",
         ),
+        cfg.IntOpt(
+            "explain_checked_hosts",
+            default=10,
+            min=0,
+            help="Fitting hosts, best first, that `causeway explain` asks for a dry run of their checks.",
+        ),
+        cfg.FloatOpt(
+            "explain_timeout",
+            default=10.0,
+            min=0.1,
+            help="Seconds that `causeway explain` waits for the answer of a host.",
+        ),
     ]
 }

@@ -60,6 +60,13 @@ OPTS: dict[str, list[Opt]] = {
             default=False,
             help="Hosts of aggregates with trait:NAME=required metadata only for servers that require these traits.",
         ),
+        cfg.BoolOpt(
+            "move_keeps_availability_zone",
+            default=True,
+            help="A resize or cold migration stays in the zone that the server is in, even if nobody asked for that zone;"
+            " false: only servers that were created in a zone or pinned to one stay there, as in the field. A host that an"
+            " administrator names may be in any zone. Ours; nova.conf does not have it.",
+        ),
         cfg.FloatOpt(
             "host_state_max_age",
             default=10.0,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
+from causeway.model.candidates import DiskMeasure, PreCheck
 from causeway.model.events import ExternalEvent
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
@@ -281,6 +282,39 @@ class ComputeClient:
             monitor=True,
             token=token,
             instance=instance,
+        )
+
+    # dry runs
+
+    def check_move_to_host(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        timeout: float,
+    ) -> list[PreCheck]:
+        """What the host would say to a move of the server to it, with the flavor that ``instance`` has; changes nothing."""
+        return self._rpc.call(
+            context,
+            "check_move_to_host",
+            result=list[PreCheck],
+            server=host,
+            timeout=timeout,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def measure_disks(self, context: RequestContext, host: str, *, instance_uuid: str, timeout: float) -> DiskMeasure:
+        """Bytes that a server's disks take on the host."""
+        return self._rpc.call(
+            context,
+            "measure_disks",
+            result=DiskMeasure,
+            server=host,
+            timeout=timeout,
+            instance_uuid=instance_uuid,
         )
 
     # audit

@@ -10,7 +10,9 @@ from typing import Any
 from causeway.context import RequestContext
 from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
+from causeway.model.candidates import MoveCandidates
 from causeway.model.events import HostEvents
+from causeway.model.flavor import Flavor
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.rpc.client import RpcClient
 
@@ -84,6 +86,20 @@ class ConductorClient:
     def audit(self, context: RequestContext, *, fix: bool) -> Report:
         """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
         return self._rpc.call(context, "audit", result=Report, monitor=True, fix=fix)
+
+    def move_candidates(
+        self, context: RequestContext, *, instance_uuid: str, flavor: Flavor | None, cross_cell_allowed: bool
+    ) -> MoveCandidates:
+        """Where a server could go with a flavor (None: its own), and why not elsewhere. Changes nothing."""
+        return self._rpc.call(
+            context,
+            "move_candidates",
+            result=MoveCandidates,
+            monitor=True,
+            instance_uuid=instance_uuid,
+            flavor=flavor,
+            cross_cell_allowed=cross_cell_allowed,
+        )
 
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
         """Hands events to the hosts that may wait for them, each through its own cell."""

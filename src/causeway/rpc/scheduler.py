@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.context import RequestContext
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
+from causeway.scheduler.explain import Explanation
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 
 TOPIC = "scheduler"
@@ -40,3 +41,7 @@ class SchedulerClient:
             alternates=alternates,
             move=move,
         )
+
+    def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
+        """What `select_destinations` would say of every host of every cell; changes nothing."""
+        return self._rpc.call(context, "explain", result=Explanation, monitor=True, spec=spec)

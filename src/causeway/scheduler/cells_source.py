@@ -15,6 +15,7 @@ class CellsSource:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+        self._silent: list[str] = []
 
     def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
         def ask(cell: CellMapping, database: Database) -> list[HostRecord]:
@@ -27,7 +28,11 @@ class CellsSource:
 
         self._cells.refresh()
         answers = self._cells.ask_all(ask, cell0=False)
+        self._silent = [cell.name for cell in answers.down]
         return [record for records in answers.by_cell.values() for record in records]
+
+    def silent_cells(self) -> list[str]:
+        return list(self._silent)
 
     def aggregates(self) -> list[Aggregate]:
         return aggregates.list_all(self._cells.api)

@@ -80,7 +80,8 @@ def _not_in_aggregates(host: HostState, request: Request, asked: CandidatesReque
                 f"are not in availability zone {zone}",
                 {"zone": ", ".join(sorted(zones)) or "the default one"},
             )
-        return Refusal("is not in the right host aggregates", "are not in the right host aggregates")
+        names = ", ".join(sorted(aggregate.name for aggregate in host.aggregates)) or "none"
+        return Refusal("is not in the right host aggregates", "are not in the right host aggregates", {"is in": names})
     return None
 
 
@@ -100,5 +101,6 @@ def _too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None
     for trait in sorted(offer.traits & forbidden):
         return Refusal(f"has the trait {trait}, which is forbidden", f"have the trait {trait}, which is forbidden")
     for trait in sorted(required - offer.traits):
-        return Refusal(f"lacks the trait {trait}", f"lack the trait {trait}")
+        has = ", ".join(sorted(offer.traits)) or "none"
+        return Refusal(f"lacks the trait {trait}", f"lack the trait {trait}", {"traits": has})
     return None

@@ -50,6 +50,8 @@ class Explanation:
     hosts: list[HostVerdict] = field(default_factory=list)
     # What there is to say when no single host is to blame ("no host is in availability zone x").
     note: str = ""
+    # Names of cells that did not answer: nothing is known of their hosts.
+    silent_cells: list[str] = field(default_factory=list)
 
     def summary(self, *, with_hosts: bool = False) -> str:
         """One sentence: "7 hosts: 4 lack the aggregate property gen=2, 1 is down". Host names are for administrators."""
@@ -69,7 +71,15 @@ class Explanation:
             parts.append(f"{fitting} {'fits' if fitting == 1 else 'fit'}")
         hosts = f"{len(self.hosts)} {'host' if len(self.hosts) == 1 else 'hosts'}"
         counted = f"{hosts}: {', '.join(parts)}" if parts else ""
-        return "; ".join(part for part in (self.note, counted) if part) or "there are no hosts"
+        said = "; ".join(part for part in (self.note, counted) if part) or "there are no hosts"
+        return said + self._silent(with_names=with_hosts)
+
+    def _silent(self, *, with_names: bool) -> str:
+        count = len(self.silent_cells)
+        if not count:
+            return ""
+        names = f" ({', '.join(self.silent_cells)})" if with_names else ""
+        return f"; {count} {'cell does' if count == 1 else 'cells do'} not answer{names}"
 
 
 def _amounts(refusals: list[Refusal]) -> str:

@@ -36,6 +36,9 @@ class HostSource(Protocol):
     def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
         """The compute nodes of all cells that answer, or only those with these uuids."""
 
+    def silent_cells(self) -> list[str]:
+        """The names of the cells that did not answer when `host_states` asked last."""
+
     def aggregates(self) -> list[Aggregate]:
         """All host aggregates."""
 
@@ -137,6 +140,7 @@ class HostCache:
         self._loaded_at: float | None = None
         self._records: dict[str, HostRecord] = {}
         self._aggregates: list[Aggregate] = []
+        self._silent_cells: list[str] = []
 
     def invalidate(self) -> None:
         """Forgets everything: somebody says that hosts, services, cells or aggregates have changed."""
@@ -147,6 +151,11 @@ class HostCache:
         with self._lock:
             self._load_if_older_than(self._max_age)
             return self._aggregates
+
+    def silent_cells(self) -> list[str]:
+        """The names of the cells whose hosts are not known because they did not answer."""
+        with self._lock:
+            return list(self._silent_cells)
 
     def look_again_unless_looked_since(self, moment: float) -> bool:
         """Forgets what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
@@ -207,5 +216,6 @@ class HostCache:
         if self._loaded_at is not None and now - self._loaded_at <= seconds:
             return
         self._records = {record.node.uuid: record for record in self._source.host_states(None)}
+        self._silent_cells = self._source.silent_cells()
         self._aggregates = self._source.aggregates()
         self._loaded_at = now

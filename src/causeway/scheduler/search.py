@@ -64,7 +64,7 @@ class Search:
         selected = self._claim_best(ranking, instance_uuid, move)
         if selected is None:
             self.add_those_not_offered(ranking, closer=True)
-            explanation = ranking.explanation()
+            explanation = ranking.explanation(self._tools.hosts.silent_cells())
             raise errors.NoValidHost(
                 f"{NO_VALID_HOST} {explanation.summary()}.", details=explanation.summary(with_hosts=True)
             )
@@ -79,7 +79,7 @@ class Search:
             instance_uuid=instance_uuid,
             selected=self._selection(selected),
             alternates=[self._selection(host) for host in others],
-            explanation=ranking.explanation(),
+            explanation=ranking.explanation(self._tools.hosts.silent_cells()),
         )
         selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
         self._remember_pick(selected.host)

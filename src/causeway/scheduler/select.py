@@ -22,9 +22,9 @@ class Ranking:
     fitting: list[HostState] = field(default_factory=list)
     verdicts: dict[str, HostVerdict] = field(default_factory=dict)
 
-    def explanation(self) -> Explanation:
+    def explanation(self, silent_cells: list[str]) -> Explanation:
         hosts = sorted(self.verdicts.values(), key=lambda one: (one.refusal is not None, -one.total, one.host))
-        return Explanation(hosts=hosts)
+        return Explanation(hosts=hosts, silent_cells=silent_cells)
 
 
 class Ranker:

@@ -19,20 +19,23 @@ from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
-from causeway.scheduler.explain import Explanation
-from causeway.scheduler.filters import Request
+from causeway.scheduler.diagnose import PLACEMENT
+from causeway.scheduler.explain import Explanation, Refusal
+from causeway.scheduler.filters import Request, first_refusal
+from causeway.scheduler.filters.aggregates import AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation
 from causeway.scheduler.filters.compute import ComputeFilter
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.resources import Prefilters, candidates_request
 from causeway.scheduler.search import NO_VALID_HOST, Search, Tools
-from causeway.scheduler.select import Ranker
+from causeway.scheduler.select import Ranker, verdict_on
 
 if TYPE_CHECKING:
     from causeway.context import RequestContext
 
 DEFAULT_SERVICE_DOWN_TIME = 60
+LASTING = (AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation)
 DEFAULT_AVAILABILITY_ZONE = "nova"
 
 
@@ -68,7 +71,12 @@ class Scheduler:
             placement=placement,
             hosts=self._hosts,
             ranker=ranker,
-            decisive=[ranker.requested, ComputeFilter(conf)],
+            decisive=[
+                ranker.requested,
+                ComputeFilter(conf),
+                # What a host is not meant for, it will not be when it has room again.
+                *(one for one in ranker.filters if isinstance(one, LASTING)),
+            ],
             groups=self._groups,
             num_alternates=options.max_attempts - 1,
             default_zone=default_zone,
@@ -105,15 +113,31 @@ class Scheduler:
 
     def explain(self, context: RequestContext | None, spec: RequestSpec) -> Explanation:  # noqa: ARG002
         """What `select_destinations` would say of every host of every cell; changes nothing."""
+        # Somebody wants to know how things are, and is not in a hurry.
+        self._hosts.invalidate()
         try:
             search = self._search(spec)
         except errors.NoValidHost as none:
-            return Explanation(note=none.message.removeprefix(NO_VALID_HOST).strip())
+            # No query could be made: what is wrong with the request is wrong with every host.
+            said = none.message.removeprefix(NO_VALID_HOST).strip().rstrip(".")
+            return self._all_refused(spec, said)
         ranking = search.rank()
         if ranking.fitting:
             ranking.verdicts[ranking.fitting[0].node_uuid].selected = True
         search.add_those_not_offered(ranking, closer=True)
-        return ranking.explanation()
+        return ranking.explanation(self._hosts.silent_cells())
+
+    def _all_refused(self, spec: RequestSpec, reason: str) -> Explanation:
+        request, unfit = self._request(spec), "can't serve this request"
+        verdicts = [
+            verdict_on(
+                host,
+                first_refusal(self._tools.decisive, host, request)
+                or Refusal(unfit, unfit, {"because": reason}, filter=PLACEMENT),
+            )
+            for host in self._hosts.states()
+        ]
+        return Explanation(hosts=verdicts, note=reason, silent_cells=self._hosts.silent_cells())
 
     def _place(
         self, spec: RequestSpec, instance_uuids: list[str], alternates: bool, move: MoveClaim | None

@@ -135,6 +135,10 @@ class Driver(ABC):
     def list_disks(self) -> dict[str, bool]:
         """uuid -> whether stashed, for every disk directory on this host (a uuid with both shows as stashed)."""
 
+    def disk_bytes(self, uuid: str) -> int | None:  # noqa: ARG002
+        """Bytes that a server's disks (not stashed ones) take on this host; None if the driver can't tell."""
+        return None
+
     # guests
 
     @abstractmethod
@@ -210,6 +214,11 @@ class Driver(ABC):
     @abstractmethod
     def delete_disks(self, uuid: str) -> None:
         """Deletes a guest's disks (not stashed ones). There must be no guest."""
+
+
+def allocated_bytes(directory: Path) -> int:
+    """What all files in a directory take of their file system; 0 if it is not there."""
+    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from causeway.model.audit import Report
+from causeway.model.candidates import MoveCandidates, MoveContents
 from causeway.store.database import utcnow
 
 CASES = 3
@@ -15,6 +16,7 @@ CASES = 3
 
 def test_nothing_that_the_description_allows_ends_in_a_server_error(app: Any, cloud: Any) -> None:
     cloud.services.conductor.answers["audit"] = Report(utcnow())
+    cloud.services.conductor.answers["move_candidates"] = MoveCandidates("", "", "", "", "", MoveContents(None))
     description = schemathesis.openapi.from_wsgi("/openapi.json", app)
     broken, tried = [], 0
     for found in description.get_all_operations():

@@ -23,6 +23,9 @@ class Hosts:
         self.records, self._aggregates = records, aggregates or []
         self.looks = 0
 
+    def silent_cells(self) -> list[str]:
+        return []
+
     def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:  # noqa: ARG002
         self.looks += 1
         return self.records

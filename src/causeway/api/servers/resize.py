@@ -28,7 +28,7 @@ def resize(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["resize"]
     home = _take(request, server_id, "os_compute_api:servers:resize", "resize")
     flavor = flavors_and_images.flavor_for(request, str(wanted["flavorRef"]))
-    _check_flavor(request, home, flavor)
+    check_flavor(request, home, flavor)
     disk_config = wanted.get("OS-DCF:diskConfig")
     moves.request_resize(
         request.services,
@@ -36,7 +36,7 @@ def resize(request: ApiRequest, server_id: str) -> Response:
         home.instance,
         flavor=flavor,
         host=None,
-        cross_cell_allowed=_may_leave_its_cell(request, home),
+        cross_cell_allowed=may_leave_its_cell(request, home),
         cell_uuid=home.cell_uuid,
         auto_disk_config=None if disk_config is None else disk_config == "AUTO",
     )
@@ -50,7 +50,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     home = _take(request, server_id, "os_compute_api:os-migrate-server:migrate", "migrate")
     if host is not None:
         request.authorize("os_compute_api:os-migrate-server:migrate:host", loading.target_of(home.instance))
-    cross_cell_allowed = _may_leave_its_cell(request, home)
+    cross_cell_allowed = may_leave_its_cell(request, home)
     if host is not None:
         _check_target(request, home, host, cross_cell_allowed)
     moves.request_resize(
@@ -95,14 +95,19 @@ def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
 def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
     """The server, if its states and its host allow a move."""
     home = loading.load_in_cell(request, server_id, rule, action, tags=False)
+    check_movable(request, home, action)
+    return home
+
+
+def check_movable(request: ApiRequest, home: Home, action: str) -> None:
+    """Raises Conflict unless the server's states and its host allow a move."""
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_MOVABLE)
     # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
-    return home
 
 
-def _may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
+def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
     """Policy allows it, and no port asks Placement for resources (bug 1907522: such a server silently stays in its cell)."""
     if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
         return False
@@ -124,7 +129,8 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
         raise errors.BadRequest(f"Compute host {host} could not be found.")
 
 
-def _check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
+def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
+    """Raises BadRequest or OverQuota unless the server may have this flavor."""
     instance = home.instance
     old = instance.flavor
     volume_backed = is_volume_backed(block_devices.of_instance(home.database, instance.uuid))

@@ -7,6 +7,7 @@ from causeway.api.request import Handler
 from causeway.api.servers import (
     addresses,
     admin,
+    candidates,
     create,
     delete,
     history,
@@ -42,6 +43,8 @@ ROUTES: list[Route] = [
     Route("GET", _SERVER, show.show),
     Route("PUT", _SERVER, update.update),
     Route("DELETE", _SERVER, delete.delete),
+    # Ours: where could it be moved to?
+    Route("GET", _SERVER + "/move-candidates", candidates.index),
     # Actions
     _action("resize", resize.resize),
     _action("migrate", resize.migrate),

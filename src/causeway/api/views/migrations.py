@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.views import common
 from causeway.model.migration import Migration
@@ -13,9 +14,17 @@ _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_ho
 
 
 def entry(
-    request: ApiRequest, migration: Migration, *, hosts: bool, progress: MoveProgress | None = None
+    request: ApiRequest,
+    migration: Migration,
+    *,
+    hosts: bool,
+    progress: MoveProgress | None = None,
+    failure: errors.CausewayError | None = None,
 ) -> dict[str, Any]:
-    """``hosts``: whether the caller may see which hosts they are. ``progress`` of a move that is under way."""
+    """``hosts``: whether the caller may see which hosts they are. ``progress`` of a move that is under way.
+
+    ``failure``: why the move failed, if it did.
+    """
     shown: dict[str, Any] = {
         "id": migration.id,
         "instance_uuid": migration.instance_uuid,
@@ -32,6 +41,10 @@ def entry(
         shown["uuid"] = migration.uuid
     if request.version >= (2, 80):
         shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
+    if failure is not None:
+        shown["causeway:error"] = failure.message
+        if hosts and failure.details:
+            shown["causeway:error_details"] = failure.details
     return shown | _extension(progress)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
-from causeway import errors
+from causeway.moves.destination import request_spec
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.scheduler.request import Destination, MoveClaim, RequestSpec
-from causeway.store.api import journal, mappings, migrations
+from causeway.scheduler.request import MoveClaim
+from causeway.store.api import journal, migrations
 
 
 class SelectDestination(Step):
@@ -22,7 +22,7 @@ class SelectDestination(Step):
         with run.event("cold_migrate"):
             results = run.services.scheduler.select_destinations(
                 run.context,
-                spec=_spec(run),
+                spec=request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run)),
                 instance_uuids=[run.uuid],
                 alternates=memory.requested_host is None,
                 move=MoveClaim(run.move.migration_uuid, memory.source_node),
@@ -52,21 +52,5 @@ def note_destination(connection: sa.Connection, run: Run) -> None:
     )
 
 
-def _spec(run: Run) -> RequestSpec:
-    """The server's request spec for this move: the new flavor, and where it may go."""
-    memory = run.memory
-    spec = RequestSpec.from_persisted(mappings.get_spec(run.services.api, run.uuid))
-    spec.flavor = memory.new_flavor
-    cell: str | None = memory.source_cell
-    if memory.requested_host is not None and memory.cross_cell_allowed:
-        # The host that was asked for may be in any cell.
-        cell = None
-    spec.requested_destination = Destination(
-        host=memory.requested_host, cell=cell, allow_cross_cell_move=memory.cross_cell_allowed
-    )
-    same_host_allowed = run.services.conf.allow_resize_to_same_host and memory.migration_type == "resize"
-    if not same_host_allowed:
-        if memory.requested_host == memory.source_host:
-            raise errors.NoValidHost("The server is on the requested host already.")
-        spec.ignore_hosts = [memory.source_host]
-    return spec
+def _has_volumes(run: Run) -> bool:
+    return any(device.is_volume for device in run.source_devices())

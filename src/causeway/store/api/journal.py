@@ -284,6 +284,19 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
         )
 
 
+def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:
+    """migration -> why its move failed, for those that did. One statement; none if nothing is asked."""
+    if not migration_uuids:
+        return {}
+    query = (
+        sa.select(MOVES.c.migration_uuid, MOVES.c.error)
+        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state == MoveState.FAILED.value)
+        .order_by(MOVES.c.started_at)
+    )
+    with database.read() as connection:
+        return {row.migration_uuid: errors.from_wire(row.error) for row in connection.execute(query) if row.error}
+
+
 @dataclass
 class MoveProgress:
     """How far a move has come. Bytes are those of the step at hand, None if it moves none."""

@@ -19,7 +19,15 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
-from causeway.virt.driver import DiskExport, Driver, GuestFacts, GuestSpec, HostFacts, nothing_to_wait_for
+from causeway.virt.driver import (
+    DiskExport,
+    Driver,
+    GuestFacts,
+    GuestSpec,
+    HostFacts,
+    allocated_bytes,
+    nothing_to_wait_for,
+)
 from causeway.virt.libvirt import devices, host, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
@@ -130,6 +138,9 @@ class LibvirtDriver(Driver):
 
     def list_disks(self) -> dict[str, bool]:
         return self._disks.by_uuid()
+
+    def disk_bytes(self, uuid: str) -> int | None:
+        return allocated_bytes(self._disks.folder(uuid))
 
     # guests
 

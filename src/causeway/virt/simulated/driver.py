@@ -126,6 +126,9 @@ class SimulatedDriver(virt.Driver):
         names = {path.name for path in self._disks_dir.iterdir()}
         return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
 
+    def disk_bytes(self, uuid: str) -> int | None:
+        return virt.allocated_bytes(self._disks_dir / uuid)
+
     # guests
 
     def spawn(

@@ -1,0 +1,38 @@
+"""``GET /servers/{server_id}/move-candidates?flavor=...``: where the server could be moved to, and why not elsewhere.
+
+Ours; the Compute API has no such resource. It changes nothing. The answer is a `causeway.model.candidates.MoveCandidates`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
+from causeway.api.schemas import common
+from causeway.api.servers import flavors_and_images, loading, resize
+
+RULE = "causeway:move_candidates"
+QUERY: VersionedSchemas = [(1, None, common.query({"flavor": common.once(common.ANY_STRING)}, strict=True))]
+
+
+@handler(query=QUERY)
+def index(request: ApiRequest, server_id: str) -> Response:
+    """For each host of each cell: its refusal or its weights, and what a dry run there says. No flavor: a cold migration."""
+    home = loading.load_in_cell(request, server_id, RULE, "move-candidates", tags=False)
+    loading.check_host(home.instance)
+    wanted = request.param("flavor")
+    flavor = None if wanted is None else flavors_and_images.flavor_for(request, wanted)
+    found = request.services.conductor.move_candidates(
+        request.context,
+        instance_uuid=server_id,
+        flavor=flavor,
+        cross_cell_allowed=resize.may_leave_its_cell(request, home),
+    )
+    try:
+        resize.check_movable(request, home, "migrate" if flavor is None else "resize")
+        if flavor is not None:
+            resize.check_flavor(request, home, flavor)
+    except errors.CausewayError as refusal:
+        found.refusal = refusal.message
+    return Response(200, {"move_candidates": msgspec.to_builtins(found)})

@@ -1,0 +1,182 @@
+"""Where a server could be moved to, and why not elsewhere: a dry run of the scheduler and of the hosts' checks.
+
+Nothing is written, claimed, bound or connected. Only hosts that pass the scheduler are asked, the best first, a bounded number
+of them at the same time, each for a bounded time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from causeway import errors
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.moves.destination import request_spec
+from causeway.moves.memory import MoveMemory
+from causeway.scheduler.explain import Explanation, HostVerdict
+from causeway.store.cell import block_devices, hosts, instances
+
+# Hosts that are asked at the same time.
+THREADS = 5
+
+
+class CandidatesEndpoint:
+    """RPC: move_candidates."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def move_candidates(
+        self, context: RequestContext, *, instance_uuid: str, flavor: Flavor | None, cross_cell_allowed: bool
+    ) -> MoveCandidates:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid, with_tags=False)
+        if not instance.host:
+            raise errors.Conflict(f"Instance {instance_uuid} is not ready: it has no host.")
+        devices = block_devices.of_instance(database, instance_uuid)
+        nodes = hosts.list_nodes(database, host=instance.host)
+        memory = MoveMemory(
+            migration_type="resize" if flavor is not None else "migration",
+            source_cell=cell.uuid,
+            source_host=instance.host,
+            source_node=nodes[0].uuid if nodes else "",
+            source_hypervisor=instance.node,
+            source_zone=instance.availability_zone,
+            old_flavor=instance.flavor,
+            new_flavor=flavor or instance.flavor,
+            old_vm_state=instance.vm_state,
+            cross_cell_allowed=cross_cell_allowed,
+        )
+        spec = request_spec(
+            services.api, services.conf, instance_uuid, memory, lambda: any(device.is_volume for device in devices)
+        )
+        explanation = services.scheduler.explain(context, spec=spec)
+        found = [candidate_of(verdict, cell.uuid) for verdict in explanation.hosts]
+        with_new_flavor = dataclasses.replace(
+            instance, flavor=memory.new_flavor, new_flavor=memory.new_flavor, old_flavor=memory.old_flavor
+        )
+        contents = self._contents(context, instance, devices, cell.uuid)
+        self._check(context, with_new_flavor, devices, found)
+        return MoveCandidates(
+            server=instance_uuid,
+            source_host=instance.host,
+            source_cell=cell.name,
+            flavor=memory.new_flavor.name,
+            summary=_summary(explanation),
+            moves=contents,
+            candidates=found,
+            silent_cells=explanation.silent_cells,
+        )
+
+    def _contents(
+        self, context: RequestContext, instance: Instance, devices: list[BlockDevice], cell_uuid: str
+    ) -> MoveContents:
+        """What is to be moved; the host is asked how much it is."""
+        contents = MoveContents(
+            disk_bytes=None,
+            disk_gb=instance.flavor.ephemeral_gb + (0 if is_volume_backed(devices) else instance.flavor.root_gb),
+            volumes=[
+                MovedVolume(device.volume_id or "", device.volume_size, device.device_name, device.is_root)
+                for device in devices
+                if device.is_volume
+            ],
+            ports=[vif.id for vif in instance.network_info],
+        )
+        try:
+            contents.disk_bytes = (
+                self._services.computes(cell_uuid)
+                .measure_disks(context, instance.host or "", instance_uuid=instance.uuid, timeout=self._timeout)
+                .allocated_bytes
+            )
+        except errors.CausewayError as failure:
+            contents.note = f"The server's host did not say how large its disks are: {failure.message}"
+        return contents
+
+    def _check(
+        self, context: RequestContext, instance: Instance, devices: list[BlockDevice], found: list[MoveCandidate]
+    ) -> None:
+        """Asks the best of the fitting hosts what they would say; notes it in them."""
+        fitting = [candidate for candidate in found if candidate.fits]
+        limit: int = self._services.conf.moves.explain_checked_hosts
+        for candidate in fitting[limit:]:
+            candidate.note = f"not asked: only the best {limit} hosts are"
+        asked = fitting[:limit]
+        if not asked:
+            return
+        ports = self._port_checks(context, instance)
+
+        def ask(candidate: MoveCandidate) -> None:
+            try:
+                checks = self._services.computes(candidate.cell_uuid).check_move_to_host(
+                    context, candidate.host, instance=instance, block_devices=devices, timeout=self._timeout
+                )
+            except errors.RpcTimeout:
+                candidate.note = f"did not answer within {self._timeout:g} seconds"
+            except errors.CausewayError as failure:
+                candidate.note = f"could not be asked: {failure.message} {failure.details}".strip()
+            else:
+                candidate.checked = True
+                candidate.checks = [*checks, ports(candidate.host)]
+
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="explain") as pool:
+            list(pool.map(ask, asked))
+
+    @property
+    def _timeout(self) -> float:
+        seconds: float = self._services.conf.moves.explain_timeout
+        return seconds
+
+    def _port_checks(self, context: RequestContext, instance: Instance) -> Callable[[str], PreCheck]:
+        """host -> whether its ports could be bound there; the network service tells for certain only when they are."""
+        if not instance.network_info:
+            return lambda _host: PreCheck("ports", True, "no ports")
+        network = self._services.network
+        try:
+            there = {port["id"] for port in network.ports_of_server(context, instance.uuid)}
+            alive = network.hosts_alive(context)
+        except errors.CausewayError as failure:
+            unknown = PreCheck("ports", None, f"the network service could not be asked: {failure.message}")
+            return lambda _host: unknown
+        gone = [vif.id for vif in instance.network_info if vif.id not in there]
+        missing = f"; ports that are gone stay behind: {', '.join(gone)}" if gone else ""
+
+        def check(host: str) -> PreCheck:
+            if host not in alive:
+                return PreCheck("ports", None, f"the network service knows no agent on this host{missing}")
+            if not alive[host]:
+                return PreCheck("ports", False, f"no agent of the network service is alive on this host{missing}")
+            return PreCheck("ports", True, f"{len(there)} bindable{missing}")
+
+        return check
+
+
+def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
+    """A verdict of the scheduler as it is shown."""
+    refusal = verdict.refusal
+    candidate = MoveCandidate(
+        host=verdict.host,
+        hypervisor_hostname=verdict.hypervisor_hostname,
+        cell=verdict.cell_name,
+        cell_uuid=verdict.cell_uuid,
+        fits=refusal is None,
+        chosen=verdict.selected,
+    )
+    if refusal is None:
+        candidate.recipe = "same_cell_resize" if verdict.cell_uuid == source_cell else "cross_cell_resize"
+        candidate.weights, candidate.weight = verdict.weights, verdict.total
+        return candidate
+    candidate.refused_by, candidate.reason, candidate.values = refusal.filter, refusal.one, refusal.values
+    candidate.needs, candidate.free = refusal.needs, refusal.free
+    return candidate
+
+
+def _summary(explanation: Explanation) -> str:
+    said = explanation.summary(with_hosts=True)
+    return f"{said[0].upper()}{said[1:]}."

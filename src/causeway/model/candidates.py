@@ -1,0 +1,87 @@
+"""Where a server could be moved to, and why not: what `causeway explain` shows. See `causeway.conductor.candidates`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class PreCheck:
+    """What a dry run at a host says. ``passed`` None: it can't be told before the move."""
+
+    name: str
+    passed: bool | None
+    message: str = ""
+
+
+@dataclass
+class DiskMeasure:
+    """What a server's disks take on a host, stashed ones not counted; None: the driver can't tell."""
+
+    allocated_bytes: int | None
+
+
+@dataclass
+class MoveCandidate:
+    """One host. ``refused_by``: the filter (or Placement) that refused it, with the ``values`` it compared.
+
+    ``needs`` and ``free``: of what it has too little. ``weights``: the score of each weigher; ``weight`` their sum.
+    ``recipe``: how the server would be moved there. ``checked``: whether it was asked for its checks; ``note`` says why not.
+    """
+
+    host: str
+    hypervisor_hostname: str
+    cell: str
+    cell_uuid: str
+    fits: bool
+    recipe: str | None = None
+    refused_by: str | None = None
+    reason: str | None = None
+    values: dict[str, str] = field(default_factory=dict)
+    needs: int | None = None
+    free: int | None = None
+    weights: dict[str, float] = field(default_factory=dict)
+    weight: float | None = None
+    chosen: bool = False
+    checked: bool = False
+    checks: list[PreCheck] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass
+class MovedVolume:
+    """``size_gb`` None: the records don't say."""
+
+    volume_id: str
+    size_gb: int | None
+    device_name: str | None = None
+    is_root: bool = False
+
+
+@dataclass
+class MoveContents:
+    """What a move takes along. ``disk_bytes`` None: the server's host did not say, and ``note`` tells why."""
+
+    disk_bytes: int | None
+    disk_gb: int = 0
+    volumes: list[MovedVolume] = field(default_factory=list)
+    ports: list[str] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass
+class MoveCandidates:
+    """The answer. ``summary``: one sentence with host names. ``silent_cells`` did not answer: nothing is said of their hosts.
+
+    ``refusal``: why the request itself would be refused now, whatever hosts there are.
+    """
+
+    server: str
+    source_host: str
+    source_cell: str
+    flavor: str
+    summary: str
+    moves: MoveContents
+    candidates: list[MoveCandidate] = field(default_factory=list)
+    silent_cells: list[str] = field(default_factory=list)
+    refusal: str | None = None

@@ -1,0 +1,50 @@
+"""What is asked of the scheduler for a move: by the step that chooses a host, and by a dry run of it.
+
+Zones. A server that was created in a zone or pinned to one stays there, whatever is asked (its request spec says so). One
+with volumes stays in its zone while ``[cinder] cross_az_attach`` is false. All others stay in theirs while
+``[scheduler] move_keeps_availability_zone`` is true, unless an administrator names the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oslo_config.cfg import ConfigOpts
+
+from causeway import errors
+from causeway.moves.memory import MoveMemory
+from causeway.scheduler.request import Destination, RequestSpec
+from causeway.store.api import mappings
+from causeway.store.database import Database
+
+
+def request_spec(
+    api: Database, conf: ConfigOpts, instance_uuid: str, memory: MoveMemory, has_volumes: Callable[[], bool]
+) -> RequestSpec:
+    """The server's request spec for one move: the new flavor, and where it may go.
+
+    ``has_volumes`` is only asked if it matters. Raises NoValidHost if the server is where it is to go.
+    """
+    spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
+    spec.flavor = memory.new_flavor
+    cell: str | None = memory.source_cell
+    if memory.requested_host is not None and memory.cross_cell_allowed:
+        # The host that was asked for may be in any cell.
+        cell = None
+    spec.requested_destination = Destination(
+        host=memory.requested_host, cell=cell, allow_cross_cell_move=memory.cross_cell_allowed
+    )
+    if spec.availability_zone is None and _keeps_zone(conf, memory, has_volumes):
+        spec.availability_zone = memory.source_zone
+    same_host_allowed = conf.allow_resize_to_same_host and memory.migration_type == "resize"
+    if not same_host_allowed:
+        if memory.requested_host == memory.source_host:
+            raise errors.NoValidHost("No valid host was found. The server is on the requested host already.")
+        spec.ignore_hosts = [memory.source_host]
+    return spec
+
+
+def _keeps_zone(conf: ConfigOpts, memory: MoveMemory, has_volumes: Callable[[], bool]) -> bool:
+    if memory.requested_host is None and conf.scheduler.move_keeps_availability_zone:
+        return True
+    return not conf.cinder.cross_az_attach and has_volumes()
