@@ -64,7 +64,7 @@ def test_every_host_of_every_cell_has_its_verdict(cloud: Cloud) -> None:
         assert {check["name"]: check["passed"] for check in fits["checks"]} == dict.fromkeys(
             ("claim", "volumes", "ports"), True
         )
-    assert [candidate["host"] for candidate in found["candidates"] if candidate["chosen"]][0].startswith("cell2")
+    assert next(each["host"] for each in found["candidates"] if each["chosen"]).startswith("cell2")
 
 
 def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
