@@ -7,7 +7,7 @@ import logging
 import msgspec
 
 from causeway import errors
-from causeway.conductor import devices, history
+from causeway.conductor import devices, groups, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -15,7 +15,7 @@ from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
-from causeway.scheduler.request import RequestSpec, Selection
+from causeway.scheduler.request import RequestedGroup, RequestSpec, Selection
 from causeway.store.api import build_requests, mappings
 from causeway.store.api.build_requests import BuildRequest
 from causeway.store.cell import copies, instances
@@ -41,10 +41,29 @@ class BuildEndpoint:
             result = services.scheduler.select_destinations(
                 context, spec=spec, instance_uuids=[instance_uuid], alternates=True
             )[0]
+            targets = self._that_its_group_allows(request, spec.server_group, [result.selected, *result.alternates])
         except errors.CausewayError as failure:
             self._bury(context, request, failure)
             return
-        self._build(context, request, [result.selected, *result.alternates])
+        self._build(context, request, targets, spec.server_group)
+
+    def _that_its_group_allows(
+        self, request: BuildRequest, group: RequestedGroup | None, targets: list[Selection]
+    ) -> list[Selection]:
+        """The targets from the first one on that the server's group allows; that one is claimed."""
+        services, instance = self._services, request.instance
+        for place, target in enumerate(targets):
+            try:
+                if place:
+                    _claim(services, instance, target)
+                groups.claim_host(services, group, instance.uuid, target.host)
+            except errors.ClaimRefused as refusal:
+                LOG.info("Host %s can't take server %s: %s", target.host, instance.uuid, refusal.message)
+                last = refusal
+            else:
+                return targets[place:]
+        services.placement.delete_allocations(instance.uuid)
+        raise errors.NoValidHost(f"No valid host was found. {last.message}", details=last.details)
 
     def _spec(self, instance_uuid: str) -> RequestSpec:
         """The spec with what was asked for this build only; that part is not kept for later moves."""
@@ -91,20 +110,28 @@ class BuildEndpoint:
         copies.hard_delete(database, instance.uuid)
         return False
 
-    def _build(self, context: RequestContext, request: BuildRequest, targets: list[Selection]) -> None:
+    def _build(
+        self,
+        context: RequestContext,
+        request: BuildRequest,
+        targets: list[Selection],
+        group: RequestedGroup | None,
+    ) -> None:
         services, instance = self._services, request.instance
         for device in request.block_devices:
             device.device_name = device.device_name or devices.next_device_name(request.block_devices)
         _place_at(instance, targets[0])
         instance.task_state = TaskState.SPAWNING
-        if not self._place(context, request, targets[0].cell_uuid):
+        placed = self._place(context, request, targets[0].cell_uuid)
+        groups.release(services, group, instance.uuid)
+        if not placed:
             services.placement.delete_allocations(instance.uuid)
             return
         database = services.cells.database(targets[0].cell_uuid)
         try:
             services.notifier.instance_action(context, instance, "create", "start", host=targets[0].host)
             self._allocate(context, database, request)
-            outcome = self._spawn(context, database, request, targets)
+            outcome = self._spawn(context, database, request, targets, group)
         except Exception as failure:
             error = (
                 failure
@@ -160,18 +187,19 @@ class BuildEndpoint:
         devices.save_devices(database, instance, request.block_devices)
 
     def _spawn(
-        self, context: RequestContext, database: Database, request: BuildRequest, targets: list[Selection]
+        self,
+        context: RequestContext,
+        database: Database,
+        request: BuildRequest,
+        targets: list[Selection],
+        group: RequestedGroup | None,
     ) -> GuestOutcome:
         services, instance = self._services, request.instance
         for place, target in enumerate(targets):
             if place:
                 try:
-                    services.placement.claim(
-                        instance.uuid,
-                        target.allocation_request.allocations,
-                        instance.project_id,
-                        instance.user_id,
-                    )
+                    _claim(services, instance, target)
+                    groups.claim_host(services, group, instance.uuid, target.host)
                 except errors.ClaimRefused:
                     continue
                 _place_at(instance, target)
@@ -182,6 +210,7 @@ class BuildEndpoint:
                     node=instance.node,
                     availability_zone=instance.availability_zone,
                 )
+                groups.release(services, group, instance.uuid)
             try:
                 with history.event(database, context, instance.uuid, "compute__do_build_and_run_instance", target.host):
                     return services.computes(target.cell_uuid).build_instance(
@@ -191,6 +220,13 @@ class BuildEndpoint:
                 LOG.warning("Host %s could not build server %s: %s", target.host, instance.uuid, failure.message)
                 last = failure
         raise last
+
+
+def _claim(services: ConductorServices, instance: Instance, target: Selection) -> None:
+    """Claims an alternate instead of what was claimed before."""
+    services.placement.claim(
+        instance.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
+    )
 
 
 def _place_at(instance: Instance, target: Selection) -> None:

@@ -11,7 +11,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import GuestOutcome, Snapshot
 from causeway.model.states import VmState
-from causeway.scheduler.request import Selection
+from causeway.scheduler.request import RequestedGroup, Selection
 
 
 @dataclass
@@ -40,6 +40,8 @@ class MoveMemory:
     cross_cell_allowed: bool = False
     requested_host: str | None = None
 
+    # The server's group, if its policy has to be looked after (see `causeway.conductor.groups`).
+    group: RequestedGroup | None = None
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)
     # Hosts that were chosen first and refused; bindings may have been made for them.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from causeway.model.host import Aggregate, CellMapping
 from causeway.scheduler.host_state import HostRecord
+from causeway.store import group_places
 from causeway.store.api import aggregates, groups
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import hosts
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -37,31 +38,10 @@ class CellsSource:
     def aggregates(self) -> list[Aggregate]:
         return aggregates.list_all(self._cells.api)
 
-    def group_hosts(self, group_uuid: str) -> dict[str, int]:
+    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
         members = set(groups.get(self._cells.api, group_uuid).members)
-        counted: dict[str, int] = {}
-        for _uuid, places in self._places(members).items():
-            for host in places:
-                counted[host] = counted.get(host, 0) + 1
-        return counted
+        return group_places.look_up(self._cells, members).by_host()
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
-        return {uuid: places[0] for uuid, places in self._places(instance_uuids).items() if places}
-
-    def _places(self, uuids: set[str]) -> dict[str, list[str]]:
-        """server -> the hosts that it takes room on, its own first; two while it is being moved."""
-        if not uuids:
-            return {}
-
-        def ask(_cell: CellMapping, database: Database) -> dict[str, list[str]]:
-            query = instances.SELECT.where(instances.TABLE.c.uuid.in_(uuids), instances.TABLE.c.deleted.is_(False))
-            found: dict[str, list[str]] = {}
-            for instance in instances.select(database, query, with_tags=False):
-                moving = instance.migration_context
-                ends = [moving.source_host, moving.dest_host] if moving is not None else []
-                if not instance.hidden:
-                    found[instance.uuid] = list(dict.fromkeys(h for h in [instance.host, *ends] if h))
-            return found
-
-        answers = self._cells.ask_all(ask, cell0=False)
-        return {uuid: hosts for by_server in answers.by_cell.values() for uuid, hosts in by_server.items()}
+        places = group_places.look_up(self._cells, instance_uuids).hosts
+        return {uuid: hosts[0] for uuid, hosts in places.items() if hosts}

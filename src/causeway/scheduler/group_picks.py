@@ -1,8 +1,9 @@
 """What this scheduler has just picked for server groups, until the databases show it.
 
 Between the pick and the moment the server's record says where it is, the next request of the group would not see it.
-Requests of one group take turns (`turn`), and a pick counts for a short time on top of what the databases say. A build
-that fails meanwhile makes the count too high for that time, never too low.
+Requests of one group take turns (`turn`), and a pick counts for a short time beside what the databases say. A build
+that fails meanwhile makes the others see one member too many for that time, never one too few. What other schedulers pick is
+not known here: the conductor checks again when the host is taken (`causeway.conductor.groups`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ class GroupPicks:
     def __init__(self) -> None:
         self._turns = [threading.Lock() for _ in range(_TURNS)]
         self._lock = threading.Lock()
-        # group -> host -> (members there with the pick, until when it counts)
-        self._picks: dict[str, dict[str, tuple[int, float]]] = {}
+        # group -> server -> (host, until when it counts)
+        self._picks: dict[str, dict[str, tuple[str, float]]] = {}
 
     @contextmanager
     def turn(self, group_uuid: str | None) -> Iterator[None]:
@@ -32,23 +33,23 @@ class GroupPicks:
         with self._turns[hash(group_uuid) % _TURNS]:
             yield
 
-    def add(self, group_uuid: str, host: str, members_with_it: int) -> None:
+    def add(self, group_uuid: str, instance_uuid: str, host: str) -> None:
         with self._lock:
             self._forget_old()
-            until = time.monotonic() + SECONDS_UNTIL_SEEN
-            self._picks.setdefault(group_uuid, {})[host] = (members_with_it, until)
+            self._picks.setdefault(group_uuid, {})[instance_uuid] = (host, time.monotonic() + SECONDS_UNTIL_SEEN)
 
-    def seen(self, group_uuid: str, in_databases: dict[str, int]) -> dict[str, int]:
-        """The members per host, recent picks included."""
+    def seen(self, group_uuid: str, in_databases: dict[str, set[str]]) -> dict[str, set[str]]:
+        """The members by host, recent picks included."""
+        found = {host: set(members) for host, members in in_databases.items()}
         with self._lock:
             self._forget_old()
-            picks = self._picks.get(group_uuid, {})
-            hosts = in_databases.keys() | picks.keys()
-            return {host: max(in_databases.get(host, 0), picks.get(host, (0, 0.0))[0]) for host in hosts}
+            for instance_uuid, (host, _until) in self._picks.get(group_uuid, {}).items():
+                found.setdefault(host, set()).add(instance_uuid)
+        return found
 
     def _forget_old(self) -> None:
         now = time.monotonic()
         for group, picks in list(self._picks.items()):
-            self._picks[group] = {host: pick for host, pick in picks.items() if pick[1] > now}
+            self._picks[group] = {uuid: pick for uuid, pick in picks.items() if pick[1] > now}
             if not self._picks[group]:
                 del self._picks[group]

@@ -42,8 +42,11 @@ class HostSource(Protocol):
     def aggregates(self) -> list[Aggregate]:
         """All host aggregates."""
 
-    def group_hosts(self, group_uuid: str) -> dict[str, int]:
-        """Host -> how many members of the server group are there; a move in progress counts on both hosts."""
+    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
+        """Host -> members of the server group there; one that is being moved is on both hosts.
+
+        Raises ServerGroupNotFound.
+        """
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
         """Server uuid -> its host, for those that have one."""

@@ -82,7 +82,7 @@ class Search:
             explanation=ranking.explanation(self._tools.hosts.silent_cells()),
         )
         selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
-        self._remember_pick(selected.host)
+        self._remember_pick(instance_uuid, selected.host)
         return result
 
     def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
@@ -129,12 +129,12 @@ class Search:
             source=move.source,
         )
 
-    def _remember_pick(self, host: str) -> None:
+    def _remember_pick(self, instance_uuid: str, host: str) -> None:
         group = self._spec.server_group
         if group is not None:
             members = self._request.group_hosts
             members[host] = members.get(host, 0) + 1
-            self._tools.groups.add(group.uuid, host, members[host])
+            self._tools.groups.add(group.uuid, instance_uuid, host)
 
     def _selection(self, host: HostState) -> Selection:
         return Selection(

@@ -6,8 +6,8 @@
 4. Whatever comes out, every host has its verdict (`explain`, `diagnose`).
 
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
-are told apart there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the host
-checks it again before it builds.
+are told apart there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
+checks it again when a host is taken (`causeway.conductor.groups`).
 """
 
 from __future__ import annotations
@@ -179,10 +179,13 @@ class Scheduler:
         group = spec.server_group
         if group is not None:
             request.own_host = self._source.instance_hosts({spec.instance_uuid}).get(spec.instance_uuid)
-            members = self._groups.seen(group.uuid, self._source.group_hosts(group.uuid))
-            if request.own_host in members:
-                members[request.own_host] -= 1
-            request.group_hosts = {host: count for host, count in members.items() if count > 0}
+            try:
+                members = self._groups.seen(group.uuid, self._source.group_hosts(group.uuid))
+            except errors.ServerGroupNotFound:
+                # A group may be deleted before its servers: they are free then.
+                members = {}
+            others = {host: len(uuids - {spec.instance_uuid}) for host, uuids in members.items()}
+            request.group_hosts = {host: count for host, count in others.items() if count}
         named = {uuid for hint in ("same_host", "different_host") for uuid in spec.scheduler_hints.get(hint, [])}
         if named:
             request.instance_hosts = self._source.instance_hosts(named)

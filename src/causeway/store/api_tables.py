@@ -149,6 +149,18 @@ class InstanceGroupMembers(ApiBase):
     instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True, index=True)
 
 
+class InstanceGroupClaims(ApiBase):
+    """Hosts that members of groups are about to take: see `causeway.store.api.group_claims`."""
+
+    __tablename__ = "instance_group_claims"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    group_id: Mapped[int] = mapped_column(sa.ForeignKey("instance_groups.id", ondelete="CASCADE"), index=True)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, unique=True)
+    host: Mapped[str] = mapped_column(Name)
+    created_at: Mapped[datetime]
+
+
 class Quotas(ApiBase):
     """Limits of a project, of a user in a project (``user_id`` not empty), or of a class (``class:`` + name)."""
 

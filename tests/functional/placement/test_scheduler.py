@@ -52,7 +52,7 @@ class Cloud:
         self._make_host = make_host
         self.records: dict[str, HostRecord] = {}
         self._aggregates: list[Aggregate] = []
-        self.groups: dict[str, dict[str, int]] = {}
+        self.groups: dict[str, dict[str, set[str]]] = {}
         self.servers: dict[str, str] = {}
         self.looks = 0
 
@@ -88,7 +88,7 @@ class Cloud:
     def aggregates(self) -> list[Aggregate]:
         return list(self._aggregates)
 
-    def group_hosts(self, group_uuid: str) -> dict[str, int]:
+    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
         return dict(self.groups.get(group_uuid, {}))
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
@@ -358,7 +358,7 @@ def test_an_affinity_group_stays_together(scheduler: Scheduler) -> None:
 def test_the_only_member_of_an_affinity_group_may_move(scheduler: Scheduler, cloud: Cloud) -> None:
     spec = spec_of(GEN2, server_group=RequestedGroup(new_uuid(), "affinity"))
     assert spec.server_group is not None
-    cloud.groups[spec.server_group.uuid] = {"cell1-host1": 1}
+    cloud.groups[spec.server_group.uuid] = {"cell1-host1": {spec.instance_uuid}}
     cloud.servers[spec.instance_uuid] = "cell1-host1"
     assert boot(scheduler, spec).selected.cell_name == "cell2"
 

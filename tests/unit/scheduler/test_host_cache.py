@@ -33,7 +33,7 @@ class Hosts:
     def aggregates(self) -> list[Aggregate]:
         return self._aggregates
 
-    def group_hosts(self, group_uuid: str) -> dict[str, int]:  # noqa: ARG002
+    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:  # noqa: ARG002
         return {}
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:  # noqa: ARG002
@@ -117,14 +117,15 @@ def test_a_pick_counts_for_the_next_server_of_the_request(make_host: MakeHost) -
 def test_a_pick_for_a_group_counts_until_the_databases_show_it() -> None:
     picks = GroupPicks()
     with picks.turn("group"), picks.turn(None):
-        picks.add("group", "host1", 1)
-    assert picks.seen("group", {}) == {"host1": 1}
-    assert picks.seen("group", {"host1": 1, "host2": 1}) == {"host1": 1, "host2": 1}
+        picks.add("group", "one", "host1")
+    assert picks.seen("group", {}) == {"host1": {"one"}}
+    assert picks.seen("group", {"host1": {"one"}, "host2": {"two"}}) == {"host1": {"one"}, "host2": {"two"}}
+    assert picks.seen("group", {"host1": {"two"}}) == {"host1": {"one", "two"}}
     assert picks.seen("other", {}) == {}
 
 
 def test_a_pick_for_a_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causeway.scheduler.group_picks.SECONDS_UNTIL_SEEN", -1)
     picks = GroupPicks()
-    picks.add("group", "host1", 1)
+    picks.add("group", "one", "host1")
     assert picks.seen("group", {}) == {}

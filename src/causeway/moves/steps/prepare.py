@@ -7,6 +7,7 @@ import uuid as uuids
 from contextlib import suppress
 
 from causeway import errors
+from causeway.conductor import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
@@ -50,6 +51,7 @@ class PrepResizeAtDest(Step):
         while True:
             try:
                 with run.event("compute_prep_snapshot_based_resize_at_dest", memory.dest_host):
+                    groups.claim_host(run.services, memory.group, run.uuid, memory.dest_host)
                     context = self._prepare(run, memory.destination)
                 break
             except (errors.ClaimRefused, errors.RpcTimeout, errors.ServiceRefused) as refusal:
@@ -126,6 +128,7 @@ class PrepResizeAtDest(Step):
         if volumes(run.source_devices()):
             drop_strays(run, {device.attachment_id for device in run.source_devices()})
         clear_stash(run)
+        groups.release(run.services, run.memory.group, run.uuid)
 
 
 def clear_stash(run: Run) -> None:

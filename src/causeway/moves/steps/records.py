@@ -13,7 +13,7 @@ from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api import mappings, migrations
+from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import copies, instances
 from causeway.store.database import utcnow
 
@@ -121,6 +121,9 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
         disk_total_bytes=size,
         disk_processed_bytes=size,
     )
+    if run.memory.group is not None:
+        # The server's record names both of its hosts by now.
+        group_claims.release_in(connection, run.uuid)
     stored = mappings.get_spec_in(connection, run.uuid)
     spec = RequestSpec.from_persisted(stored)
     spec.flavor = run.memory.new_flavor

@@ -20,9 +20,11 @@ class SelectDestination(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         with run.event("cold_migrate"):
+            spec = request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run))
+            memory.group = spec.server_group
             results = run.services.scheduler.select_destinations(
                 run.context,
-                spec=request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run)),
+                spec=spec,
                 instance_uuids=[run.uuid],
                 alternates=memory.requested_host is None,
                 move=MoveClaim(run.move.migration_uuid, memory.source_node),

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.host import ServerGroup
+from causeway.store.api import group_claims
 from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -68,7 +69,8 @@ def add_member_in(connection: sa.Connection, group_id: int, instance_uuid: str) 
 
 def remove_member(database: Database, instance_uuid: str) -> None:
     with database.write() as connection:
-        connection.execute(MEMBERS.delete().where(MEMBERS.c.instance_uuid == instance_uuid))
+        if connection.execute(MEMBERS.delete().where(MEMBERS.c.instance_uuid == instance_uuid)).rowcount:
+            group_claims.release_in(connection, instance_uuid)
 
 
 def delete(database: Database, uuid: str) -> None:

@@ -1,0 +1,16 @@
+"""Hosts that members of server groups are about to take."""
+
+from alembic import op
+
+from causeway.store.api import group_claims
+from causeway.store.api_tables import ApiBase
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # A new database has it from the first revision, which follows the tables; then nothing is done.
+    ApiBase.metadata.create_all(op.get_bind(), tables=[group_claims.TABLE])
