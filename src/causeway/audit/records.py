@@ -13,8 +13,12 @@ from causeway.audit.services import AuditServices
 from causeway.audit.snapshot import OpenEvent, Record
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
+from causeway.model.image import ImageMeta
+from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import PciDevice
 from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
 from causeway.store.api import build_requests, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
@@ -146,6 +150,10 @@ _RECORDS = sa.select(
     _SERVERS.old_vm_state,
     _SERVERS.hidden,
     _SERVERS.network_info,
+    _SERVERS.image_meta,
+    _SERVERS.numa_topology,
+    _SERVERS.pci_devices,
+    _SERVERS.migration_context,
     # A server that was just made was never changed.
     sa.func.coalesce(_SERVERS.updated_at, _SERVERS.created_at).label("updated_at"),
 ).where(_SERVERS.deleted.is_(False))
@@ -189,6 +197,10 @@ def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) 
         port_ids=[vif["id"] for vif in row.network_info or []],
         updated_at=row.updated_at,
         block_devices=devices.get(row.uuid, []),
+        image_meta=msgspec.convert(row.image_meta, ImageMeta | None),
+        numa_topology=msgspec.convert(row.numa_topology, InstanceNUMATopology | None),
+        pci_devices=msgspec.convert(row.pci_devices, list[PciDevice]),
+        migration_context=msgspec.convert(row.migration_context, MigrationContext | None),
     )
 
 

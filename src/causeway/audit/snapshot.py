@@ -18,8 +18,11 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
+from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import PciDevice
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
 from causeway.store.api.mappings import InstanceMapping
@@ -43,6 +46,11 @@ class Record:
     port_ids: list[str] = field(default_factory=list)
     updated_at: datetime | None = None
     block_devices: list[BlockDevice] = field(default_factory=list)
+    image_meta: ImageMeta | None = None
+    # What its host keeps for it, and what the other end of its move does.
+    numa_topology: InstanceNUMATopology | None = None
+    pci_devices: list[PciDevice] = field(default_factory=list)
+    migration_context: MigrationContext | None = None
 
     @property
     def is_volume_backed(self) -> bool:

@@ -19,6 +19,7 @@ from causeway.conf import PROJECT
 from causeway.model.host import CellMapping
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
+from causeway.virt.simulated.hardware import from_options
 
 LOG = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 
 def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     if conf.compute_driver == "simulated":
-        return SimulatedDriver(conf.host, state_dir, peers_dir=state_dir.parent)
+        return SimulatedDriver(conf.host, state_dir, hardware=from_options(conf), peers_dir=state_dir.parent)
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt.driver import LibvirtDriver
 

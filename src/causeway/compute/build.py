@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from causeway.compute import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -21,7 +24,11 @@ class BuildEndpoint:
         self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice]
     ) -> GuestOutcome:
         host = self._host
-        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+        with (
+            host.lock(instance.uuid),
+            host.vif_events.watch(instance.uuid) as watch,
+            self._claimed(instance) as instance,
+        ):
             for vif in instance.network_info:
                 host.network.bind_port(
                     context, vif.id, host.name, instance.uuid, f"compute:{instance.availability_zone or ''}"
@@ -36,7 +43,26 @@ class BuildEndpoint:
                     guest.spec_of(instance, vifs, volumes, root_disk=root_disk),
                     vifs_plugged=guest.plugging(host, watch, vifs),
                 )
-            return GuestOutcome(power_state, guest.refreshed_ports(host, context, instance), volumes)
+            return GuestOutcome(
+                power_state,
+                guest.refreshed_ports(host, context, instance),
+                volumes,
+                numa_topology=instance.numa_topology,
+                pci_devices=instance.pci_devices,
+            )
+
+    @contextmanager
+    def _claimed(self, instance: Instance) -> Iterator[Instance]:
+        """The server with what was claimed for it, which is given up again if the block fails."""
+        claims = self._host.claims
+        held_before = claims.holds(instance.uuid)
+        claims.claim(instance, None)
+        try:
+            yield claims.use(instance, None)
+        except BaseException:
+            if not held_before:
+                claims.release(instance.uuid, None)
+            raise
 
     def destroy_instance(
         self,
@@ -50,6 +76,7 @@ class BuildEndpoint:
             driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=True)
             driver.delete_disks(instance.uuid)
             driver.delete_stashed_disks(instance.uuid)
+            self._host.claims.release_all(instance.uuid)
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
         return self._host.driver.inspect(instance_uuid)

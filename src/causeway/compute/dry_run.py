@@ -38,6 +38,7 @@ class DryRunEndpoint:
         facts = self._host.driver.inspect(instance.uuid)
         if facts.power_state is not None or facts.has_disks:
             raise errors.ClaimRefused("The host holds a guest or disks of the server already.")
+        self._host.claims.check(instance)
         return ""
 
     def _check_volumes(self, block_devices: list[BlockDevice]) -> str:

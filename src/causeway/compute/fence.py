@@ -70,6 +70,12 @@ class Fence:
             self._write(path, record)
             return result
 
+    def refuse_after(self, token: MoveToken, method: str) -> None:
+        """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
+        path = self._directory / f"{token.move_id}.json"
+        if path.exists() and method in msgspec.json.decode(path.read_bytes(), type=_Record).outcomes:
+            raise errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
+
     def _write(self, path: Path, record: _Record) -> None:
         new = path.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(record))

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.volume import VolumeClient
+from causeway.compute.claims import Claims
 from causeway.compute.fence import Fence
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.vif_events import VifEvents
@@ -32,6 +33,7 @@ class Host:
     conductor: CellConductorClient
     image_cache: ImageCache
     fence: Fence
+    claims: Claims
     vif_events: VifEvents = field(default_factory=VifEvents)
 
     def lock(self, instance_uuid: str) -> AbstractContextManager[object]:

@@ -22,7 +22,7 @@ class InventoryEndpoint:
 
     def list_host(self, context: RequestContext) -> HostContents:  # noqa: ARG002
         driver = self._host.driver
-        contents = HostContents(guests=driver.list_guests())
+        contents = HostContents(guests=driver.list_guests(), claims=self._host.claims.listed())
         for uuid, is_stashed in driver.list_disks().items():
             if is_stashed:
                 contents.stashed.append(uuid)

@@ -14,6 +14,7 @@ from causeway import errors
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
 from causeway.context import admin_context
+from causeway.hardware import pci_fit
 from causeway.model.host import ComputeNode
 from causeway.model.outcomes import HostReport
 
@@ -40,6 +41,8 @@ class Reporter:
         self._placement = placement
         self._uuid = node_uuid(state_dir)
         self._stopping = threading.Event()
+        self._reporting = threading.Lock()
+        host.claims.on_change = self._claims_changed
         self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
 
     def start(self) -> None:
@@ -66,11 +69,7 @@ class Reporter:
         self._placement.set_inventory(
             self._uuid,
             {
-                os_resource_classes.VCPU: Inventory(
-                    facts.vcpus,
-                    reserved=conf.reserved_host_cpus,
-                    allocation_ratio=conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
-                ),
+                **self._cpu_inventory(facts.vcpus),
                 os_resource_classes.MEMORY_MB: Inventory(
                     facts.memory_mb,
                     reserved=min(conf.reserved_host_memory_mb, facts.memory_mb - 1),
@@ -86,9 +85,35 @@ class Reporter:
         traits = {os_traits.COMPUTE_NODE, *facts.traits}
         self._placement.change_traits(self._uuid, add=traits)
 
+    def _cpu_inventory(self, vcpus: int) -> dict[str, Inventory]:
+        """VCPU for shared CPUs, PCPU for dedicated ones; a class that the host has nothing of is left out."""
+        conf, topology = self._host.conf, self._host.claims.topology()
+        dedicated = 0
+        if conf.compute.cpu_dedicated_set or conf.compute.cpu_shared_set:
+            cells = topology.cells if topology is not None else []
+            vcpus, dedicated = sum(len(c.cpuset) for c in cells), sum(len(c.pcpuset) for c in cells)
+        found = {}
+        if vcpus:
+            found[os_resource_classes.VCPU] = Inventory(
+                vcpus,
+                reserved=conf.reserved_host_cpus,
+                allocation_ratio=conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
+            )
+        if dedicated:
+            found[os_resource_classes.PCPU] = Inventory(dedicated)
+        return found
+
+    def _claims_changed(self) -> None:
+        """The scheduler sees it with the next request; if the conductor can't be told now, with the next report."""
+        try:
+            self.report_alive()
+        except errors.CausewayError as failure:
+            LOG.warning("Host %s could not report its claims: %s", self._host.name, failure.message)
+
     def report_alive(self) -> None:
-        """Tells the cell's conductor."""
-        self._host.conductor.report_host(admin_context(), report=self._report())
+        """Tells the cell's conductor. One after the other: no report overtakes a newer one."""
+        with self._reporting:
+            self._host.conductor.report_host(admin_context(), report=self._report())
 
     def _report(self) -> HostReport:
         conf, facts, guests = self._host.conf, self._host.driver.host_facts(), self._host.driver.list_guests()
@@ -116,4 +141,8 @@ class Reporter:
                 "hypervisor_version": facts.hypervisor_version,
             },
         )
-        return HostReport(host=self._host.name, service_version=SERVICE_VERSION, node=node, guests=guests)
+        devices = self._host.claims.devices()
+        node.numa_topology, node.pci_stats = self._host.claims.topology(), pci_fit.pools(devices)
+        return HostReport(
+            host=self._host.name, service_version=SERVICE_VERSION, node=node, guests=guests, pci_devices=devices
+        )

@@ -11,6 +11,8 @@ from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
 from causeway.compute.build import BuildEndpoint
+from causeway.compute.claims import Claims
+from causeway.compute.claims_endpoint import ClaimsEndpoint
 from causeway.compute.devices import DevicesEndpoint
 from causeway.compute.dry_run import DryRunEndpoint
 from causeway.compute.events import EventsEndpoint
@@ -21,6 +23,8 @@ from causeway.compute.inventory import InventoryEndpoint
 from causeway.compute.power import PowerEndpoint
 from causeway.compute.report import Reporter
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.hardware import host as hardware_of
+from causeway.hardware.fit import Limits
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import TOPIC
 from causeway.rpc.server import RpcServer
@@ -55,6 +59,14 @@ class ComputeService:
             conductor=CellConductorClient(transport),
             image_cache=ImageCache(state_dir / "_base", images),
             fence=Fence(state_dir / "moves", name),
+            claims=Claims(
+                state_dir / "claims",
+                name,
+                limits=Limits(
+                    conf.cpu_allocation_ratio or conf.initial_cpu_allocation_ratio,
+                    conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
+                ),
+            ),
         )
         self._server = RpcServer(
             transport,
@@ -68,6 +80,7 @@ class ComputeService:
                 EventsEndpoint(self.host),
                 InventoryEndpoint(self.host),
                 DryRunEndpoint(self.host),
+                ClaimsEndpoint(self.host),
             ],
         )
         self._reporter = Reporter(self.host, placement, state_dir)
@@ -75,8 +88,17 @@ class ComputeService:
     def start(self) -> None:
         """Ready for work when this returns: the host is known to Placement and to its cell."""
         self.host.driver.start()
+        self._load_claims()
         self._server.start()
         self._reporter.start()
+
+    def _load_claims(self) -> None:
+        conf, hardware = self.host.conf, self.host.driver.host_hardware()
+        topology = hardware_of.for_guests(
+            hardware.cells, dedicated=conf.compute.cpu_dedicated_set, shared=conf.compute.cpu_shared_set
+        )
+        devices = hardware_of.devices_for_guests(hardware.pci_devices, hardware_of.device_specs(conf.pci.device_spec))
+        self.host.claims.load(topology if topology.cells else None, devices)
 
     def stop(self) -> None:
         """Finishes what is under way; guests keep running."""

@@ -6,6 +6,7 @@ import dataclasses
 
 from causeway import errors
 from causeway.compute import disk_transfer, guest
+from causeway.compute.claims import claim_for_move
 from causeway.compute.fence import fenced
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -43,7 +44,8 @@ class SnapshotResizeEndpoint:
             for device in guest.volumes_of(block_devices):
                 if device.connection_info is not None:
                     driver.check_volume_connectable(device.connection_info)
-        return MigrationContext(migration_uuid=token.migration_uuid, dest_host=self._host.name)
+            self.fence.refuse_after(token, "drop_move_claim")
+            return claim_for_move(self._host.claims, instance, token.migration_uuid, self._host.name)
 
     @fenced
     def prep_snapshot_based_resize_at_source(
@@ -82,6 +84,7 @@ class SnapshotResizeEndpoint:
         power_on: bool,
     ) -> GuestOutcome:
         host = self._host
+        instance = host.claims.use(instance, token.migration_uuid)
         with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
             self._remove_guest(instance, block_devices, destroy_disks=True)
             vifs = guest.take_over_ports(host, context, instance)
@@ -107,12 +110,13 @@ class SnapshotResizeEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
         with self._host.lock(instance.uuid):
             self._remove_guest(instance, block_devices, destroy_disks=True)
+            self._host.claims.release(instance.uuid, token.migration_uuid)
 
     @fenced
     def restore_at_source(
@@ -145,11 +149,12 @@ class SnapshotResizeEndpoint:
         self,
         context: RequestContext,  # noqa: ARG002
         *,
-        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        token: MoveToken,
         instance: Instance,
     ) -> None:
         with self._host.lock(instance.uuid):
             self._host.driver.delete_stashed_disks(instance.uuid)
+            self._host.claims.release_others(instance.uuid, token.migration_uuid)
 
     def _remove_guest(self, instance: Instance, block_devices: list[BlockDevice], *, destroy_disks: bool) -> None:
         driver = self._host.driver

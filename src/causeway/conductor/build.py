@@ -10,6 +10,7 @@ from causeway import errors
 from causeway.conductor import devices, groups, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.hardware.requests import asked_of
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance, InstanceAction
@@ -36,8 +37,8 @@ class BuildEndpoint:
         if request is None:
             LOG.info("Server %s was deleted before it was built", instance_uuid)
             return
-        spec = self._spec(instance_uuid)
         try:
+            spec = self._spec(instance_uuid)
             result = services.scheduler.select_destinations(
                 context, spec=spec, instance_uuids=[instance_uuid], alternates=True
             )[0]
@@ -45,6 +46,7 @@ class BuildEndpoint:
         except errors.CausewayError as failure:
             self._bury(context, request, failure)
             return
+        request.instance.numa_topology, request.instance.pci_requests = spec.numa_topology, spec.pci_requests
         self._build(context, request, targets, spec.server_group)
 
     def _that_its_group_allows(
@@ -69,10 +71,12 @@ class BuildEndpoint:
         """The spec with what was asked for this build only; that part is not kept for later moves."""
         stored = mappings.get_spec(self._services.api, instance_uuid)
         spec = RequestSpec.from_persisted(stored)
-        asked = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}
-        if asked:
-            spec = msgspec.convert(msgspec.to_builtins(spec) | asked, RequestSpec)
+        once = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}
+        if once:
+            spec = msgspec.convert(msgspec.to_builtins(spec) | once, RequestSpec)
             mappings.save_spec(self._services.api, instance_uuid, spec.to_persist())
+        asked = asked_of(self._services.conf, spec.flavor, spec.image)
+        spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
         return spec
 
     def _bury(self, context: RequestContext, request: BuildRequest, failure: errors.CausewayError) -> None:
@@ -164,6 +168,8 @@ class BuildEndpoint:
             vm_state=VmState.ACTIVE,
             task_state=None,
             launched_at=utcnow(),
+            numa_topology=outcome.numa_topology,
+            pci_devices=outcome.pci_devices,
             expected_task={TaskState.SPAWNING},
         )
         if not kept:

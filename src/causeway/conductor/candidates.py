@@ -18,6 +18,7 @@ from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContent
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.moves.destination import request_spec
+from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.explain import Explanation, HostVerdict
 from causeway.store.cell import block_devices, hosts, instances
@@ -60,7 +61,10 @@ class CandidatesEndpoint:
         explanation = services.scheduler.explain(context, spec=spec)
         found = [candidate_of(verdict, cell.uuid) for verdict in explanation.hosts]
         with_new_flavor = dataclasses.replace(
-            instance, flavor=memory.new_flavor, new_flavor=memory.new_flavor, old_flavor=memory.old_flavor
+            asking(services.conf, instance, memory.new_flavor),
+            flavor=memory.new_flavor,
+            new_flavor=memory.new_flavor,
+            old_flavor=memory.old_flavor,
         )
         contents = self._contents(context, instance, devices, cell.uuid)
         self._check(context, with_new_flavor, devices, found)

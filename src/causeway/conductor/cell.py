@@ -12,7 +12,7 @@ from causeway.model.outcomes import HostReport, MoveToken
 from causeway.model.states import PowerState, VmState
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ class CellEndpoint:
         report.node.memory_mb_used = sum(instance.flavor.memory_mb for instance in there)
         report.node.local_gb_used = sum(instance.flavor.root_gb + instance.flavor.ephemeral_gb for instance in there)
         hosts.save_node(database, report.node)
+        if report.pci_devices or report.host not in self._known:
+            pci_devices.save(database, report.node.uuid, report.pci_devices)
         if report.host not in self._known:
             cell_records.map_host(self._services.api, report.host, self._cell_uuid)
             self._known.add(report.host)

@@ -34,6 +34,7 @@ from causeway.conf import (
     rpc,
     scheduler,
     service_user,
+    simulated,
 )
 from causeway.conf import keystone as keystone_group
 
@@ -56,6 +57,7 @@ MODULES: tuple[ModuleType, ...] = (
     rpc,
     scheduler,
     service_user,
+    simulated,
 )
 # Groups with credentials of their own: auth_type names a keystoneauth plug-in, whose options are read from the group too.
 AUTH_GROUPS = ("cinder", "glance", "keystone", "neutron", "placement", "service_user")

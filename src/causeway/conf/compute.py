@@ -71,5 +71,31 @@ OPTS: dict[str, list[Opt]] = {
         *_ratio("cpu", 4.0, "VCPU"),
         *_ratio("ram", 1.0, "MEMORY_MB"),
         *_ratio("disk", 1.0, "DISK_GB"),
-    ]
+    ],
+    "compute": [
+        cfg.StrOpt(
+            "cpu_shared_set",
+            help="The host's CPUs for guests that share them (VCPU), as in 4-12,^8,15. Not set: all, or none if there is a"
+            " cpu_dedicated_set.",
+        ),
+        cfg.StrOpt(
+            "cpu_dedicated_set",
+            help="The host's CPUs for guests that have them for themselves (PCPU), as in 4-12,^8,15. Not set: none.",
+        ),
+    ],
+    "pci": [
+        cfg.MultiStrOpt(
+            "device_spec",
+            default=[],
+            help='The host\'s PCI devices that may be given to guests, as JSON: {"vendor_id": "8086", "product_id":'
+            ' "154d", "address": "0000:81:*"}; further keys are properties of the devices. May be given several times.',
+        ),
+        cfg.MultiStrOpt(
+            "alias",
+            default=[],
+            help='Names for PCI devices that flavors ask for (pci_passthrough:alias), as JSON: {"name": "nic",'
+            ' "vendor_id": "8086", "product_id": "154d", "device_type": "type-PF", "numa_policy": "preferred"}. Read by'
+            " the API and the conductor. May be given several times.",
+        ),
+    ],
 }

@@ -12,6 +12,8 @@ FILTERS = [
     "ServerGroupAntiAffinityFilter",
     "ServerGroupAffinityFilter",
     "AggregateInstanceExtraSpecsFilter",
+    "NUMATopologyFilter",
+    "PciPassthroughFilter",
 ]
 
 

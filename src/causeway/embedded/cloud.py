@@ -30,6 +30,7 @@ from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.cells import Cells
 from causeway.store.database import Database
+from causeway.virt.simulated.hardware import from_options
 
 LOG = logging.getLogger(__name__)
 
@@ -194,7 +195,7 @@ class EmbeddedCloud:
         conductor.start()
         self.conductor = conductor
         on_stop(conductor.stop)
-        self.hosts: Hosts = SimulatedHosts(self.state)
+        self.hosts: Hosts = SimulatedHosts(self.state, from_options(self.conf))
         if self._driver == "libvirt":
             self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from causeway.embedded.settings import StateDir
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
+from causeway.virt.simulated.hardware import SimulatedHardware
 
 if TYPE_CHECKING:
     from causeway.devcloud import Devcloud
@@ -39,14 +40,17 @@ class Hosts(ABC):
 class SimulatedHosts(Hosts):
     """Hosts that are small files."""
 
-    def __init__(self, state: StateDir) -> None:
+    def __init__(self, state: StateDir, hardware: SimulatedHardware) -> None:
         self._state = state
+        self._hardware = hardware
 
     def start(self, names: list[str]) -> None:
         pass
 
     def driver(self, name: str) -> Driver:
-        return SimulatedDriver(name, self._state.host(name), peers_dir=self._state.path / "hosts")
+        return SimulatedDriver(
+            name, self._state.host(name), hardware=self._hardware, peers_dir=self._state.path / "hosts"
+        )
 
     def stop(self) -> None:
         pass

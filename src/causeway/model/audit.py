@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 
 
@@ -73,6 +74,16 @@ class LeftoverFile:
 
 
 @dataclass
+class HostClaim:
+    """What a host keeps for a server. ``migration_uuid``: of the move that brought it there; None: it was built there."""
+
+    instance_uuid: str
+    migration_uuid: str | None
+    numa_topology: InstanceNUMATopology | None = None
+    pci_addresses: list[str] = field(default_factory=list)
+
+
+@dataclass
 class HostContents:
     """What is really on a host, by server uuid."""
 
@@ -80,3 +91,4 @@ class HostContents:
     disks: list[str] = field(default_factory=list)
     stashed: list[str] = field(default_factory=list)
     leftover_files: list[LeftoverFile] = field(default_factory=list)
+    claims: list[HostClaim] = field(default_factory=list)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from causeway.model.numa import NUMATopology
+from causeway.model.pci import PciDevicePool
+
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -66,6 +69,9 @@ class ComputeNode:
     uptime: str | None = None
     # Properties the ImagePropertiesFilter and ComputeCapabilitiesFilter compare with.
     capabilities: dict[str, Any] = field(default_factory=dict)
+    # With what servers, and moves in progress, hold there.
+    numa_topology: NUMATopology | None = None
+    pci_stats: list[PciDevicePool] = field(default_factory=list)
     created_at: datetime | None = None
     updated_at: datetime | None = None
     id: int = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.network import Vif
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.states import PowerState, ServerStatus, TaskState, VmState, server_status
 
 
@@ -28,10 +29,12 @@ class MigrationContext:
     """What the claim at the target host promised; ``old_*`` is what the source keeps until confirm."""
 
     migration_uuid: str
-    old_numa_topology: dict[str, Any] | None = None
-    new_numa_topology: dict[str, Any] | None = None
-    old_pci_devices: list[dict[str, Any]] = field(default_factory=list)
-    new_pci_devices: list[dict[str, Any]] = field(default_factory=list)
+    old_numa_topology: InstanceNUMATopology | None = None
+    new_numa_topology: InstanceNUMATopology | None = None
+    old_pci_devices: list[PciDevice] = field(default_factory=list)
+    new_pci_devices: list[PciDevice] = field(default_factory=list)
+    old_pci_requests: list[InstancePCIRequest] = field(default_factory=list)
+    new_pci_requests: list[InstancePCIRequest] = field(default_factory=list)
     source_host: str | None = None
     dest_host: str | None = None
     source_cell: str | None = None
@@ -88,8 +91,10 @@ class Instance:
     new_flavor: Flavor | None = None
     old_vm_state: VmState | None = None
     migration_context: MigrationContext | None = None
-    numa_topology: dict[str, Any] | None = None
-    pci_requests: list[dict[str, Any]] = field(default_factory=list)
+    # Asked for until the server is built, then what its host keeps for it.
+    numa_topology: InstanceNUMATopology | None = None
+    pci_requests: list[InstancePCIRequest] = field(default_factory=list)
+    pci_devices: list[PciDevice] = field(default_factory=list)
     trusted_image_certificates: list[str] | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     system_metadata: dict[str, str] = field(default_factory=dict)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import ComputeNode
 from causeway.model.network import Vif
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import PciDevice
 from causeway.model.states import PowerState
 
 
@@ -28,6 +30,9 @@ class GuestOutcome:
     network_info: list[Vif] = field(default_factory=list)
     block_devices: list[BlockDevice] = field(default_factory=list)
     bytes_done: int | None = None
+    # What the host claimed for a server that asks for it.
+    numa_topology: InstanceNUMATopology | None = None
+    pci_devices: list[PciDevice] = field(default_factory=list)
 
 
 @dataclass
@@ -58,3 +63,4 @@ class HostReport:
     node: ComputeNode
     # uuid -> power state of every guest known to the hypervisor
     guests: dict[str, PowerState] = field(default_factory=dict)
+    pci_devices: list[PciDevice] = field(default_factory=list)

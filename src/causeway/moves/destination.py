@@ -12,6 +12,7 @@ from collections.abc import Callable
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
+from causeway.hardware.requests import asked_of
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import Destination, RequestSpec
 from causeway.store.api import mappings
@@ -27,6 +28,8 @@ def request_spec(
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
     spec.flavor = memory.new_flavor
+    asked = asked_of(conf, spec.flavor, spec.image)
+    spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
     cell: str | None = memory.source_cell
     if memory.requested_host is not None and memory.cross_cell_allowed:
         # The host that was asked for may be in any cell.

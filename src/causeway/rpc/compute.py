@@ -317,7 +317,39 @@ class ComputeClient:
             instance_uuid=instance_uuid,
         )
 
+    def drop_move_claim(self, context: RequestContext, host: str, *, token: MoveToken, instance_uuid: str) -> None:
+        """Ends what a move claimed at a host that it turns away from before there is a guest."""
+        self._rpc.call(
+            context, "drop_move_claim", result=NOTHING, server=host, token=token, instance_uuid=instance_uuid
+        )
+
     # audit
+
+    def remove_leftover_claim(
+        self, context: RequestContext, host: str, *, instance_uuid: str, migration_uuid: str | None
+    ) -> None:
+        """Ends a claim that nobody needs."""
+        self._rpc.call(
+            context,
+            "remove_leftover_claim",
+            result=NOTHING,
+            server=host,
+            instance_uuid=instance_uuid,
+            migration_uuid=migration_uuid,
+        )
+
+    def restore_claim(
+        self, context: RequestContext, host: str, *, instance: Instance, migration_uuid: str | None
+    ) -> None:
+        """Claims what the server's record says that it holds; raises ClaimRefused if others hold it."""
+        self._rpc.call(
+            context,
+            "restore_claim",
+            result=NOTHING,
+            server=host,
+            instance=instance,
+            migration_uuid=migration_uuid,
+        )
 
     def list_host(self, context: RequestContext, host: str) -> HostContents:
         """Everything that is on a host."""

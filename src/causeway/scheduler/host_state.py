@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
 from causeway.clients.placement.types import Capacity, ProviderSummary
+from causeway.hardware.fit import holding
+from causeway.hardware.misfit import Misfit
+from causeway.hardware.pci_fit import take_from_pools
 from causeway.model.host import Aggregate, ComputeNode, Service
+from causeway.model.numa import InstanceNUMATopology, NUMATopology
+from causeway.model.pci import InstancePCIRequest, PciDevicePool
 
 # A suspicion (a service that seems to be down) makes the scheduler look again, but not more often than this.
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
@@ -63,6 +70,9 @@ class HostState:
     is_up: bool = True
     # Servers that this same request has put here already.
     num_picked: int = 0
+    # The node's, with what this request has put here.
+    numa_topology: NUMATopology | None = None
+    pci_stats: list[PciDevicePool] = field(default_factory=list)
 
     @property
     def host(self) -> str:
@@ -110,6 +120,16 @@ class HostState:
             if name in self.capacity:
                 known = self.capacity[name]
                 self.capacity[name] = Capacity(known.capacity, known.used + amount)
+
+    def take_hardware(self, numa_topology: InstanceNUMATopology | None, requests: list[InstancePCIRequest]) -> None:
+        """Counts what that server holds of NUMA cells and PCI devices. What others remember of the host stays as it is."""
+        if numa_topology is not None and self.numa_topology is not None:
+            self.numa_topology = holding(self.numa_topology, [numa_topology])
+        if requests:
+            self.pci_stats = copy.deepcopy(self.pci_stats)
+            cells = None if numa_topology is None else {cell.id for cell in numa_topology.cells}
+            with suppress(Misfit):
+                take_from_pools(requests, self.pci_stats, cells)
 
     def aggregate_values(self, key: str) -> set[str]:
         """All values that the host's aggregates have for a metadata key."""
@@ -197,6 +217,8 @@ class HostCache:
                 aggregates=of_host.get(record.node.host, []),
                 capacity=dict(providers[record.node.uuid].resources) if providers else {},
                 is_up=self.is_up(record.service),
+                numa_topology=record.node.numa_topology,
+                pci_stats=record.node.pci_stats,
             )
             for record in records
         ]

@@ -16,6 +16,8 @@ import msgspec
 from causeway.clients.placement.types import AllocationRecord, AllocationRequest, RequestGroup
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import InstancePCIRequest
 from causeway.scheduler.explain import Explanation
 
 # Kept with the server. Everything else is of one request.
@@ -87,6 +89,10 @@ class RequestSpec:
     requested_resources: list[RequestGroup] = field(default_factory=list)
     same_subtree: list[set[str]] = field(default_factory=list)
     limits: dict[str, Any] = field(default_factory=dict)
+    # What this request's flavor asks for, made from flavor and image each time (bugs 1941005, 1805767: what was kept was
+    # the old flavor's). See `causeway.hardware`.
+    numa_topology: InstanceNUMATopology | None = None
+    pci_requests: list[InstancePCIRequest] = field(default_factory=list)
 
     @property
     def preferred_cell(self) -> str | None:

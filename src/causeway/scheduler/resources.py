@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from causeway import errors
 from causeway.clients.placement.types import CandidatesRequest, RequestGroup, Resources
+from causeway.hardware.numa_request import dedicated_cpus
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate
+from causeway.model.image import ImageMeta
 from causeway.scheduler.request import RequestSpec
 
 DISABLED = "COMPUTE_STATUS_DISABLED"
@@ -40,13 +42,14 @@ def flavor_resources(flavor: Flavor, *, is_volume_backed: bool) -> Resources:
     return flavor_groups(flavor, is_volume_backed=is_volume_backed)[""].resources
 
 
-def flavor_groups(flavor: Flavor, *, is_volume_backed: bool) -> dict[str, RequestGroup]:
-    """The request groups of a flavor by suffix; "" is always there."""
+def flavor_groups(flavor: Flavor, *, is_volume_backed: bool, image: ImageMeta | None = None) -> dict[str, RequestGroup]:
+    """The request groups of a flavor by suffix; "" is always there. The image may ask for dedicated CPUs."""
     disk = (0 if is_volume_backed else flavor.root_gb) + flavor.ephemeral_gb + -(-flavor.swap // _MB_PER_GB)
     main = RequestGroup(resources={"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk})
     groups = {"": main}
-    if flavor.extra_specs.get("hw:cpu_policy") == "dedicated":
-        main.resources["PCPU"] = main.resources.pop("VCPU")
+    if (dedicated := dedicated_cpus(flavor, image)) > 0:
+        main.resources["VCPU"] -= dedicated
+        main.resources["PCPU"] = dedicated
     for key, value in sorted(flavor.extra_specs.items()):
         match = _SPEC.match(key)
         if match is None:
@@ -70,7 +73,7 @@ def candidates_request(
 
     Raises NoValidHost if no host can serve for a reason that aggregates alone tell.
     """
-    groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed)
+    groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
     main = groups[""]
     main.required |= _image_traits(spec)
     main.member_of = _required_aggregates(spec, aggregates, prefilters)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from causeway import errors
 from causeway.clients.placement import AllocationRequest, Candidates, CandidatesRequest, PlacementClient
+from causeway.hardware.misfit import Misfit
+from causeway.model.numa import InstanceNUMATopology
 from causeway.scheduler.diagnose import PLACEMENT, look_closer, why_not_offered
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters import HostFilter, Request
+from causeway.scheduler.filters.hardware import fitted
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostState
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult, Selection
@@ -82,6 +85,7 @@ class Search:
             explanation=ranking.explanation(self._tools.hosts.silent_cells()),
         )
         selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
+        selected.take_hardware(self._fitted(selected), self._spec.pci_requests)
         self._remember_pick(instance_uuid, selected.host)
         return result
 
@@ -92,6 +96,13 @@ class Search:
         for host in missing:
             refusal = why_not_offered(host, self._request, self._asked, self._tools.decisive, offers)
             ranking.verdicts[host.node_uuid] = verdict_on(host, refusal)
+
+    def _fitted(self, host: HostState) -> InstanceNUMATopology | None:
+        try:
+            return fitted(host, self._request)
+        except Misfit:
+            # Only if the filters are switched off, or passed over; the host has the last word.
+            return None
 
     def _claim_best(self, ranking: Ranking, instance_uuid: str, move: MoveClaim | None) -> HostState | None:
         for host in ranking.fitting:

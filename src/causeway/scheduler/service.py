@@ -154,6 +154,9 @@ class Scheduler:
         return results
 
     def _search(self, spec: RequestSpec) -> Search:
+        if spec.numa_topology is not None or spec.pci_requests:
+            # Hosts say what is held there; what is remembered may be older than the last claim.
+            self._hosts.invalidate()
         asked = candidates_request(
             spec, self._hosts.aggregates(), self._prefilters, in_tree=self._requested_provider(spec)
         )

@@ -71,6 +71,7 @@ class Instances(CellBase):
     migration_context: Mapped[dict[str, Any] | None]
     numa_topology: Mapped[dict[str, Any] | None]
     pci_requests: Mapped[list[Any]]
+    pci_devices: Mapped[list[Any]] = mapped_column(server_default="[]")
     trusted_image_certificates: Mapped[list[Any] | None]
     # the attribute "metadata" is taken by the declarative base
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata")
@@ -204,8 +205,32 @@ class ComputeNodes(CellBase):
     disk_allocation_ratio: Mapped[float]
     uptime: Mapped[str | None] = mapped_column(Name)
     capabilities: Mapped[dict[str, Any]]
+    numa_topology: Mapped[dict[str, Any] | None]
+    pci_stats: Mapped[list[Any]] = mapped_column(server_default="[]")
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]
+
+
+class PciDevices(CellBase):
+    """The devices that hosts may give to guests, as they reported them."""
+
+    __tablename__ = "pci_devices"
+    __table_args__ = (sa.UniqueConstraint("compute_node_uuid", "address"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    compute_node_uuid: Mapped[str] = mapped_column(Uuid)
+    address: Mapped[str] = mapped_column(sa.String(12))
+    vendor_id: Mapped[str] = mapped_column(sa.String(4))
+    product_id: Mapped[str] = mapped_column(sa.String(4))
+    dev_type: Mapped[str] = mapped_column(sa.String(8))
+    numa_node: Mapped[int | None]
+    parent_addr: Mapped[str | None] = mapped_column(sa.String(12))
+    label: Mapped[str | None] = mapped_column(Name)
+    status: Mapped[str] = mapped_column(sa.String(36))
+    instance_uuid: Mapped[str | None] = mapped_column(Uuid, index=True)
+    request_id: Mapped[str | None] = mapped_column(sa.String(36))
+    extra_info: Mapped[dict[str, Any]]
+    updated_at: Mapped[datetime]
 
 
 keep_all_of_unicode(CellBase.metadata)

@@ -23,6 +23,8 @@ from typing import Any
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.model.numa import NUMACell
+from causeway.model.pci import PciDevice
 from causeway.model.states import PowerState
 
 # (bytes done, bytes total)
@@ -49,6 +51,17 @@ class HostFacts:
     supported_instances: list[list[str]] = field(default_factory=list)
     traits: list[str] = field(default_factory=list)
     uptime: str | None = None
+
+
+@dataclass
+class HostHardware:
+    """What of a host guests may be given a piece of, all of it: the configuration says how much is for guests.
+
+    ``cells``: all CPUs are in ``cpuset``.
+    """
+
+    cells: list[NUMACell] = field(default_factory=list)
+    pci_devices: list[PciDevice] = field(default_factory=list)
 
 
 @dataclass
@@ -122,6 +135,10 @@ class Driver(ABC):
 
     @abstractmethod
     def host_facts(self) -> HostFacts: ...
+
+    def host_hardware(self) -> HostHardware:
+        """NUMA cells and PCI devices; asked once, when the host starts. Nothing: guests have no say in them."""
+        return HostHardware()
 
     @abstractmethod
     def list_guests(self) -> dict[str, PowerState]:

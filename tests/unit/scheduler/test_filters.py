@@ -304,6 +304,8 @@ def test_flavors_are_tied_to_aggregates_by_default(conf: ConfigOpts) -> None:
         "ServerGroupAntiAffinityFilter",
         "ServerGroupAffinityFilter",
         "AggregateInstanceExtraSpecsFilter",
+        "NUMATopologyFilter",
+        "PciPassthroughFilter",
     ]
 
 

@@ -1,4 +1,4 @@
-"""``/servers/{server_id}/ips``, and what is read of a server in other small ways: topology, password."""
+"""``/servers/{server_id}/ips``, and what is read of a server in other small ways: password."""
 
 from __future__ import annotations
 
@@ -22,13 +22,6 @@ def show(request: ApiRequest, server_id: str, network_label: str) -> Response:
     if network_label not in addresses:
         raise errors.NotFound("Instance is not a member of specified network")
     return Response(200, {network_label: addresses[network_label]})
-
-
-@handler()
-def topology(request: ApiRequest, server_id: str) -> Response:
-    """No server has a NUMA topology of its own yet."""
-    loading.load(request, server_id, "compute:server:topology:index", columns=frozenset(), tags=False)
-    return Response(200, {"nodes": [], "pagesize_kb": None})
 
 
 @handler()

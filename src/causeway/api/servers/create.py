@@ -116,6 +116,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     files = _files(request, server)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
+    flavors_and_images.check_hardware(request, flavor, disks.image)
     if disks.volume_backed and server.get("trusted_image_certificates"):
         raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
     security_groups = create_networks.security_groups(request, server)

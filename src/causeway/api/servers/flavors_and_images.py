@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api.request import ApiRequest
+from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.store.api import flavors
@@ -22,6 +23,11 @@ def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
         return flavors.get(request.services.api, flavorid, project_id=visible_to)
     except errors.FlavorNotFound as missing:
         raise errors.FlavorNotUsable(missing.message) from missing
+
+
+def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None) -> None:
+    """Raises BadRequest if flavor and image contradict each other, or themselves, in what they ask of a host's hardware."""
+    asked_of(request.services.conf, flavor, image)
 
 
 def check_fits(flavor: Flavor, image: ImageMeta, *, volume_backed: bool) -> None:

@@ -142,6 +142,7 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
         raise errors.FlavorNotUsable("When resizing, instances must change flavor!")
     if _ACCELERATORS in flavor.extra_specs or _ACCELERATORS in old.extra_specs:
         raise errors.FlavorNotUsable("Resize is not supported for instances with accelerators.")
+    flavors_and_images.check_hardware(request, flavor, instance.image_meta)
     quota.check_deltas(
         request.services,
         request.context,

@@ -19,6 +19,7 @@ from causeway.api.servers import (
     security_groups,
     show,
     tags,
+    topology,
     unavailable,
     update,
     volumes,
@@ -88,7 +89,7 @@ ROUTES: list[Route] = [
     Route("GET", _SERVER + "/os-security-groups", security_groups.index),
     Route("GET", _SERVER + "/ips", addresses.index),
     Route("GET", _SERVER + "/ips/{network_label}", addresses.show),
-    Route("GET", _SERVER + "/topology", addresses.topology, 78),
+    Route("GET", _SERVER + "/topology", topology.show, 78),
     Route("GET", _SERVER + "/os-server-password", addresses.show_password),
     Route("DELETE", _SERVER + "/os-server-password", addresses.clear_password),
 ]

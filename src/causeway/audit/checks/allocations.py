@@ -19,7 +19,10 @@ OF_PORTS = "NET_"
 def expected_of(record: Record) -> Resources:
     """What a server's flavor takes, all its request groups together."""
     return _sum(
-        group.resources for group in flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed).values()
+        group.resources
+        for group in flavor_groups(
+            record.flavor, is_volume_backed=record.is_volume_backed, image=record.image_meta
+        ).values()
     )
 
 
@@ -47,7 +50,7 @@ def _elsewhere(snapshot: Snapshot, held: Allocations, node: str) -> list[str]:
 
 def _is_plain(record: Record, held: Allocations, snapshot: Snapshot) -> bool:
     """Whether what the server should hold is all on its node's own provider: then it can be claimed without a guess."""
-    plain = len(flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed)) == 1
+    plain = len(flavor_groups(record.flavor, is_volume_backed=record.is_volume_backed, image=record.image_meta)) == 1
     return plain and all(provider in snapshot.nodes for provider in held)
 
 

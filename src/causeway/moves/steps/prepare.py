@@ -11,6 +11,7 @@ from causeway.conductor import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves import hardware
 from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -59,9 +60,13 @@ class PrepResizeAtDest(Step):
                     run.context, run.source_instance(), "resize", "error", host=memory.dest_host, fault=refusal
                 )
                 self._leave(run, memory.dest_host)
+                if isinstance(refusal, errors.RpcTimeout):
+                    # Its answer may be what was lost.
+                    hardware.drop_claim(run, memory.dest_host, self.name)
                 self._next(run, refusal)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
+        hardware.note_old(context, run.source_instance())
         instances.update(
             run.source_database,
             run.uuid,
@@ -121,6 +126,7 @@ class PrepResizeAtDest(Step):
         # Nothing was written down before the bindings were made: they can only be for the present choice, or former ones.
         for host in dict.fromkeys([run.memory.dest_host, *run.memory.bound_hosts]):
             self._leave(run, host)
+            hardware.drop_claim(run, host, self.name)
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
@@ -145,7 +151,7 @@ def clear_stash(run: Run) -> None:
 
 def _with_new_flavor(run: Run) -> Instance:
     return dataclasses.replace(
-        run.source_instance(),
+        hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor),
         flavor=run.memory.new_flavor,
         new_flavor=run.memory.new_flavor,
         old_flavor=run.memory.old_flavor,

@@ -10,6 +10,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.hardware import with_new
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.scheduler.request import RequestSpec
@@ -32,7 +33,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
     assert guest is not None, "the guest is made before its record says so"
     assert instance.migration_context is not None
     return dataclasses.replace(
-        instance,
+        with_new(instance),
         host=memory.dest_host,
         node=memory.destination.hypervisor_hostname,
         availability_zone=memory.destination.availability_zone,

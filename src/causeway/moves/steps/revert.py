@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus, TaskState
+from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -34,6 +35,9 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
         old_flavor=None,
         new_flavor=None,
         old_vm_state=memory.old_vm_state,
+        numa_topology=source.numa_topology,
+        pci_requests=source.pci_requests,
+        pci_devices=source.pci_devices,
         migration_context=source.migration_context,
         vm_state=vm_state_of(memory.was_running),
         task_state=TaskState.RESIZE_REVERTING,
@@ -191,7 +195,7 @@ class ReturnRecord(Step):
         memory = run.memory
         bundle = copies.read(run.source_database, run.uuid)
         bundle.instance = dataclasses.replace(
-            bundle.instance,
+            with_old(bundle.instance),
             host=memory.source_host,
             node=memory.source_hypervisor,
             availability_zone=memory.source_zone,

@@ -10,6 +10,7 @@ from causeway.scheduler.filters.all_hosts import AllHostsFilter
 from causeway.scheduler.filters.base import HostFilter, Request
 from causeway.scheduler.filters.compute import ComputeFilter
 from causeway.scheduler.filters.compute_capabilities import ComputeCapabilitiesFilter
+from causeway.scheduler.filters.hardware import NUMATopologyFilter, PciPassthroughFilter
 from causeway.scheduler.filters.image_properties import ImagePropertiesFilter
 from causeway.scheduler.filters.isolated_hosts import IsolatedHostsFilter
 from causeway.scheduler.filters.limits import IoOpsFilter, NumInstancesFilter
@@ -30,7 +31,9 @@ AVAILABLE: dict[str, type[HostFilter]] = {
         ImagePropertiesFilter,
         IoOpsFilter,
         IsolatedHostsFilter,
+        NUMATopologyFilter,
         NumInstancesFilter,
+        PciPassthroughFilter,
         SameHostFilter,
         ServerGroupAffinityFilter,
         ServerGroupAntiAffinityFilter,

@@ -29,10 +29,12 @@ from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import disk, files, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
+from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 
 LOG = logging.getLogger(__name__)
 
@@ -53,14 +55,15 @@ class SimulatedDriver(virt.Driver):
         hostname: str,
         state_dir: Path,
         *,
-        vcpus: int = 64,
+        hardware: SimulatedHardware | None = None,
         memory_mb: int = 262144,
         local_gb: int = 4096,
         peers_dir: Path | None = None,
     ) -> None:
         self.hostname = hostname
         self.double_starts: list[str] = []
-        self._vcpus, self._memory_mb, self._local_gb = vcpus, memory_mb, local_gb
+        self._hardware = hardware or SimulatedHardware()
+        self._vcpus, self._memory_mb, self._local_gb = self._hardware.vcpus, memory_mb, local_gb
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self._guests_dir = state_dir / "guests"
@@ -106,6 +109,9 @@ class SimulatedDriver(virt.Driver):
                 os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
             ],
         )
+
+    def host_hardware(self) -> virt.HostHardware:
+        return host_hardware(self._hardware, self._memory_mb)
 
     def list_guests(self) -> dict[str, PowerState]:
         with self._lock:
@@ -318,6 +324,11 @@ class SimulatedDriver(virt.Driver):
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
             return guest.read(short_name(device or guest.root_device))
+
+    def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
+        """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
+        guest = self._guests[uuid]
+        return guest.numa_topology, guest.pci_devices
 
     def running_anywhere(self, uuid: str) -> list[str]:
         """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""

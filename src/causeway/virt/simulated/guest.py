@@ -8,6 +8,7 @@ from pathlib import Path
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
+from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt.driver import GuestSpec
 from causeway.virt.simulated import disk, volume
@@ -41,6 +42,8 @@ class Guest:
     power_state: PowerState
     volumes: list[AttachedVolume] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)
+    numa_topology: InstanceNUMATopology | None = None
+    pci_devices: list[str] = field(default_factory=list)
 
     def devices(self) -> dict[str, Path]:
         """device -> file, of root disk and volumes in the order of their names."""
@@ -98,6 +101,8 @@ def define(spec: GuestSpec, host: str, root_disk: Path | None, power_state: Powe
         power_state=power_state,
         volumes=[attached(bdm) for bdm in spec.volumes],
         ports=[port(vif) for vif in spec.vifs],
+        numa_topology=instance.numa_topology,
+        pci_devices=[device.address for device in instance.pci_devices],
     )
 
 

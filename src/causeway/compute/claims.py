@@ -1,0 +1,252 @@
+"""What servers hold of a host's dedicated CPUs, NUMA memory and PCI devices.
+
+A claim belongs to a server and to the migration that brought it here (none: it was built here). A server that is being
+moved has one on either host, or two on one host; each ends by itself: the source's with confirm, the target's with revert,
+both with the server. The claims of a server are one file, written before anybody is told of them: who asks again after a
+crash gets the same answer. Servers that ask for nothing of the kind have none.
+
+Of one server the claim is made under the host's lock, so that two that race for the last CPU are told apart here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway import errors
+from causeway.hardware import fit, pci_fit
+from causeway.hardware.misfit import Misfit
+from causeway.model.audit import HostClaim
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.numa import InstanceNUMATopology, NUMATopology
+from causeway.model.pci import InstancePCIRequest, PciDevice, PciDeviceStatus
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class Claim:
+    """``in_use``: a guest was made with it."""
+
+    migration_uuid: str | None
+    numa_topology: InstanceNUMATopology | None = None
+    pci_requests: list[InstancePCIRequest] = field(default_factory=list)
+    pci_devices: list[PciDevice] = field(default_factory=list)
+    in_use: bool = False
+
+
+@dataclass
+class _Claims:
+    """What is in a file."""
+
+    claims: list[Claim] = field(default_factory=list)
+
+
+class Claims:
+    """The claims on one host."""
+
+    def __init__(self, directory: Path, host: str, *, limits: fit.Limits) -> None:
+        self._directory = directory
+        self._host = host
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._claims: dict[str, list[Claim]] = {}
+        self._topology: NUMATopology | None = None
+        self._devices: list[PciDevice] = []
+        #: called, without the lock, after the claims have changed
+        self.on_change: Callable[[], None] = lambda: None
+
+    def load(self, topology: NUMATopology | None, devices: list[PciDevice]) -> None:
+        """What the host has, and what is held of it since earlier."""
+        self._topology, self._devices = topology, devices
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for path in self._directory.glob("*.json"):
+            self._claims[path.stem] = msgspec.json.decode(path.read_bytes(), type=_Claims).claims
+
+    def claim(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
+        """Claims what the server asks for; None if that is nothing. Claimed before: the same again.
+
+        Raises ClaimRefused if it does not fit, and nothing is held then.
+        """
+        if instance.numa_topology is None and not instance.pci_requests:
+            return None
+        with self._lock:
+            held = self._claims.get(instance.uuid, [])
+            known = _of_migration(held, migration_uuid)
+            if known is not None:
+                return known
+            claim = self._try(instance, migration_uuid)
+            self._write(instance.uuid, [*held, claim])
+        self.on_change()
+        return claim
+
+    def check(self, instance: Instance) -> None:
+        """Raises ClaimRefused if what the server asks for could not be claimed now."""
+        if instance.numa_topology is not None or instance.pci_requests:
+            with self._lock:
+                self._try(instance, None)
+
+    def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
+        try:
+            return self._fit(instance, migration_uuid)
+        except Misfit as misfit:
+            raise errors.ClaimRefused(
+                f"The chosen host has too little of what server {instance.uuid} needs: {misfit}.",
+                details=f"host {self._host}",
+            ) from misfit
+
+    def _fit(self, instance: Instance, migration_uuid: str | None) -> Claim:
+        devices = self._devices_now()
+        requests = instance.pci_requests
+        chosen: list[PciDevice] = []
+
+        def near(topology: InstanceNUMATopology) -> None:
+            nonlocal chosen
+            chosen = pci_fit.take_devices(requests, devices, {cell.id for cell in topology.cells})
+
+        topology = None
+        if instance.numa_topology is not None:
+            topology = fit.fit(instance.numa_topology, self._topology_now(), self._limits, near)
+        else:
+            chosen = pci_fit.take_devices(requests, devices, None)
+        for device in chosen:
+            device.status, device.instance_uuid = PciDeviceStatus.CLAIMED, instance.uuid
+        return Claim(migration_uuid, topology, list(requests), chosen)
+
+    def holds(self, instance_uuid: str) -> bool:
+        with self._lock:
+            return instance_uuid in self._claims
+
+    def use(self, instance: Instance, migration_uuid: str | None) -> Instance:
+        """The server as its guest is made here: with what was claimed, which is in use from now on."""
+        with self._lock:
+            held = self._claims.get(instance.uuid, [])
+            claim = _of_migration(held, migration_uuid)
+            if claim is None:
+                # A server that moves here may have held something where it was.
+                return dataclasses.replace(instance, numa_topology=None, pci_requests=[], pci_devices=[])
+            if not claim.in_use:
+                claim.in_use = True
+                for device in claim.pci_devices:
+                    device.status = PciDeviceStatus.ALLOCATED
+                self._write(instance.uuid, held)
+        return dataclasses.replace(
+            instance,
+            numa_topology=claim.numa_topology,
+            pci_requests=claim.pci_requests,
+            pci_devices=claim.pci_devices,
+        )
+
+    def release(self, instance_uuid: str, migration_uuid: str | None) -> None:
+        """Ends the claim of this migration; there is none: nothing happens."""
+        self._keep(instance_uuid, lambda claim: claim.migration_uuid != migration_uuid)
+
+    def release_others(self, instance_uuid: str, migration_uuid: str) -> None:
+        """Ends the server's claims but for this migration's: it has left, or stays with the new one."""
+        self._keep(instance_uuid, lambda claim: claim.migration_uuid == migration_uuid)
+
+    def release_all(self, instance_uuid: str) -> None:
+        self._keep(instance_uuid, lambda claim: False)  # noqa: ARG005
+
+    def _keep(self, instance_uuid: str, wanted: Callable[[Claim], bool]) -> None:
+        with self._lock:
+            held = self._claims.get(instance_uuid, [])
+            kept = [claim for claim in held if wanted(claim)]
+            if len(kept) == len(held):
+                return
+            self._write(instance_uuid, kept)
+        self.on_change()
+
+    def adopt(self, instance: Instance, migration_uuid: str | None) -> None:
+        """Claims exactly what the server's record says that it holds here. Raises ClaimRefused if others hold it."""
+        claim = Claim(migration_uuid, instance.numa_topology, instance.pci_requests, instance.pci_devices, in_use=True)
+        with self._lock:
+            held = self._claims.get(instance.uuid, [])
+            if any(other.migration_uuid == migration_uuid for other in held):
+                return
+            cells = self._topology_now().cells if self._topology is not None else []
+            free = {cpu for cell in cells for cpu in cell.free_pcpus}
+            wanted = {cpu for cell in (instance.numa_topology or NO_CELLS).cells for cpu in cell.held_cpus}
+            free_devices = {d.address for d in self._devices_now() if d.status == PciDeviceStatus.AVAILABLE}
+            if not wanted <= free or not {device.address for device in instance.pci_devices} <= free_devices:
+                raise errors.ClaimRefused(
+                    f"What server {instance.uuid} should hold is held by others, or not there.",
+                    details=f"host {self._host}",
+                )
+            self._write(instance.uuid, [*held, claim])
+        self.on_change()
+
+    # what others are told
+
+    def listed(self) -> list[HostClaim]:
+        with self._lock:
+            return [
+                HostClaim(uuid, claim.migration_uuid, claim.numa_topology, [d.address for d in claim.pci_devices])
+                for uuid, claims in self._claims.items()
+                for claim in claims
+            ]
+
+    def topology(self) -> NUMATopology | None:
+        """The host's, with what is held."""
+        with self._lock:
+            return None if self._topology is None else self._topology_now()
+
+    def devices(self) -> list[PciDevice]:
+        """The host's, with who holds them."""
+        with self._lock:
+            return self._devices_now()
+
+    def _topology_now(self) -> NUMATopology:
+        claimed = [c.numa_topology for held in self._claims.values() for c in held if c.numa_topology is not None]
+        return fit.holding(self._topology or NUMATopology(), claimed)
+
+    def _devices_now(self) -> list[PciDevice]:
+        held = {device.address: device for claims in self._claims.values() for c in claims for device in c.pci_devices}
+        functions = {device.parent_addr for device in held.values()}
+        return [
+            held.get(device.address)
+            or (
+                dataclasses.replace(device, status=PciDeviceStatus.UNAVAILABLE)
+                if device.address in functions or device.parent_addr in held
+                else device
+            )
+            for device in self._devices
+        ]
+
+    def _write(self, instance_uuid: str, claims: list[Claim]) -> None:
+        path = self._directory / f"{instance_uuid}.json"
+        if claims:
+            new = path.with_suffix(".new")
+            new.write_bytes(msgspec.json.encode(_Claims(claims)))
+            new.replace(path)
+            self._claims[instance_uuid] = claims
+        else:
+            path.unlink(missing_ok=True)
+            self._claims.pop(instance_uuid, None)
+
+
+NO_CELLS = InstanceNUMATopology()
+
+
+def _of_migration(held: list[Claim], migration_uuid: str | None) -> Claim | None:
+    """Without a migration: what the server has here, however it came."""
+    if migration_uuid is None:
+        return held[0] if held else None
+    return next((claim for claim in held if claim.migration_uuid == migration_uuid), None)
+
+
+def claim_for_move(claims: Claims, instance: Instance, migration_uuid: str, host: str) -> MigrationContext:
+    """What every preparation of a target does: claims, and promises. ``instance`` asks for what its new flavor needs."""
+    claim = claims.claim(instance, migration_uuid)
+    context = MigrationContext(migration_uuid=migration_uuid, dest_host=host)
+    if claim is not None:
+        context.new_numa_topology = claim.numa_topology
+        context.new_pci_requests = instance.pci_requests
+        context.new_pci_devices = claim.pci_devices
+    return context

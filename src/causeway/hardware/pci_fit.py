@@ -1,0 +1,111 @@
+"""Which PCI devices serve a server's requests, seen by device (computes) or by pool (the scheduler)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+
+from causeway.hardware.misfit import Misfit
+from causeway.model.pci import InstancePCIRequest, PciDevice, PciDevicePool, PciDeviceStatus
+
+# Cells that a device may be in: None if any will do.
+Cells = Collection[int] | None
+
+
+def take_devices(requests: list[InstancePCIRequest], devices: list[PciDevice], numa_cells: Cells) -> list[PciDevice]:
+    """Free devices for all requests, as copies that name their request. Raises Misfit. ``devices`` is not changed."""
+    free = [device for device in devices if device.status == PciDeviceStatus.AVAILABLE]
+    taken: list[PciDevice] = []
+    for request in requests:
+        suitable = [
+            device
+            for device in free
+            if _fits(request, device.vendor_id, device.product_id, device.dev_type, device.extra_info)
+            and _near(request, device.numa_node, numa_cells)
+            and not _excluded(device, taken)
+        ]
+        suitable.sort(key=lambda device: (*_preference(device.numa_node, numa_cells), device.address))
+        chosen: list[PciDevice] = []
+        for device in suitable:
+            if len(chosen) < request.count and not _excluded(device, taken + chosen):
+                chosen.append(copy.copy(device))
+        if len(chosen) < request.count:
+            raise Misfit(f"free PCI devices {_name(request)}", request.count, len(chosen))
+        for device in chosen:
+            device.request_id = request.request_id
+        taken += chosen
+        addresses = {device.address for device in chosen}
+        free = [device for device in free if device.address not in addresses]
+    return taken
+
+
+def take_from_pools(requests: list[InstancePCIRequest], pools: list[PciDevicePool], numa_cells: Cells) -> None:
+    """Counts the devices of all requests off the pools; raises Misfit. What was counted by then stays counted."""
+    for request in requests:
+        suitable = [
+            pool
+            for pool in pools
+            if _fits(request, pool.vendor_id, pool.product_id, pool.dev_type, pool.tags)
+            and _near(request, pool.numa_node, numa_cells)
+        ]
+        free = sum(pool.count for pool in suitable)
+        if free < request.count:
+            raise Misfit(f"free PCI devices {_name(request)}", request.count, free)
+        left = request.count
+        for pool in sorted(suitable, key=lambda pool: _preference(pool.numa_node, numa_cells)):
+            used = min(left, pool.count)
+            pool.count -= used
+            left -= used
+
+
+def pools(devices: list[PciDevice]) -> list[PciDevicePool]:
+    """The free devices, counted by kind."""
+    found: dict[tuple[object, ...], PciDevicePool] = {}
+    for device in devices:
+        kind = (device.vendor_id, device.product_id, device.dev_type, device.numa_node, device.parent_addr)
+        key = (*kind, *sorted(device.extra_info.items()))
+        pool = found.setdefault(
+            key,
+            PciDevicePool(
+                device.vendor_id,
+                device.product_id,
+                device.dev_type,
+                device.numa_node,
+                0,
+                device.parent_addr,
+                dict(device.extra_info),
+            ),
+        )
+        pool.count += device.status == PciDeviceStatus.AVAILABLE
+    return list(found.values())
+
+
+def _fits(request: InstancePCIRequest, vendor: str, product: str, dev_type: str, tags: dict[str, str]) -> bool:
+    known = {"vendor_id": vendor, "product_id": product, "dev_type": dev_type, **tags}
+    return any(all(known.get(key) == value for key, value in spec.items()) for spec in request.spec)
+
+
+def _near(request: InstancePCIRequest, numa_node: int | None, numa_cells: Cells) -> bool:
+    """``legacy`` (the default) takes devices that don't say where they are, ``required`` does not, ``preferred`` takes all.
+
+    ``socket`` is held to be ``required``: which cells share a socket is not known.
+    """
+    if numa_cells is None or request.numa_policy == "preferred":
+        return True
+    if numa_node is None:
+        return request.numa_policy in (None, "legacy")
+    return numa_node in numa_cells
+
+
+def _preference(numa_node: int | None, numa_cells: Cells) -> tuple[bool, bool]:
+    # Servers that don't care about NUMA leave devices near a cell to those that do.
+    return (numa_cells is not None and numa_node not in numa_cells, numa_cells is None and numa_node is not None)
+
+
+def _excluded(device: PciDevice, taken: list[PciDevice]) -> bool:
+    """A physical function and its virtual functions can't both be given away."""
+    return any(other.address == device.parent_addr or other.parent_addr == device.address for other in taken)
+
+
+def _name(request: InstancePCIRequest) -> str:
+    return f"for alias {request.alias_name}" if request.alias_name else "of the kind that was asked for"

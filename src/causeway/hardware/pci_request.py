@@ -1,0 +1,85 @@
+"""PCI aliases: what ``pci_passthrough:alias`` of a flavor asks for.
+
+Source: Compute admin guide, "Attaching physical PCI devices to guests"; configuration reference, [pci] alias.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from collections.abc import Iterable
+from typing import Any
+
+from causeway import errors
+from causeway.model.flavor import Flavor
+from causeway.model.pci import InstancePCIRequest
+
+EXTRA_SPEC = "pci_passthrough:alias"
+AFFINITY = "hw:pci_numa_affinity_policy"
+NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
+# Keys of an alias that describe a device.
+_OF_DEVICE = ("vendor_id", "product_id")
+
+
+def aliases(configured: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Name -> its definitions: a name may be given several times, each with devices that will do.
+
+    Raises BadRequest for an option that is no alias, as the field does.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    for text in configured:
+        try:
+            alias = json.loads(text)
+            name = alias["name"]
+            known = {
+                "name",
+                "numa_policy",
+                "device_type",
+                "capability_type",
+                "live_migratable",
+                "resource_class",
+                "traits",
+            }
+            if not set(alias) <= {*known, *_OF_DEVICE} or alias.get("numa_policy") not in (None, *NUMA_POLICIES):
+                raise ValueError("unknown keys or values")
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise errors.BadRequest(f"Invalid PCI alias definition: {text}", details=f"[pci] alias: {wrong}") from wrong
+        found.setdefault(name, []).append(alias)
+    return found
+
+
+def pci_requests(flavor: Flavor, configured: Iterable[str]) -> list[InstancePCIRequest]:
+    """The flavor's requests; raises BadRequest if it names an alias that there is not."""
+    wanted = flavor.extra_specs.get(EXTRA_SPEC)
+    if not wanted:
+        return []
+    known = aliases(configured)
+    affinity = flavor.extra_specs.get(AFFINITY)
+    if affinity is not None and affinity not in NUMA_POLICIES:
+        raise errors.BadRequest(f"Invalid PCI NUMA affinity policy '{affinity}'")
+    requests = []
+    for place, part in enumerate(wanted.split(",")):
+        name, _colon, count = (piece.strip() for piece in part.partition(":"))
+        if name not in known:
+            raise errors.BadRequest(f"PCI alias {name} is not defined")
+        if not count.isdigit() or int(count) < 1:
+            raise errors.BadRequest(f"Invalid PCI alias definition: '{part.strip()}' names no number of devices.")
+        definitions = known[name]
+        requests.append(
+            InstancePCIRequest(
+                # The same for the same wish: a repeated order finds its claim again.
+                request_id=str(uuids.uuid5(uuids.NAMESPACE_OID, f"{place}:{part.strip()}")),
+                count=int(count),
+                spec=[_device(definition) for definition in definitions],
+                alias_name=name,
+                numa_policy=affinity or definitions[0].get("numa_policy"),
+            )
+        )
+    return requests
+
+
+def _device(alias: dict[str, Any]) -> dict[str, str]:
+    device = {key: str(alias[key]).lower() for key in _OF_DEVICE if key in alias}
+    if "device_type" in alias:
+        device["dev_type"] = str(alias["device_type"])
+    return device

@@ -1,0 +1,78 @@
+"""NUMA cells and PCI devices of a server on the move: asked for by the new flavor, claimed at the target, kept at the source.
+
+The target's claim comes back in the server's migration context. When the server has moved, its record takes ``new_*`` from
+there; when it goes back, ``old_*``. What is asked for is made from flavor and image each time, and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+from oslo_config.cfg import ConfigOpts
+
+from causeway import errors
+from causeway.hardware.requests import asked_of
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance, MigrationContext
+from causeway.moves.run import Run
+from causeway.store.cell import hosts
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
+    """The server as it asks a target for what a new flavor needs."""
+    asked = asked_of(conf, flavor, instance.image_meta)
+    return dataclasses.replace(
+        instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
+    )
+
+
+def note_old(context: MigrationContext, instance: Instance) -> None:
+    """Completes what the target returned with what the source keeps."""
+    context.old_numa_topology = instance.numa_topology
+    context.old_pci_requests, context.old_pci_devices = instance.pci_requests, instance.pci_devices
+
+
+def with_new(instance: Instance) -> Instance:
+    """The server with what its target claimed."""
+    context = instance.migration_context
+    if context is None:
+        return instance
+    return dataclasses.replace(
+        instance,
+        numa_topology=context.new_numa_topology,
+        pci_requests=context.new_pci_requests,
+        pci_devices=context.new_pci_devices,
+    )
+
+
+def with_old(instance: Instance) -> Instance:
+    """The server with what its source kept."""
+    context = instance.migration_context
+    if context is None:
+        return instance
+    return dataclasses.replace(
+        instance,
+        numa_topology=context.old_numa_topology,
+        pci_requests=context.old_pci_requests,
+        pci_devices=context.old_pci_devices,
+    )
+
+
+def drop_claim(run: Run, host: str, step: str) -> None:
+    """Has a host that the move turns away from end its claim. A server that asks for nothing has none.
+
+    A host that is down can't be told, and does not keep the server from going back: `causeway audit` finds its claim.
+    """
+    if not asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta):
+        return
+    try:
+        run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
+    except errors.RpcTimeout:
+        services = hosts.list_services(run.target_database, host=host, binary="nova-compute")
+        if any(hosts.is_up(each, utcnow(), run.services.conf.service_down_time) for each in services):
+            raise
+        LOG.warning("Host %s is down and may keep a claim for server %s; `causeway audit` tells", host, run.uuid)
