@@ -34,6 +34,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     "moves": {"lease": 1.5, "first_pause": 0.02, "stuck_retry_interval": 0.3, "attempts": 3},
 }
+# name -> generation of hosts that it is tied to, and what it has.
+FLAVORS: dict[str, tuple[str, dict[str, int]]] = {
+    "gen1.large": ("1", {"vcpus": 2, "ram": 192, "disk": 2}),
+}
 
 
 class Site:
@@ -47,6 +51,7 @@ class Site:
     def __enter__(self) -> Site:
         self.start()
         self.connect()
+        self.make_flavors()
         self.image_id: str = self.member.image.find_image("demo").id
         self.network_id: str = self.member.network.find_network("demo-net").id
         self.api = Database(self.state.database("api"), "the API")
@@ -58,6 +63,14 @@ class Site:
         self.cells.close()
         self.api.close()
         self.stop()
+
+    def make_flavors(self) -> None:
+        """Flavors of tests, beside those that a new cloud has."""
+        for name, (gen, fields) in FLAVORS.items():
+            if self.admin.compute.find_flavor(name) is None:
+                made = self.admin.compute.create_flavor(name=name, flavorid=name, **fields)
+                specs = {"aggregate_instance_extra_specs:gen": gen}
+                self.admin.compute.create_flavor_extra_specs(made, specs if gen else {})
 
     def start(self) -> None:
         raise NotImplementedError

@@ -28,7 +28,8 @@ from .matrix import Flow, ask, boot, mark
 from .site import ChildSite, chunks, until
 
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
-OTHER = {"gen1.small": "gen2.small", "gen2.small": "gen1.small"}
+# A disk never becomes smaller.
+OTHER = {"gen1.small": "gen2.small", "gen2.small": "gen1.large", "gen1.large": "gen2.small"}
 # Seconds without any change after which whatever has not settled is lost.
 PATIENCE = 60.0
 

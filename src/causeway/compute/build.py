@@ -40,7 +40,7 @@ class BuildEndpoint:
                 root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.spawn(
-                    guest.spec_of(instance, vifs, volumes, root_disk=root_disk),
+                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
                     vifs_plugged=guest.plugging(host, watch, vifs),
                 )
             return GuestOutcome(

@@ -1,11 +1,13 @@
-"""The data path of a move: how the root disk of a stopped guest gets from host to host.
+"""The data path of a move: how the local disks of a stopped guest get from host to host.
 
-Between cells only the image service is shared, so a disk goes up as an image and comes down again. It goes as the layer over
-its base image when the target can get that base image too, else with everything in it. The receiver checks the digest.
+Between cells only the image service is shared, so a disk goes up as an image and comes down again. A root disk goes as the
+layer over its base image when the target can get that base image too, else with everything in it. Ephemeral disks go along,
+an image each; swap is made anew. The receiver checks the digest.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 import time
@@ -16,7 +18,7 @@ from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
-from causeway.virt.driver import Progress, RootDisk
+from causeway.virt.driver import ROOT_DISK, LocalDisk, Progress, RootDisk
 
 LOG = logging.getLogger(__name__)
 
@@ -24,13 +26,15 @@ LOG = logging.getLogger(__name__)
 REPORT_INTERVAL = 2.0
 
 
-def send(host: Host, context: RequestContext, token: MoveToken, instance: Instance, image_id: str) -> Snapshot:
-    """Uploads the root disk of a stopped guest into an image that was made for it.
+def send(
+    host: Host, context: RequestContext, token: MoveToken, instance: Instance, image_id: str, name: str = ROOT_DISK
+) -> Snapshot:
+    """Uploads a local disk of a stopped guest into an image that was made for it.
 
     Sent before (the compute died after the upload): nothing is sent again.
     """
-    flatten = not _base_is_available(host, context, instance)
-    with host.driver.export_root_disk(instance, flatten=flatten) as export:
+    flatten = name != ROOT_DISK or not _base_is_available(host, context, instance)
+    with host.driver.export_disk(instance, name, flatten=flatten) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
             host.images.upload(context, image_id, export.path, export.size, progress(host, context, token))
@@ -45,15 +49,45 @@ def receive(host: Host, context: RequestContext, token: MoveToken, instance: Ins
     base: Path | None = None
     if snapshot.base_image_id is not None:
         base = host.image_cache.fetch(context, snapshot.base_image_id)
-    path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
-    host.images.download(context, snapshot.image_id, path, progress(host, context, token))
     return RootDisk(
         base=base,
         base_image_id=snapshot.base_image_id,
-        snapshot=path,
+        snapshot=_download(host, context, token, instance, snapshot),
         snapshot_format=snapshot.disk_format,
         size_gb=instance.flavor.root_gb,
     )
+
+
+def receive_local(
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    wanted: list[LocalDisk],
+    snapshots: dict[str, Snapshot],
+) -> list[LocalDisk]:
+    """The local disks of the new guest, with what was on them at the source; those that the source had not are new."""
+    missing = snapshots.keys() - {disk.name for disk in wanted}
+    if missing:
+        raise errors.DiskTransferFailed(
+            f"Server {instance.uuid} has no place for all of its disks.", details=f"sent, but not wanted: {missing}"
+        )
+    return [
+        dataclasses.replace(
+            disk,
+            snapshot=_download(host, context, token, instance, snapshots[disk.name]),
+            snapshot_format=snapshots[disk.name].disk_format,
+        )
+        if disk.name in snapshots
+        else disk
+        for disk in wanted
+    ]
+
+
+def _download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
+    path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
+    host.images.download(context, snapshot.image_id, path, progress(host, context, token))
+    return path
 
 
 def discard(host: Host, instance_uuid: str) -> None:

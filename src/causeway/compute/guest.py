@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from causeway import errors
 from causeway.compute import config_drive
 from causeway.compute.host import Host
+from causeway.compute.local_disks import local_disks
 from causeway.compute.vif_events import Watch
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -21,14 +22,16 @@ LOG = logging.getLogger(__name__)
 
 
 def spec_of(
+    host: Host,
     instance: Instance,
     vifs: list[Vif],
     volumes: list[BlockDevice],
     *,
+    block_devices: list[BlockDevice],
     root_disk: RootDisk | None = None,
     power_on: bool = True,
 ) -> GuestSpec:
-    """The guest of a server with these ports and (connected) volumes."""
+    """The guest of a server with these ports, (connected) volumes, and the local disks of ``block_devices``."""
     return GuestSpec(
         instance=instance,
         root_disk=root_disk,
@@ -36,6 +39,7 @@ def spec_of(
         vifs=vifs,
         power_on=power_on,
         config_drive=config_drive.files(instance, vifs),
+        local_disks=local_disks(host.conf, block_devices),
     )
 
 

@@ -25,7 +25,9 @@ class PowerEndpoint:
         with host.lock(instance.uuid):
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                power_state = host.driver.power_on(guest.spec_of(instance, vifs, volumes))
+                power_state = host.driver.power_on(
+                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
+                )
             return GuestOutcome(power_state, vifs, volumes)
 
     def power_off_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:  # noqa: ARG002
@@ -41,7 +43,9 @@ class PowerEndpoint:
             vifs = guest.refreshed_ports(host, context, instance) if hard else instance.network_info
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 return host.driver.reboot(
-                    guest.spec_of(instance, vifs, volumes), hard=hard, timeout=host.shutdown_timeout(instance)
+                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices),
+                    hard=hard,
+                    timeout=host.shutdown_timeout(instance),
                 )
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:  # noqa: ARG002

@@ -9,6 +9,7 @@ from causeway.compute import disk_transfer, guest
 from causeway.compute.claims import claim_for_move
 from causeway.compute.fence import fenced
 from causeway.compute.host import Host
+from causeway.compute.local_disks import local_disks
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
@@ -56,6 +57,7 @@ class SnapshotResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
         image_id: str | None,
+        disk_image_ids: dict[str, str] | None = None,
     ) -> SourceOutcome:
         host, driver = self._host, self._host.driver
         with host.lock(instance.uuid):
@@ -63,14 +65,16 @@ class SnapshotResizeEndpoint:
             if facts.power_state is PowerState.RUNNING:
                 driver.power_off(instance.uuid, host.shutdown_timeout(instance))
             snapshot = None
+            disks = disk_image_ids or {}
+            if (image_id is not None or disks) and facts.has_stashed_disks and not facts.has_disks:
+                # Handed over before: the disks come back for the time of the export.
+                driver.restore_stashed_disks(instance.uuid)
             if image_id is not None:
-                if facts.has_stashed_disks and not facts.has_disks:
-                    # Handed over before: the disks come back for the time of the export.
-                    driver.restore_stashed_disks(instance.uuid)
                 snapshot = disk_transfer.send(host, context, token, instance, image_id)
+            sent = {name: disk_transfer.send(host, context, token, instance, id, name) for name, id in disks.items()}
             driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=False)
             driver.stash_disks(instance.uuid)
-        return SourceOutcome(PowerState.SHUTDOWN, snapshot)
+        return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
 
     @fenced
     def finish_snapshot_based_resize_at_dest(
@@ -82,6 +86,7 @@ class SnapshotResizeEndpoint:
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         power_on: bool,
+        disks: dict[str, Snapshot] | None = None,
     ) -> GuestOutcome:
         host = self._host
         instance = host.claims.use(instance, token.migration_uuid)
@@ -93,16 +98,29 @@ class SnapshotResizeEndpoint:
                 root_disk = disk_transfer.receive(host, context, token, instance, snapshot)
             elif not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
+            local = disk_transfer.receive_local(
+                host, context, token, instance, local_disks(host.conf, block_devices), disks or {}
+            )
             try:
                 with guest.connected_volumes(host, context, block_devices) as volumes:
+                    spec = guest.spec_of(
+                        host,
+                        instance,
+                        vifs,
+                        volumes,
+                        block_devices=block_devices,
+                        root_disk=root_disk,
+                        power_on=power_on,
+                    )
+                    spec.local_disks = local
                     power_state = host.driver.spawn(
-                        guest.spec_of(instance, vifs, volumes, root_disk=root_disk, power_on=power_on),
-                        vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
+                        spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                     )
             finally:
-                if snapshot is not None:
+                if snapshot is not None or disks:
                     disk_transfer.discard(host, instance.uuid)
-        size = snapshot.size if snapshot is not None else None
+        sizes = [sent.size for sent in (snapshot, *(disks or {}).values()) if sent is not None]
+        size = sum(sizes) if sizes else None
         return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes, bytes_done=size)
 
     @fenced
@@ -138,7 +156,7 @@ class SnapshotResizeEndpoint:
                     return GuestOutcome(PowerState.RUNNING, vifs, volumes)
             host.driver.restore_stashed_disks(instance.uuid)
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                spec = guest.spec_of(instance, vifs, volumes, power_on=power_on)
+                spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
                 power_state = host.driver.spawn(
                     spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                 )

@@ -122,8 +122,7 @@ class BuildEndpoint:
         group: RequestedGroup | None,
     ) -> None:
         services, instance = self._services, request.instance
-        for device in request.block_devices:
-            device.device_name = device.device_name or devices.next_device_name(request.block_devices)
+        devices.name_devices(request.block_devices)
         _place_at(instance, targets[0])
         instance.task_state = TaskState.SPAWNING
         placed = self._place(context, request, targets[0].cell_uuid)

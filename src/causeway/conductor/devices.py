@@ -30,6 +30,12 @@ def next_device_name(devices: list[BlockDevice]) -> str:
     return next(name for letter in string.ascii_lowercase if (name := f"/dev/vd{letter}") not in taken)
 
 
+def name_devices(devices: list[BlockDevice]) -> None:
+    """Gives names to those that have none, in the field's order: root, ephemeral disks, swap, volumes."""
+    for device in sorted(devices, key=lambda device: (not device.is_root, not device.is_ephemeral, not device.is_swap)):
+        device.device_name = device.device_name or next_device_name(devices)
+
+
 def make_port(
     services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
 ) -> Vif:

@@ -65,6 +65,18 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds that a guest has to shut down cleanly before it is powered off. The image property"
             " os_shutdown_timeout overrides it.",
         ),
+        cfg.StrOpt(
+            "default_ephemeral_format",
+            default="",
+            help="The file system of new ephemeral disks: ext4, vfat, xfs, ... Empty: ext4, or vfat where there is no tool for"
+            " it. Users may ask for another one (guest_format in block_device_mapping_v2).",
+        ),
+        cfg.IntOpt(
+            "max_local_block_devices",
+            default=3,
+            min=-1,
+            help="How many local disks (root, ephemeral, swap) a server may have; -1: any number.",
+        ),
         cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MiB of memory kept for the host itself."),
         cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MiB of disk kept for the host itself."),
         cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host itself."),

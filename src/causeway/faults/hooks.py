@@ -25,7 +25,7 @@ DRIVER_METHODS = (
     "destroy",
     "detach_interface",
     "detach_volume",
-    "export_root_disk",
+    "export_disk",
     "power_off",
     "power_on",
     "reboot",

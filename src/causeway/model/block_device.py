@@ -1,4 +1,7 @@
-"""Disks and volumes of servers."""
+"""Disks and volumes of servers.
+
+A server's local disks have names on its host: ``disk`` (root), ``disk.eph0``, ``disk.eph1``, ... and ``disk.swap``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 @dataclass
 class BlockDevice:
-    """A block device mapping (BDM). ``volume_size`` in GiB."""
+    """A block device mapping (BDM). ``volume_size`` in GiB; of swap in MiB, as flavors have it."""
 
     uuid: str
     instance_uuid: str
@@ -39,7 +42,29 @@ class BlockDevice:
     def is_volume(self) -> bool:
         return self.destination_type == "volume"
 
+    @property
+    def is_blank_local(self) -> bool:
+        """An ephemeral disk or swap."""
+        return self.source_type == "blank" and self.destination_type == "local"
+
+    @property
+    def is_swap(self) -> bool:
+        return self.is_blank_local and self.guest_format == "swap"
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return self.is_blank_local and self.guest_format != "swap"
+
 
 def is_volume_backed(block_devices: list[BlockDevice]) -> bool:
     """Whether the root disk is a volume."""
     return any(bdm.is_root and bdm.is_volume for bdm in block_devices)
+
+
+def local_disk_names(block_devices: list[BlockDevice]) -> list[tuple[str, BlockDevice]]:
+    """(name, device) of ephemeral disks, which are counted in their order, and of swap."""
+    ephemeral = [device for device in block_devices if device.is_ephemeral]
+    swap = [device for device in block_devices if device.is_swap]
+    return [(f"disk.eph{number}", device) for number, device in enumerate(ephemeral)] + [
+        ("disk.swap", device) for device in swap[:1]
+    ]

@@ -37,7 +37,7 @@ class GuestOutcome:
 
 @dataclass
 class Snapshot:
-    """The root disk of a moved server in the image service. ``size`` in bytes."""
+    """A local disk of a moved server in the image service. ``size`` in bytes."""
 
     image_id: str
     disk_format: str
@@ -52,6 +52,8 @@ class SourceOutcome:
 
     power_state: PowerState
     snapshot: Snapshot | None = None
+    # ephemeral disks by name
+    disks: dict[str, Snapshot] = field(default_factory=dict)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from causeway.model.moves import MOVE_ENDED, MoveState
 from causeway.model.states import MigrationStatus
 from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
-from causeway.moves.steps.prepare import image_id_of
+from causeway.moves.steps.images import image_ids_of
 from causeway.moves.steps.reservations import drop_strays
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
@@ -80,7 +80,8 @@ def _of_resize(run: Run) -> None:
         _of_living(run, instance, block_devices.of_instance(database, run.uuid))
     if memory.is_cross_cell:
         copies.hard_delete(services.cells.database(memory.target_cell), run.uuid, hidden_only=True)
-    services.images.delete(run.context, image_id_of(run))
+    for image_id in image_ids_of(run):
+        services.images.delete(run.context, image_id)
 
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:

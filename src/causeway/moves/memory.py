@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import GuestOutcome, Snapshot
@@ -51,6 +52,10 @@ class MoveMemory:
     volume_backed: bool = False
     image_id: str | None = None
     snapshot: Snapshot | None = None
+    # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the former, by name.
+    local_devices: list[BlockDevice] = field(default_factory=list)
+    disk_image_ids: dict[str, str] = field(default_factory=dict)
+    disks: dict[str, Snapshot] = field(default_factory=dict)
     guest: GuestOutcome | None = None
     # Events of the server's action; written to its history when the move ends.
     events: list[ActionEvent] = field(default_factory=list)
@@ -72,6 +77,12 @@ class MoveMemory:
     @property
     def is_cross_cell(self) -> bool:
         return self.selection is not None and self.selection.cell_uuid != self.source_cell
+
+    @property
+    def bytes_of_disks(self) -> int | None:
+        """What went through the image service; None: nothing did."""
+        sent = [*([self.snapshot] if self.snapshot is not None else []), *self.disks.values()]
+        return sum(each.size for each in sent) if sent else None
 
     @property
     def was_running(self) -> bool:

@@ -6,6 +6,8 @@ a move carry its token.
 
 from __future__ import annotations
 
+from typing import Any
+
 from causeway.context import RequestContext
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
@@ -187,8 +189,14 @@ class ComputeClient:
         instance: Instance,
         block_devices: list[BlockDevice],
         image_id: str | None,
+        disk_image_ids: dict[str, str],
     ) -> SourceOutcome:
-        """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks."""
+        """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
+
+        ``disk_image_ids``: images for its ephemeral disks, by name.
+        """
+        # Only servers with such disks need a compute that knows of them.
+        more: dict[str, Any] = {"disk_image_ids": disk_image_ids} if disk_image_ids else {}
         return self._rpc.call(
             context,
             "prep_snapshot_based_resize_at_source",
@@ -199,6 +207,7 @@ class ComputeClient:
             instance=instance,
             block_devices=block_devices,
             image_id=image_id,
+            **more,
         )
 
     def finish_snapshot_based_resize_at_dest(
@@ -211,8 +220,13 @@ class ComputeClient:
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         power_on: bool,
+        disks: dict[str, Snapshot],
     ) -> GuestOutcome:
-        """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local."""
+        """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
+
+        ``disks``: the snapshots of its ephemeral disks, by name.
+        """
+        more: dict[str, Any] = {"disks": disks} if disks else {}
         return self._rpc.call(
             context,
             "finish_snapshot_based_resize_at_dest",
@@ -224,6 +238,7 @@ class ComputeClient:
             block_devices=block_devices,
             snapshot=snapshot,
             power_on=power_on,
+            **more,
         )
 
     def drop_move_at_dest(

@@ -9,6 +9,9 @@ Disks of a guest live in a directory of the driver named by the server's uuid. A
 out of the guest's reach, until the move is confirmed (`delete_stashed_disks`) or the server is given back
 (`restore_stashed_disks`). At any time a host has for a server: nothing, disks, stashed disks, or (resize to the same host)
 both.
+
+The disks of a guest have names: ``disk`` is the root disk, ``disk.eph0``, ``disk.eph1``, ... are ephemeral disks, and
+``disk.swap`` is the swap disk. Servers whose root disk is a volume may have the others.
 """
 
 from __future__ import annotations
@@ -29,6 +32,9 @@ from causeway.model.states import PowerState
 
 # (bytes done, bytes total)
 Progress = Callable[[int, int], None]
+
+ROOT_DISK = "disk"
+SWAP_DISK = "disk.swap"
 
 
 def no_progress(done: int, total: int) -> None:
@@ -94,9 +100,33 @@ class RootDisk:
 
 
 @dataclass
-class DiskExport:
-    """A root disk made ready to be sent: a file that stays until the context of `export_root_disk` is left."""
+class LocalDisk:
+    """A local disk of a guest beside its root disk: an ephemeral disk, or swap.
 
+    ``snapshot``: its content, received from another host; the driver takes the file. Without it a disk that is there stays
+    (it grows, if it is to be larger; swap of another size is made anew), and one that is not is made, formatted as
+    ``guest_format`` (``swap``, ``ext4``, ``vfat``, ...; None: as the tools of the host allow) with ``label``.
+    """
+
+    name: str
+    device_name: str  # /dev/vdb
+    size_mb: int
+    guest_format: str | None = None
+    label: str = ""
+    disk_bus: str | None = None
+    snapshot: Path | None = None
+    snapshot_format: str = "qcow2"
+
+    @property
+    def is_swap(self) -> bool:
+        return self.name == SWAP_DISK
+
+
+@dataclass
+class DiskExport:
+    """A disk made ready to be sent: a file that stays until the context of `export_disk` is left."""
+
+    name: str
     path: Path
     disk_format: str
     size: int
@@ -117,6 +147,8 @@ class GuestSpec:
     power_on: bool = True
     # name -> content of the files of the config drive; empty: no config drive
     config_drive: dict[str, bytes] = field(default_factory=dict)
+    # ephemeral disks and swap
+    local_disks: list[LocalDisk] = field(default_factory=list)
 
 
 class Driver(ABC):
@@ -162,7 +194,7 @@ class Driver(ABC):
     def spawn(
         self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
     ) -> PowerState:
-        """Makes disks (if ``spec.root_disk``), defines the guest and starts it (if ``spec.power_on``).
+        """Makes disks (the root disk if ``spec.root_disk``), defines the guest and starts it (if ``spec.power_on``).
 
         ``vifs_plugged`` gives a context that the driver enters before it plugs the ports; leaving the context waits until
         the network service has plugged them (and raises `VifPluggingFailed` if it does not). The guest is started paused
@@ -171,7 +203,10 @@ class Driver(ABC):
 
     @abstractmethod
     def power_on(self, spec: GuestSpec) -> PowerState:
-        """Starts a guest from the disks that are there, defining it anew from ``spec`` (whose root_disk is None)."""
+        """Starts a guest from the disks that are there, defining it anew from ``spec`` (whose root_disk is None).
+
+        Ephemeral disks and swap that are not there are made.
+        """
 
     @abstractmethod
     def power_off(self, uuid: str, timeout: float) -> None:
@@ -214,8 +249,11 @@ class Driver(ABC):
     # disks of a move
 
     @abstractmethod
-    def export_root_disk(self, instance: Instance, *, flatten: bool) -> AbstractContextManager[DiskExport]:
-        """The root disk of a stopped guest as a file. ``flatten``: with everything in it, not only what differs."""
+    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
+        """A disk of a stopped guest as a file. ``flatten``: with everything in it, not only what differs from its image.
+
+        Raises `GuestFailed` if the guest runs, or has no such disk.
+        """
 
     @abstractmethod
     def stash_disks(self, uuid: str) -> None:

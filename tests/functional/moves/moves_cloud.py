@@ -113,6 +113,16 @@ class Cloud:
         """Waits until no move is under way."""
         until(lambda: journal.unfinished(self.embedded.api_database), lambda moves: not moves, "all moves to end")
 
+    def flavor(self, name: str, *, gen: int | None = None, **fields: Any) -> str:
+        """The id of a flavor that is made if it is not there; tied to a generation of hosts if ``gen`` says so."""
+        if self.admin.compute.find_flavor(name) is None:
+            given = {"vcpus": 1, "ram": 128, "disk": 1, **fields}
+            made = self.admin.compute.create_flavor(name=name, flavorid=name, **given)
+            if gen is not None:
+                specs = {"aggregate_instance_extra_specs:gen": str(gen)}
+                self.admin.compute.create_flavor_extra_specs(made, specs)
+        return name
+
     # volumes
 
     def volume(self, **fields: Any) -> Any:

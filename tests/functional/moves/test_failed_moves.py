@@ -69,7 +69,7 @@ FAILURES: dict[str, tuple[Break, str]] = {
     ),
     "an image is refused": (service("status", "/images$", service="image", method="POST", status=403), CONDUCTOR),
     "the guest can't be powered off": (source("power_off"), PREP_SOURCE),
-    "the disk can't be exported": (source("export_root_disk"), PREP_SOURCE),
+    "the disk can't be exported": (source("export_disk"), PREP_SOURCE),
     "the upload is refused": (service("status", "/file$", service="image", method="PUT", status=413), PREP_SOURCE),
     "the upload dies in the middle": (
         service("drop", "/file$", service="image", method="PUT", after_bytes=50),

@@ -90,12 +90,14 @@ def test_a_cold_migration_to_a_host_of_another_cell(cloud: Cloud, end: str) -> N
 def test_a_server_that_was_moved_can_be_moved_again(cloud: Cloud) -> None:
     server = cloud.boot(flavor="any.small")
     cloud.driver(cloud.show(server).compute_host).guest_write(server.id, "precious")
-    for flavor in ("any.medium", "gen2.small", "gen1.small", "any.medium", "gen2.small"):
+    cloud.flavor("gen1.large", gen=1, disk=2)
+    cloud.flavor("any.large", disk=2)
+    for flavor in ("any.medium", "gen2.small", "gen1.large", "any.medium", "gen2.small"):
         cloud.resized(server, flavor)
         after = cloud.confirmed(server)
         assert "precious" in cloud.driver(after.compute_host).guest_read(server.id)
         assert cloud.hosts_of(server) == {after.compute_host: "guest"}
-    for flavor in ("gen1.small", "any.small"):
+    for flavor in ("gen1.large", "any.large"):
         before = cloud.reality(server)
         cloud.resized(server, flavor)
         cloud.reverted(server)

@@ -16,7 +16,7 @@ from causeway.virt.driver import RootDisk
 def stop_and_stash(guest: Guest, directory: Path, *, flatten: bool = False) -> RootDisk:
     """What the source host does of a resize; returns the disk as the target receives it."""
     guest.driver.power_off(guest.uuid, timeout=60)
-    with guest.driver.export_root_disk(guest.instance, flatten=flatten) as export:
+    with guest.driver.export_disk(guest.instance, "disk", flatten=flatten) as export:
         received = directory / "received"
         shutil.copy(export.path, received)
         assert export.size == received.stat().st_size
@@ -52,7 +52,7 @@ def test_small_export_of_a_guest_that_wrote_little(cloud: Cloud) -> None:
     guest.spawn()
     guest.driver.power_off(guest.uuid, timeout=60)
     assert guest.base is not None
-    with guest.driver.export_root_disk(guest.instance, flatten=False) as export:
+    with guest.driver.export_disk(guest.instance, "disk", flatten=False) as export:
         assert export.size < guest.base.stat().st_size / 4
 
 
@@ -97,7 +97,7 @@ def test_running_guest_is_not_exported(cloud: Cloud) -> None:
     guest.driver.spawn(guest.spec(guest.new_disk()))
     with (
         pytest.raises(GuestFailed, match="while its guest runs"),
-        guest.driver.export_root_disk(guest.instance, flatten=False),
+        guest.driver.export_disk(guest.instance, "disk", flatten=False),
     ):
         pass
 

@@ -103,7 +103,7 @@ def moved(source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_pat
     """The way of a root disk from host to host, as the data path of a move goes it."""
     source.power_off(UUID, 0)
     received = tmp_path / "received"
-    with source.export_root_disk(instance(), flatten=flatten) as export:
+    with source.export_disk(instance(), "disk", flatten=flatten) as export:
         assert export.size == export.path.stat().st_size
         assert (export.disk_format, export.base_image_id) == (("raw", None) if flatten else ("qcow2", "image1"))
         received.write_bytes(export.path.read_bytes())
@@ -188,7 +188,7 @@ def test_a_snapshot_alone_becomes_an_image_whose_data_new_guests_see(
     source.guest_write(UUID, "golden")
     source.power_off(UUID, 0)
     golden = tmp_path / "golden"
-    with source.export_root_disk(instance(), flatten=True) as export:
+    with source.export_disk(instance(), "disk", flatten=True) as export:
         golden.write_bytes(export.path.read_bytes())
     target.spawn(new(golden))
     assert written(target) == ["golden"]
@@ -259,7 +259,7 @@ def test_a_running_guest_is_not_spawned_exported_stashed_or_deleted(source: Simu
     source.spawn(new(image))
     with pytest.raises(GuestFailed, match="running already"):
         source.spawn(new(image))
-    with pytest.raises(GuestFailed, match="can't be exported"), source.export_root_disk(instance(), flatten=True):
+    with pytest.raises(GuestFailed, match="can't be exported"), source.export_disk(instance(), "disk", flatten=True):
         pass
     with pytest.raises(GuestFailed, match="can't be stashed"):
         source.stash_disks(UUID)
@@ -273,7 +273,7 @@ def test_a_snapshot_must_be_there_whole_and_of_this_image(
 ) -> None:
     source.spawn(new(image))
     source.power_off(UUID, 0)
-    with source.export_root_disk(instance(), flatten=False) as export:
+    with source.export_disk(instance(), "disk", flatten=False) as export:
         overlay = export.path.read_bytes()
     snapshot = tmp_path / "snapshot"
     for content, base, base_image_id, message in [
@@ -292,7 +292,7 @@ def test_a_snapshot_must_be_there_whole_and_of_this_image(
 
 
 def test_a_guest_without_its_disk_does_not_start(source: SimulatedDriver) -> None:
-    with pytest.raises(GuestFailed, match="root disk is missing"):
+    with pytest.raises(GuestFailed, match="disk 'disk' is missing"):
         source.power_on(existing())
     assert files_of(source) == []
 

@@ -13,6 +13,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.schemas.common import to_bool
+from causeway.api.servers import local_disks
 from causeway.api.servers.flavors_and_images import check_fits
 from causeway.api.validation import is_uuid
 from causeway.model.block_device import BlockDevice
@@ -20,8 +21,6 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
 ZERO_DISK = "os_compute_api:servers:create:zero_disk_flavor"
-# As the field's max_local_block_devices.
-MAX_LOCAL = 3
 
 
 @dataclass
@@ -56,9 +55,8 @@ def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int
         devices = _with_image(devices, image)
     _check_order(devices)
     root = next(device for device in devices if device.is_root)
+    devices = local_disks.complete(devices, flavor, request.services.conf.max_local_block_devices)
     disks = Disks(devices, image, root.is_volume)
-    if sum(not device.is_volume for device in devices) > MAX_LOCAL:
-        raise _invalid("You specified more local devices than the limit allows")
     _check_sources(request, disks, count)
     _check_flavor(request, disks, root, flavor)
     return disks

@@ -51,6 +51,7 @@ class FinishResizeAtDest(Step):
                 block_devices=target_devices(run, run.source_devices()),
                 snapshot=memory.snapshot,
                 power_on=memory.was_running,
+                disks=memory.disks,
             )
         if run.step is not None and memory.guest.bytes_done is not None:
             run.step.bytes_done = run.step.bytes_total = memory.guest.bytes_done

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid as uuids
 from contextlib import suppress
 
 from causeway import errors
@@ -15,6 +14,7 @@ from causeway.moves import hardware
 from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.images import image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays
 from causeway.moves.steps.select import note_destination
 from causeway.scheduler.request import Selection
@@ -49,6 +49,7 @@ class PrepResizeAtDest(Step):
         memory = run.memory
         memory.port_ids = [vif.id for vif in run.source_instance().network_info]
         memory.volume_backed = is_volume_backed(run.source_devices())
+        memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
         while True:
             try:
                 with run.event("compute_prep_snapshot_based_resize_at_dest", memory.dest_host):
@@ -159,7 +160,7 @@ def _with_new_flavor(run: Run) -> Instance:
 
 
 class PrepResizeAtSource(Step):
-    """The guest is powered off, its root disk goes into a temporary image, and it leaves its host but for its disks.
+    """The guest is powered off, its local disks go into temporary images, and it leaves its host but for its disks.
 
     Undone, the guest comes back up from those disks, with its ports and volumes.
     """
@@ -174,8 +175,7 @@ class PrepResizeAtSource(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
-        if not memory.volume_backed:
-            memory.image_id = _make_image(run)
+        make_images(run)
         instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
         migrated = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
         with (
@@ -189,10 +189,11 @@ class PrepResizeAtSource(Step):
                 instance=run.source_instance(),
                 block_devices=run.source_devices(),
                 image_id=memory.image_id,
+                disk_image_ids=memory.disk_image_ids,
             )
-        memory.snapshot = outcome.snapshot
-        if run.step is not None and outcome.snapshot is not None:
-            run.step.bytes_done = run.step.bytes_total = outcome.snapshot.size
+        memory.snapshot, memory.disks = outcome.snapshot, outcome.disks
+        if run.step is not None and memory.bytes_of_disks is not None:
+            run.step.bytes_done = run.step.bytes_total = memory.bytes_of_disks
         for device, volume_id in volumes(run.source_devices()):
             self._swap_attachment(run, device, volume_id)
         with run.source_database.write() as connection:
@@ -244,41 +245,8 @@ class PrepResizeAtSource(Step):
                     connection_info=device.connection_info,
                 )
             instances.update_in(connection, run.uuid, power_state=guest.power_state, network_info=guest.network_info)
-        run.services.images.delete(run.context, image_id_of(run))
-
-
-def image_id_of(run: Run) -> str:
-    """The temporary image's id follows from the move's: it is found again without having been written down."""
-    return str(uuids.uuid5(uuids.UUID(run.move.id), "resize-temp"))
-
-
-def _make_image(run: Run) -> str:
-    """The record of the temporary image; its name and properties are the field's."""
-    instance, image_id = run.source_instance(), image_id_of(run)
-    meta = instance.image_meta
-    owned = instance.project_id == run.context.project_id
-    properties = {
-        "instance_uuid": instance.uuid,
-        "user_id": run.context.user_id or instance.user_id,
-        "image_type": "snapshot",
-        "migration_uuid": run.move.migration_uuid,
-    }
-    if not owned:
-        properties["instance_owner"] = instance.project_id
-    run.services.images.create(
-        run.context,
-        image_id=image_id,
-        name=f"{instance.display_name}-resize-temp",
-        properties=properties,
-        visibility="private" if owned else "shared",
-        disk_format="qcow2",
-        container_format="bare",
-        min_disk=meta.min_disk if meta else 0,
-        min_ram=meta.min_ram if meta else 0,
-    )
-    if not owned:
-        run.services.images.add_member(run.context, image_id, instance.project_id)
-    return image_id
+        for image_id in image_ids_of(run):
+            run.services.images.delete(run.context, image_id)
 
 
 def vm_state_of(was_running: bool) -> VmState:

@@ -13,6 +13,8 @@ from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.hardware import with_new
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.images import delete_images
+from causeway.moves.steps.local_disks import for_new_flavor
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import copies, instances
@@ -52,10 +54,10 @@ def as_moved(run: Run, instance: Instance) -> Instance:
 
 
 def target_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The block devices with their attachments at the target, connected if the guest is there."""
+    """The block devices as the new flavor has them, with their attachments at the target, connected if the guest is there."""
     connected = {device.volume_id: device for device in (run.memory.guest.block_devices if run.memory.guest else [])}
     found = []
-    for device in devices:
+    for device in for_new_flavor(run, devices):
         if device.volume_id is None:
             found.append(device)
             continue
@@ -113,8 +115,7 @@ class SwitchInstanceMapping(Step):
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
     """The migration waits for confirm or revert; later moves start from the new flavor."""
-    snapshot = run.memory.snapshot
-    size = snapshot.size if snapshot is not None else None
+    size = run.memory.bytes_of_disks
     migrations.update_in(
         connection,
         run.move.migration_uuid,
@@ -132,15 +133,14 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
 
 
 class ShowTarget(Step):
-    """What follows from the switch: the copies' hidden flags, and the end of the temporary image."""
+    """What follows from the switch: the copies' hidden flags, and the end of the temporary images."""
 
     name = "ShowTarget"
 
     def do(self, run: Run) -> None:
         instances.update(run.target_database, run.uuid, hidden=False)
         instances.update(run.source_database, run.uuid, hidden=True)
-        if run.memory.image_id is not None:
-            run.services.images.delete(run.context, run.memory.image_id)
+        delete_images(run)
 
 
 class MoveRecord(Step):
@@ -157,5 +157,4 @@ class MoveRecord(Step):
             bundle.block_devices = target_devices(run, bundle.block_devices)
             copies.add_events(bundle, run.context.request_id, run.history())
             copies.write(run.source_database, bundle)
-        if run.memory.image_id is not None:
-            run.services.images.delete(run.context, run.memory.image_id)
+        delete_images(run)

@@ -15,6 +15,7 @@ from causeway.moves.memory import MoveMemory
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
+from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
 from causeway.moves.steps.records import require_authority
 from causeway.moves.steps.reservations import drop_strays, reserve
@@ -49,12 +50,12 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
 
 
 def source_devices(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
-    """The target's block devices with their attachments at the source, not connected yet."""
+    """The target's volumes with their attachments at the source, not connected yet, and the local disks of before."""
     return [
         dataclasses.replace(device, attachment_id=run.memory.pair(volume).source, connection_info=None)
         if (volume := device.volume_id) is not None
         else device
-        for device in devices
+        for device in for_old_flavor(run, devices)
     ]
 
 

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from causeway.moves.destination import request_spec
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.local_disks import check_no_shrink
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import journal, migrations
 
@@ -20,6 +21,7 @@ class SelectDestination(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         with run.event("cold_migrate"):
+            check_no_shrink(run)
             spec = request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run))
             memory.group = spec.server_group
             results = run.services.scheduler.select_destinations(

@@ -3,11 +3,12 @@
 ::
 
     INSTANCES/UUID/disk            root disk, qcow2, on the base image if there is one
+    INSTANCES/UUID/disk.eph0       ephemeral disk; disk.swap: swap (see `local_disks`)
     INSTANCES/UUID/disk.info       which image the base is (JSON)
     INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
     INSTANCES/UUID/console.log     what the guest wrote to its serial console
     INSTANCES/UUID_resize/         the same, put aside by a move ("stashed")
-    INSTANCES/export-UUID-*.qcow2  a root disk made ready to be sent
+    INSTANCES/export-UUID-*.qcow2  a disk made ready to be sent
 
 A file is made under another name and renamed when it is complete, so whatever is called ``disk`` is whole.
 """
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.errors import DiskTransferFailed, GuestFailed
-from causeway.virt.driver import DiskExport, RootDisk
+from causeway.virt.driver import ROOT_DISK, DiskExport, RootDisk
 from causeway.virt.libvirt.commands import run
 
 _GIB = 2**30
@@ -78,7 +79,7 @@ class InstanceDisks:
         disk = self.root(uuid)
         received = disk.with_name("disk.received")
         if wanted.snapshot is not None and wanted.snapshot.exists():
-            self._take(wanted.snapshot, wanted.snapshot_format, received)
+            take(wanted.snapshot, wanted.snapshot_format, received, self.timeout)
         if received.exists():
             self._settle(received, wanted)
             self._write_info(uuid, wanted)
@@ -91,7 +92,7 @@ class InstanceDisks:
             partial = disk.with_name("disk.partial")
             base_format = _safe_format(wanted.base)
             run("qemu-img", "create", "-q", "-f", "qcow2", "-F", base_format, "-b", wanted.base, partial)
-            _grow(partial, wanted.size_gb)
+            grow(partial, wanted.size_gb * _GIB)
             self._write_info(uuid, wanted)
             partial.replace(disk)
         else:
@@ -130,34 +131,32 @@ class InstanceDisks:
     # of a move
 
     @contextmanager
-    def export(self, uuid: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
+    def export(self, uuid: str, name: str, *, image_ref: str, flatten: bool) -> Iterator[DiskExport]:
         """A copy without the ground it stands on: what differs from the base, or everything.
 
         The copy names no backing file: image services refuse images that do.
         """
-        folder = next(
-            (path for path in (self.folder(uuid), self.stashed_folder(uuid)) if (path / "disk").exists()), None
-        )
+        folder = next((path for path in (self.folder(uuid), self.stashed_folder(uuid)) if (path / name).exists()), None)
         if folder is None:
-            raise GuestFailed(f"Server {uuid} has no root disk on this host.")
-        disk = folder / "disk"
-        for stale in self.directory.glob(f"export-{uuid}-*"):
+            raise GuestFailed(f"Server {uuid} has no disk '{name}' on this host.")
+        disk = folder / name
+        for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
             stale.unlink()
-        info = _image_info(disk)
+        info = image_info(disk)
         base, base_format = info.get("full-backing-filename"), info.get("backing-filename-format") or "qcow2"
         base_image_id = self._read_info(folder).get("base_image_id") or image_ref or None
-        if flatten or not base:
+        if flatten or not base or name != ROOT_DISK:
             base_image_id = None
-        handle, name = tempfile.mkstemp(dir=self.directory, prefix=f"export-{uuid}-", suffix=".qcow2")
+        handle, copy_name = tempfile.mkstemp(dir=self.directory, prefix=f"export-{uuid}-{name}-", suffix=".qcow2")
         os.close(handle)
-        copy = Path(name)
+        copy = Path(copy_name)
         try:
             if base_image_id is not None:
                 run(*_COPY, "-B", str(base), "-F", base_format, disk, copy, timeout=self.timeout)
                 run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-b", "", copy)
             else:
                 run(*_COPY, disk, copy, timeout=self.timeout)
-            yield DiskExport(copy, "qcow2", copy.stat().st_size, base_image_id)
+            yield DiskExport(name, copy, "qcow2", copy.stat().st_size, base_image_id)
         finally:
             copy.unlink(missing_ok=True)
 
@@ -189,27 +188,12 @@ class InstanceDisks:
         except OSError as error:
             raise GuestFailed("The disks of the server could not be deleted.", details=str(error)) from error
 
-    def _take(self, snapshot: Path, snapshot_format: str, received: Path) -> None:
-        """Checks the snapshot and moves it in; whatever is called ``received`` is whole and safe."""
-        partial = received.with_name("disk.partial")
-        if snapshot_format != "qcow2":
-            command = ("qemu-img", "convert", "-q", "-f", snapshot_format, "-O", "qcow2")
-            run(*command, snapshot, partial, timeout=self.timeout)
-        else:
-            _safe_format(snapshot, expected="qcow2")
-            if snapshot.stat().st_dev == received.parent.stat().st_dev:
-                snapshot.replace(received)
-                return
-            shutil.copyfile(snapshot, partial)
-        partial.replace(received)
-        snapshot.unlink()
-
     def _settle(self, received: Path, wanted: RootDisk) -> None:
         """Puts a received disk on this host's base image and grows it; may be repeated."""
         if wanted.base is not None:
             base_format = _safe_format(wanted.base)
             run("qemu-img", "rebase", "-q", "-u", "-f", "qcow2", "-F", base_format, "-b", wanted.base, received)
-        _grow(received, wanted.size_gb)
+        grow(received, wanted.size_gb * _GIB)
 
     def _write_info(self, uuid: str, wanted: RootDisk) -> None:
         path = self.folder(uuid) / "disk.info"
@@ -221,7 +205,23 @@ class InstanceDisks:
         return found
 
 
-def _image_info(path: Path) -> dict[str, Any]:
+def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -> None:
+    """Checks a disk from another host and moves it in; whatever is called ``received`` is whole and safe."""
+    partial = received.with_suffix(".partial")
+    if snapshot_format != "qcow2":
+        command = ("qemu-img", "convert", "-q", "-f", snapshot_format, "-O", "qcow2")
+        run(*command, snapshot, partial, timeout=timeout)
+    else:
+        _safe_format(snapshot, expected="qcow2")
+        if snapshot.stat().st_dev == received.parent.stat().st_dev:
+            snapshot.replace(received)
+            return
+        shutil.copyfile(snapshot, partial)
+    partial.replace(received)
+    snapshot.unlink()
+
+
+def image_info(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(run("qemu-img", "info", "-U", "--output=json", path))
     return found
 
@@ -230,7 +230,7 @@ def _safe_format(path: Path, *, expected: str | None = None) -> str:
     """The format of an image that came from outside, which must not lead to other files of this host."""
     if not path.exists():
         raise GuestFailed("An image that a root disk needs is not on this host.", details=str(path))
-    info = _image_info(path)
+    info = image_info(path)
     found = str(info["format"])
     external = (info.get("format-specific") or {}).get("data", {}).get("data-file")
     if info.get("backing-filename") or external or (expected and found != expected):
@@ -241,9 +241,11 @@ def _safe_format(path: Path, *, expected: str | None = None) -> str:
     return found
 
 
-def _grow(path: Path, size_gb: int) -> None:
-    if size_gb * _GIB > int(_image_info(path)["virtual-size"]):
-        run("qemu-img", "resize", "-q", "-f", "qcow2", path, f"{size_gb}G")
+def grow(path: Path, size: int) -> None:
+    """Makes a disk larger, to ``size`` bytes; one that is as large already stays."""
+    if size > int(image_info(path)["virtual-size"]):
+        # Bug 2137507: the format is named, never guessed from what the guest wrote.
+        run("qemu-img", "resize", "-q", "-f", "qcow2", path, str(size))
 
 
 def _tail(path: Path) -> bytes:

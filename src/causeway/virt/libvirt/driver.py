@@ -28,7 +28,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import devices, host, power
+from causeway.virt.libvirt import devices, host, local_disks, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -241,10 +241,10 @@ class LibvirtDriver(Driver):
 
     # disks of a move
 
-    def export_root_disk(self, instance: Instance, *, flatten: bool) -> AbstractContextManager[DiskExport]:
+    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
         if power.state(self._connection, instance.uuid) in (PowerState.RUNNING, PowerState.PAUSED):
-            raise GuestFailed(f"The root disk of server {instance.uuid} can't be sent while its guest runs.")
-        return self._disks.export(instance.uuid, image_ref=instance.image_ref, flatten=flatten)
+            raise GuestFailed(f"The disks of server {instance.uuid} can't be sent while its guest runs.")
+        return self._disks.export(instance.uuid, name, image_ref=instance.image_ref, flatten=flatten)
 
     def stash_disks(self, uuid: str) -> None:
         self._disks.stash(uuid)
@@ -265,6 +265,8 @@ class LibvirtDriver(Driver):
     ) -> PowerState:
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
+        for local in spec.local_disks:
+            local_disks.create(self._disks, uuid, local)
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         volumes = []
@@ -293,6 +295,10 @@ class LibvirtDriver(Driver):
                 raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
             target = Path(instance.root_device_name or "/dev/vda").name
             disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache))
+        folder = self._disks.folder(instance.uuid)
+        for local in spec.local_disks:
+            target = Path(local.device_name).name
+            disks.append(GuestDisk(target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus))
         return GuestHardware(
             uuid=instance.uuid,
             name=instance.instance_name,

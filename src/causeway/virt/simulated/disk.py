@@ -1,4 +1,4 @@
-"""Root disks of simulated guests.
+"""Local disks of simulated guests.
 
 A disk is a text file: a header, then one JSON string per line for each line that the guest wrote. A disk made from an image
 is an overlay on it: it names the image, and sees the lines that are in the image (if that was a simulated disk once). An
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from causeway.errors import GuestFailed
-from causeway.virt.driver import RootDisk
+from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.simulated import files
 
 MAGIC = "causeway-simulated-disk"
@@ -21,12 +21,17 @@ MAGIC = "causeway-simulated-disk"
 
 @dataclass
 class Header:
-    """``inherited``: the lines of the image, as seen when the disk was made; never part of an export."""
+    """``inherited``: the lines of the image, as seen when the disk was made; never part of an export.
+
+    ``size_mb`` and ``guest_format`` are of ephemeral disks and swap, ``size_gb`` is of root disks.
+    """
 
     magic: str = MAGIC
     base_image_id: str | None = None
     size_gb: int = 0
     inherited: list[str] = field(default_factory=list)
+    size_mb: int = 0
+    guest_format: str | None = None
 
 
 @dataclass
@@ -59,9 +64,9 @@ def load(path: Path) -> Disk:
     try:
         disk = decode(path.read_bytes())
     except FileNotFoundError:
-        raise GuestFailed("The root disk is missing.", details=str(path)) from None
+        raise GuestFailed(f"The disk '{path.name}' is missing.", details=str(path)) from None
     if disk is None:
-        raise GuestFailed("The root disk is damaged.", details=str(path))
+        raise GuestFailed(f"The disk '{path.name}' is damaged.", details=str(path))
     return disk
 
 
@@ -97,10 +102,28 @@ def create(path: Path, source: RootDisk) -> None:
         source.snapshot.unlink()
 
 
+def create_local(path: Path, wanted: LocalDisk) -> None:
+    """Makes an ephemeral disk or swap, or what is there fit, as `LocalDisk` says."""
+    if wanted.snapshot is not None:
+        disk = _received(wanted.snapshot)
+    elif path.exists():
+        disk = load(path)
+        if wanted.is_swap and disk.header.size_mb != wanted.size_mb:
+            disk = Disk(Header(guest_format=wanted.guest_format))
+    else:
+        disk = Disk(Header(guest_format=wanted.guest_format))
+    if wanted.snapshot is None and path.exists() and disk.header.size_mb >= wanted.size_mb:
+        return
+    disk.header.size_mb = max(disk.header.size_mb, wanted.size_mb)
+    files.replace(path, disk.encode())
+    if wanted.snapshot is not None:
+        wanted.snapshot.unlink()
+
+
 def export(path: Path, target: Path, *, flatten: bool) -> Disk:
     """Writes a copy that can be sent: an overlay without what is the image's, or (``flatten``) everything."""
     disk = load(path)
-    header = Header(size_gb=disk.header.size_gb)
+    header = Header(size_gb=disk.header.size_gb, size_mb=disk.header.size_mb, guest_format=disk.header.guest_format)
     if flatten or disk.header.base_image_id is None:
         copy = Disk(header, disk.all_lines)
     else:

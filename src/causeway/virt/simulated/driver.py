@@ -4,6 +4,7 @@
 
     STATE_DIR/guests/UUID.json            a guest known to the hypervisor, and its power state
     STATE_DIR/instances/UUID/disk         its root disk (none if that is a volume)
+    STATE_DIR/instances/UUID/disk.eph0    an ephemeral disk; disk.swap: its swap
     STATE_DIR/instances/UUID/console.log  what it wrote to its console
     STATE_DIR/instances/UUID/disk.config  its config drive
     STATE_DIR/instances/UUID_resize/      the same, stashed by a move
@@ -147,7 +148,7 @@ class SimulatedDriver(virt.Driver):
                 raise GuestFailed(f"Guest {uuid} is running already.", details=self.hostname)
             with self._undone_on_failure(uuid, before):
                 if spec.root_disk is not None:
-                    disk.create(self._disks(uuid) / "disk", spec.root_disk)
+                    disk.create(self._disks(uuid) / virt.ROOT_DISK, spec.root_disk)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
     def power_on(self, spec: virt.GuestSpec) -> PowerState:
@@ -261,17 +262,18 @@ class SimulatedDriver(virt.Driver):
     # disks of a move
 
     @contextmanager
-    def export_root_disk(self, instance: Instance, *, flatten: bool) -> Iterator[virt.DiskExport]:
+    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> Iterator[virt.DiskExport]:
         uuid = instance.uuid
         target = self._exports_dir / f"{uuid}-{uuids.uuid4()}"
         with self._locked(uuid):
             guest = self._guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
                 raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
-            copy = disk.export(self._disks(uuid) / "disk", target, flatten=flatten)
+            copy = disk.export(self._disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
         try:
             yield virt.DiskExport(
+                name=name,
                 path=target,
                 disk_format="raw" if base_image_id is None else "qcow2",
                 size=target.stat().st_size,
@@ -330,6 +332,11 @@ class SimulatedDriver(virt.Driver):
         guest = self._guests[uuid]
         return guest.numa_topology, guest.pci_devices
 
+    def guest_disks(self, uuid: str) -> dict[str, int]:
+        """device -> size in MiB of the guest's local disks, as the guest sees them."""
+        with self._locked(uuid):
+            return self._guests[uuid].sizes()
+
     def running_anywhere(self, uuid: str) -> list[str]:
         """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
         hosts = []
@@ -348,11 +355,13 @@ class SimulatedDriver(virt.Driver):
         self, spec: virt.GuestSpec, vifs_plugged: Callable[[], AbstractContextManager[None]]
     ) -> PowerState:
         uuid = spec.instance.uuid
-        root_disk = self._disks(uuid) / "disk"
-        guest = define(spec, self.hostname, root_disk, PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN)
+        power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
+        guest = define(spec, self.hostname, self._disks(uuid), power_state)
         if guest.root_disk is not None:
-            disk.load(root_disk)
+            disk.load(Path(guest.root_disk))
         self._disks(uuid).mkdir(exist_ok=True)
+        for local in spec.local_disks:
+            disk.create_local(self._disks(uuid) / local.name, local)
         if spec.config_drive:
             files.replace(self._disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
         if not spec.power_on:

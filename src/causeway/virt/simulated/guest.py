@@ -10,7 +10,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
-from causeway.virt.driver import GuestSpec
+from causeway.virt.driver import ROOT_DISK, GuestSpec
 from causeway.virt.simulated import disk, volume
 
 
@@ -44,22 +44,27 @@ class Guest:
     ports: list[Port] = field(default_factory=list)
     numa_topology: InstanceNUMATopology | None = None
     pci_devices: list[str] = field(default_factory=list)
+    # device -> file of ephemeral disks and swap
+    local_disks: dict[str, str] = field(default_factory=dict)
 
     def devices(self) -> dict[str, Path]:
-        """device -> file, of root disk and volumes in the order of their names."""
+        """device -> file, of local disks and volumes in the order of their names."""
         found = {attached.device: Path(attached.path) for attached in self.volumes}
-        if self.root_disk is not None:
-            found[self.root_device] = Path(self.root_disk)
-        return dict(sorted(found.items()))
+        return dict(sorted((found | self._local_files()).items()))
+
+    def sizes(self) -> dict[str, int]:
+        """device -> MiB of the local disks."""
+        headers = {device: disk.load(path).header for device, path in self._local_files().items()}
+        return {device: header.size_mb or header.size_gb * 1024 for device, header in sorted(headers.items())}
 
     def read(self, device: str) -> list[str]:
         """The lines on a disk, as the guest sees them."""
         path = self.devices()[device]
-        return disk.load(path).all_lines if self._is_root_file(device) else volume.read_lines(path)
+        return disk.load(path).all_lines if device in self._local_files() else volume.read_lines(path)
 
     def write(self, device: str, line: str) -> None:
         path = self.devices()[device]
-        if self._is_root_file(device):
+        if device in self._local_files():
             disk.append(path, line)
         else:
             volume.append_line(path, line)
@@ -81,12 +86,18 @@ class Guest:
         lines = self.read(device)
         return f"CAUSEWAY-MARKER disk={device} lines={len(lines)} first={lines[0] if lines else '-'}"
 
-    def _is_root_file(self, device: str) -> bool:
-        return self.root_disk is not None and device == self.root_device
+    def _local_files(self) -> dict[str, Path]:
+        found = {device: Path(path) for device, path in self.local_disks.items()}
+        if self.root_disk is not None:
+            found[self.root_device] = Path(self.root_disk)
+        return found
 
 
-def define(spec: GuestSpec, host: str, root_disk: Path | None, power_state: PowerState) -> Guest:
-    """The guest that a specification describes. Raises `GuestFailed` if a volume can't be opened."""
+def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState) -> Guest:
+    """The guest that a specification describes; its local disks are in the directory ``disks``.
+
+    Raises `GuestFailed` if a volume can't be opened.
+    """
     instance = spec.instance
     root_volume = next((bdm for bdm in spec.volumes if bdm.is_root), None)
     root_device = root_volume.device_name if root_volume is not None else None
@@ -97,12 +108,13 @@ def define(spec: GuestSpec, host: str, root_disk: Path | None, power_state: Powe
         vcpus=instance.flavor.vcpus,
         memory_mb=instance.flavor.memory_mb,
         root_device=short_name(root_device or instance.root_device_name or "/dev/vda"),
-        root_disk=None if root_volume is not None or root_disk is None else str(root_disk),
+        root_disk=None if root_volume is not None else str(disks / ROOT_DISK),
         power_state=power_state,
         volumes=[attached(bdm) for bdm in spec.volumes],
         ports=[port(vif) for vif in spec.vifs],
         numa_topology=instance.numa_topology,
         pci_devices=[device.address for device in instance.pci_devices],
+        local_disks={short_name(local.device_name): str(disks / local.name) for local in spec.local_disks},
     )
 
 
