@@ -68,7 +68,7 @@ class Site:
         """Flavors of tests, beside those that a new cloud has."""
         for name, (gen, fields) in FLAVORS.items():
             if self.admin.compute.find_flavor(name) is None:
-                made = self.admin.compute.create_flavor(name=name, flavorid=name, **fields)
+                made = self.admin.compute.create_flavor(name=name, id=name, **fields)
                 specs = {"aggregate_instance_extra_specs:gen": gen}
                 self.admin.compute.create_flavor_extra_specs(made, specs if gen else {})
 

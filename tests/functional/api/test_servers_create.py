@@ -28,6 +28,7 @@ GROUP = "44444444-2222-3333-4444-555555555555"
 def surroundings(cloud: Any, images: Any, network: Any, volumes: Any) -> None:
     """A flavor, an image, a network."""
     flavors.create(cloud.services.api, Flavor("1", "small", 1, 128, 1))
+    flavors.create(cloud.services.api, Flavor("2", "disks", 1, 128, 1, ephemeral_gb=3, swap=64))
     flavors.create(cloud.services.api, Flavor("9", "private", 1, 128, 1, is_public=False))
     images.answers["show"] = lambda _context, image_id: ImageMeta(image_id, min_ram=64, min_disk=1, size=100)
     network.answers["validate_networks"] = lambda _context, requested, _count, _project, **_external: (
@@ -50,6 +51,14 @@ def created(cloud: Any, answer: Any) -> build_requests.BuildRequest:
     found = build_requests.find(cloud.services.api, answer.json["server"]["id"])
     assert found is not None
     return found
+
+
+def blank(**fields: Any) -> dict[str, Any]:
+    return {"source_type": "blank", "destination_type": "local", **fields}
+
+
+def local(device: Any) -> tuple[Any, ...]:
+    return device.guest_format, device.volume_size, device.boot_index
 
 
 class TestCreated:
@@ -111,12 +120,30 @@ class TestCreated:
         devices = [
             {"source_type": "volume", "destination_type": "volume", "uuid": VOLUME, "boot_index": -1},
             {"source_type": "blank", "destination_type": "volume", "volume_size": 1, "delete_on_termination": True},
-            {"source_type": "blank", "destination_type": "local", "guest_format": "swap", "volume_size": 1},
         ]
         request = created(cloud, api.post("/servers", body(block_device_mapping_v2=devices)))
-        assert [device.boot_index for device in request.block_devices] == [0, None, None, None]
-        assert len({device.uuid for device in request.block_devices}) == 4
+        assert [device.boot_index for device in request.block_devices] == [0, None, None]
+        assert len({device.uuid for device in request.block_devices}) == 3
         assert request.block_devices[2].delete_on_termination
+
+    def test_the_flavors_ephemeral_disk_and_swap(self, api: Any, cloud: Any) -> None:
+        request = created(cloud, api.post("/servers", body(flavorRef="2")))
+        assert [local(device) for device in request.block_devices[1:]] == [(None, 3, -1), ("swap", 64, -1)]
+
+    def test_ephemeral_space_divided_and_less_swap(self, api: Any, cloud: Any) -> None:
+        devices = [blank(volume_size=1, guest_format="vfat"), blank(volume_size=2, delete_on_termination=False)]
+        cloud.option("DEFAULT", "max_local_block_devices", -1)
+        devices.append(blank(guest_format="swap", volume_size=32, boot_index=-1))
+        request = created(cloud, api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices)))
+        found = [local(device) for device in request.block_devices[1:]]
+        assert found == [("vfat", 1, -1), (None, 2, -1), ("swap", 32, -1)]
+
+    def test_what_has_no_size_has_the_flavors(self, api: Any, cloud: Any) -> None:
+        devices = [blank(guest_format="ext4"), blank(guest_format="swap")]
+        request = created(cloud, api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices)))
+        assert [local(device) for device in request.block_devices[1:]] == [("ext4", 3, -1), ("swap", 64, -1)]
+        request = created(cloud, api.post("/servers", body(block_device_mapping_v2=devices)))
+        assert len(request.block_devices) == 1
 
     def test_the_legacy_form_of_devices(self, api: Any, cloud: Any) -> None:
         device = {"device_name": "vda", "volume_id": VOLUME, "delete_on_termination": "1"}
@@ -279,6 +306,21 @@ class TestRefused:
         answer = api.post("/servers", wanted, version=version)
         assert (answer.status, answer.fault) == (400, "badRequest"), answer.text
         assert conductor.calls == [] and build_requests.list_for(cloud.services.api, None) == []
+
+    @pytest.mark.parametrize(
+        ("devices", "message"),
+        [
+            ([blank(volume_size=4)], "Ephemeral disks requested are larger than the instance type allows"),
+            ([blank(volume_size=1), blank()], "Ephemeral disks requested are larger than the instance type allows"),
+            ([blank(guest_format="swap", volume_size=65)], "Swap drive requested is larger than instance type allows."),
+            ([blank(guest_format="swap", volume_size=8)] * 2, "More than one swap drive requested."),
+            ([blank(volume_size=1)] * 3, "You specified more local devices than the limit allows"),
+            ([blank(guest_format="../../x")], "../../x format is not supported"),
+        ],
+    )
+    def test_local_disks_that_the_flavor_does_not_give(self, api: Any, devices: list[Any], message: str) -> None:
+        answer = api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices))
+        assert answer.status == 400 and message in answer.message
 
     @pytest.mark.parametrize(
         "sent", [b"", b"{", b"[]", b"null", b'"x"', b'{"server": null}', b'{"server": []}', b"\xff", b"{}"]

@@ -117,7 +117,7 @@ class Cloud:
         """The id of a flavor that is made if it is not there; tied to a generation of hosts if ``gen`` says so."""
         if self.admin.compute.find_flavor(name) is None:
             given = {"vcpus": 1, "ram": 128, "disk": 1, **fields}
-            made = self.admin.compute.create_flavor(name=name, flavorid=name, **given)
+            made = self.admin.compute.create_flavor(name=name, id=name, **given)
             if gen is not None:
                 specs = {"aggregate_instance_extra_specs:gen": str(gen)}
                 self.admin.compute.create_flavor_extra_specs(made, specs)
@@ -149,10 +149,12 @@ class Cloud:
         }
         server = self.member.compute.create_server(
             name=name,
-            flavor_id="gen1.small",
-            networks=[{"uuid": self.network_id}],
-            block_device_mapping=[root],
-            **fields,
+            **{
+                "flavor_id": "gen1.small",
+                "networks": [{"uuid": self.network_id}],
+                "block_device_mapping": [root],
+                **fields,
+            },
         )
         return self.wait(server, "ACTIVE")
 

@@ -9,6 +9,9 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 
+# The field's; empty: whatever the host makes.
+FORMATS = (None, "", "ext2", "ext3", "ext4", "ntfs", "vfat", "xfs")
+
 
 def complete(devices: list[BlockDevice], flavor: Flavor, limit: int) -> list[BlockDevice]:
     """The devices with those of the flavor that were not asked for in another way; blank local ones get their sizes.
@@ -21,6 +24,8 @@ def complete(devices: list[BlockDevice], flavor: Flavor, limit: int) -> list[Blo
     if flavor.swap and not any(device.is_swap for device in devices):
         devices.append(_blank(flavor.swap, "swap"))
     for device in devices:
+        if device.is_ephemeral and device.guest_format not in FORMATS:
+            raise errors.BadRequest(f"Block Device Mapping is Invalid: {device.guest_format} format is not supported")
         if device.is_blank_local:
             device.boot_index = -1
             if device.volume_size is None:
@@ -35,13 +40,12 @@ def complete(devices: list[BlockDevice], flavor: Flavor, limit: int) -> list[Blo
         raise errors.BadRequest("Block Device Mapping is Invalid: More than one swap drive requested.")
     if swap and (swap[0].volume_size or 0) > flavor.swap:
         raise errors.BadRequest("Swap drive requested is larger than instance type allows.")
-    # What has no size, because the flavor gives none, is not there.
-    devices = [device for device in devices if not device.is_blank_local or device.volume_size]
     if 0 <= limit < sum(not device.is_volume for device in devices):
         raise errors.BadRequest(
             "Block Device Mapping is Invalid: You specified more local devices than the limit allows"
         )
-    return devices
+    # What has no size, because the flavor gives none, is not there.
+    return [device for device in devices if not device.is_blank_local or device.volume_size]
 
 
 def _blank(size: int, guest_format: str | None) -> BlockDevice:
