@@ -248,6 +248,7 @@ def _make_volume(services: ConductorServices, context: RequestContext, instance:
             image_id=device.image_id if device.source_type == "image" else None,
             snapshot_id=device.snapshot_id if device.source_type == "snapshot" else None,
             volume_type=device.volume_type,
+            availability_zone=None if services.conf.cinder.cross_az_attach else instance.availability_zone,
         )
         device.volume_id = volume.id
         services.volumes.wait_available(context, volume.id)

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from causeway import errors
+from causeway.clients.volume import Volume
 from causeway.conductor import history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
@@ -143,6 +144,15 @@ def reserve_volume(
         raise
 
 
+def check_zone(services: ConductorServices, instance: Instance, volume: Volume) -> None:
+    """Raises InvalidVolume if volumes have to be in their server's zone ([cinder] cross_az_attach) and this one is not."""
+    if not services.conf.cinder.cross_az_attach and volume.availability_zone != instance.availability_zone:
+        raise errors.InvalidVolume(
+            f"Invalid volume: Instance {instance.uuid} and volume {volume.id} are not in the same availability_zone. "
+            f"Instance is in {instance.availability_zone}. Volume is in {volume.availability_zone}"
+        )
+
+
 class DevicesEndpoint:
     """RPC: attach and detach volumes and ports of servers."""
 
@@ -166,6 +176,7 @@ class DevicesEndpoint:
         if device is not None and any(other.device_name == device for other in present):
             raise errors.Conflict(f"The supplied device path ({device}) is in use.")
         volume = services.volumes.show(context, volume_id)
+        check_zone(services, instance, volume)
         mapping = BlockDevice(
             uuid=str(uuids.uuid4()),
             instance_uuid=instance_uuid,

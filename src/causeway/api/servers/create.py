@@ -117,6 +117,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
     flavors_and_images.check_hardware(request, flavor, disks.image)
+    placement.zone = _zone_of_volumes(request, placement.zone, disks.volume_zones)
     if disks.volume_backed and server.get("trusted_image_certificates"):
         raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
     security_groups = create_networks.security_groups(request, server)
@@ -124,6 +125,24 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     count = _within_quota(request, flavor, least, most)
     _check_group_quota(request, placement.group, count)
     return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
+
+
+def _zone_of_volumes(request: ApiRequest, zone: str | None, of_volumes: set[str]) -> str | None:
+    """The server's zone: if volumes have to be in it ([cinder] cross_az_attach), it is theirs. Raises BadRequest."""
+    if request.services.conf.cinder.cross_az_attach or not of_volumes:
+        return zone
+    shown, problem = ", ".join(sorted(of_volumes)), ""
+    if len(of_volumes) > 1:
+        problem = f"Volumes are in different availability zones: {shown}"
+    elif zone is not None and zone not in of_volumes:
+        problem = (
+            f"Server and volumes are not in the same availability zone. Server is in: {zone}. Volumes are in: {shown}"
+        )
+    if problem:
+        raise errors.BadRequest(
+            f"The availability zone between the server and its attached volumes do not match: {problem}."
+        )
+    return shown
 
 
 def _counts(server: dict[str, Any]) -> tuple[int, int]:

@@ -30,6 +30,8 @@ class Disks:
     devices: list[BlockDevice] = field(default_factory=list)
     image: ImageMeta | None = None
     volume_backed: bool = False
+    # Of the volumes that are there already.
+    volume_zones: set[str] = field(default_factory=set)
 
     def for_server(self, instance_uuid: str) -> list[BlockDevice]:
         """The devices of one of the servers, with identities of their own."""
@@ -227,6 +229,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
             f"{volume.status}."
         )
     device.volume_size = volume.size
+    disks.volume_zones |= {volume.availability_zone} if volume.availability_zone else set()
     if device.is_root:
         if not volume.bootable:
             raise errors.BadRequest(f"Block Device {volume_id} is not bootable.")
