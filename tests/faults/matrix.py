@@ -13,6 +13,8 @@ Actions:
 - ``error``: the step fails there, once.
 - ``crash``: a cloud in a child process gets SIGKILL while a move of each server stands at its point; it is started again.
 - ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
+- ``pause``, ``long-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand at the points that
+  it reaches, and is woken as soon as the other has taken them over, or when it is done with them. See `paused`.
 
 ``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N]`` runs them and prints the table.
 """
@@ -25,7 +27,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -44,13 +46,21 @@ from causeway.faults.points import every_point
 from causeway.model.states import VmState
 from causeway.store.api import journal
 
-from . import look
+from . import look, paused
+from .roles_site import RolesSite, why_not
 from .site import OPTIONS, ChildSite, LocalSite, Site, chunks, until
 
-ACTIONS = ("error", "crash", "hang")
+ACTIONS = ("error", "crash", "hang", *paused.ACTIONS)
 # Servers at once.
-BATCH = {"error": 8, "crash": 20, "hang": 16}
+BATCH = {"error": 8, "crash": 20, "hang": 16, "pause": 12, "long-pause": 12}
 LONG = 3600
+RULES: dict[str, dict[str, Any]] = {
+    "error": {"error": True},
+    "crash": {"delay": LONG},
+    "hang": {"hang": 2 * OPTIONS["moves"]["lease"]},
+    "pause": {"delay": LONG, "host": paused.PAUSED},
+    "long-pause": {"delay": LONG, "host": paused.PAUSED},
+}
 # What comes from time to time, whatever moves do.
 BACKGROUND = ("rpc.cell_conductor.report_host",)
 
@@ -186,24 +196,35 @@ def attach(site: Site, uuid: str) -> None:
 NOW_AND_THEN = ("call.network GET /v2.0/networks", "call.network GET /v2.0/subnets")
 
 
-def points_of(site: LocalSite, flow: Flow) -> list[str]:
-    """The points that the operation reaches; of one that is given back, those that are only on the way back."""
+def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
+    """The points that the operation reaches; of one that is given back, those that are only on the way back.
+
+    Of an action that is done to a conductor, those that a conductor reaches while it works on a move.
+    """
     seen = _trace(site, flow)
     if flow.spoiled_by is not None:
-        seen = [point for point in seen if point not in _trace(site, replace(flow, spoiled_by=None))]
+        before = _trace(site, replace(flow, spoiled_by=None))
+        seen = {point: of_conductor for point, of_conductor in seen.items() if point not in before}
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
-    return [point for point in seen if not point.startswith(NOW_AND_THEN)]
+    wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
+    return [point for point in wanted if not point.startswith(NOW_AND_THEN)]
 
 
-def _trace(site: LocalSite, flow: Flow) -> list[str]:
-    known: dict[Flow, list[str]] = site.__dict__.setdefault("traces", {})
+def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
+    """point -> whether a conductor reaches it for a move."""
+    known: dict[Flow, dict[str, bool]] = site.__dict__.setdefault("traces", {})
     if flow not in known:
         (uuid,) = prepare(site, flow, 1)
-        seen: dict[str, None] = {}
+        seen: dict[str, bool] = {}
+
+        def note(point: str, scope: injector.Scope) -> None:
+            of_conductor = scope.move_id is not None and scope.host not in site.hosts
+            seen[point] = seen.get(point, False) or of_conductor
+
         assert injector._active is not None
         site.arm({flow.spoiled_by: "error"} if flow.spoiled_by else {})
-        injector._active.on_reach = lambda point, _scope: seen.setdefault(point)
+        injector._active.on_reach = note
         try:
             ask(site, flow, flow.operation, uuid)
             assert until(lambda: look.is_settled(site, uuid), bool)
@@ -212,27 +233,41 @@ def _trace(site: LocalSite, flow: Flow) -> list[str]:
         site.disarm()
         _finish(site, flow, [uuid], {uuid: []})
         asked_by_us = ("call.network GET /v2.0/ports.",)
-        known[flow] = [point for point in seen if not point.startswith((*BACKGROUND, *asked_by_us))]
+        known[flow] = {
+            point: of_conductor
+            for point, of_conductor in seen.items()
+            if not point.startswith((*BACKGROUND, *asked_by_us))
+        }
     return known[flow]
 
 
 def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
     cases = {point: Case(flow, action, point) for point in points}
     servers = prepare(site, flow, len(points))
-    rule = {"error": {"error": True}, "crash": {"delay": LONG}, "hang": {"hang": 2 * OPTIONS["moves"]["lease"]}}[action]
-    rules: dict[str, Any] = {point: rule | {"times": 1} for point in points}
-    site.arm(rules | ({flow.spoiled_by: "error"} if flow.spoiled_by else {}))
+    rule = RULES[action]
+    spoiled: dict[str, Any] = {flow.spoiled_by: "error"} if flow.spoiled_by else {}
+    rules = spoiled | {point: rule | {"times": 1} for point in points}
+    paused_moves: paused.Paused | None = None
+    site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)
     with ThreadPoolExecutor(len(servers), thread_name_prefix="users") as users:
         asked = [users.submit(ask, site, flow, flow.operation, uuid) for uuid in servers]
         if action == "crash":
             assert isinstance(site, ChildSite)
-            _wait_at_points(site, set(points))
+            wait_at_points(site, set(points))
             hits = site.hits()
-            site.disarm()
             site.kill()
+            site.disarm()
             site.restart()
         for each in asked:
             each.result()
+        if action in paused.ACTIONS:
+            assert isinstance(site, RolesSite)
+            paused.tell(site, servers)
+            wait_at_points(site, set(points))
+            hits = [hit for hit in site.hits() if hit["point"] in cases]
+            paused_moves = paused.pause(site, hits, paused.COUNTED | spoiled)
+            if action == "pause":
+                paused.wake(site, paused_moves)
     found: dict[str, list[str]] = {uuid: [] for uuid in servers}
     for uuid in servers:
         if not until(lambda uuid=uuid: look.is_settled(site, uuid), bool):  # type: ignore[misc]
@@ -241,6 +276,10 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         # Who was too slow has learnt of it, too.
         assert until(site.is_idle, bool)
         hits = site.hits()
+    if isinstance(site, RolesSite) and paused_moves is not None:
+        paused.wake(site, paused_moves)
+        for uuid in servers:
+            found[uuid] += paused.complaints(site, paused_moves, uuid)
     site.disarm()
     for uuid in servers:
         found[uuid] += look.complaints(site, uuid, mark(uuid))
@@ -273,7 +312,7 @@ def _audit(site: Site, found: dict[str, list[str]]) -> None:
                 found[concerned].append(each)
 
 
-def _wait_at_points(site: Site, wanted: set[str]) -> None:
+def wait_at_points(site: Site, wanted: set[str]) -> None:
     """Until every point is taken, or nothing has happened for a while."""
     last, since = 0, time.monotonic()
     while time.monotonic() - since < 2.0:
@@ -312,6 +351,8 @@ def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[st
 
 
 def make_site(action: str, directory: Path) -> Site:
+    if action in paused.ACTIONS:
+        return RolesSite(directory)
     return ChildSite(directory) if action == "crash" else LocalSite(directory, conductors=2 if action == "hang" else 1)
 
 
@@ -325,10 +366,11 @@ def temporary_site(action: str) -> Iterator[Site]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def all_points(flows: list[Flow] = FLOWS) -> dict[Flow, list[str]]:
+def all_points(flows: list[Flow], actions: Sequence[str]) -> dict[str, dict[Flow, list[str]]]:
+    """action -> operation -> points"""
     with temporary_site("error") as site:
         assert isinstance(site, LocalSite)
-        return {flow: points_of(site, flow) for flow in flows}
+        return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
 
 
 def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case], None]) -> list[Case]:
@@ -393,10 +435,14 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     flows = [flow for flow in FLOWS if wanted_flow in flow.name]
-    points = all_points(flows)
-    points = {flow: [point for point in of if wanted_point in point] for flow, of in points.items()}
-    if count is not None:
-        points = sample(points, count, 0)
+    if why_not() is not None and set(actions) & set(paused.ACTIONS):
+        console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
+        actions = tuple(action for action in actions if action not in paused.ACTIONS)
+    points = all_points(flows, actions)
+    for action, found in points.items():
+        points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
+        if count is not None:
+            points[action] = sample(points[action], count, 0)
     cases: list[Case] = []
     seconds: dict[str, float] = {}
 
@@ -414,7 +460,7 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
     for action in actions:
         began = time.monotonic()
         with temporary_site(action) as site:
-            cases += run(site, action, points, tell)
+            cases += run(site, action, points[action], tell)
         seconds[action] = time.monotonic() - began
     console.print(table(cases, seconds))
     sys.exit(0 if all(case.outcome == "recovered" for case in cases) else 1)

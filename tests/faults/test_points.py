@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -140,3 +141,15 @@ def test_the_table_of_routes_has_every_route_of_the_clients() -> None:
     }
     known = {route.split(" ", 2)[2] for route in ROUTES}
     assert {route for route in written if not any(each.startswith(route) for each in known)} == set()
+
+
+def test_a_delay_ends_when_its_rule_is_taken_out_of_the_file(file: Path) -> None:
+    file.write_text("somewhere: {delay: 300}")
+    slow = threading.Thread(target=injector.reach, args=("somewhere",), name="slow")
+    slow.start()
+    while not file.with_name("faults.yaml.hits").exists():
+        slow.join(0.01)
+    assert slow.is_alive()
+    file.unlink()
+    slow.join(10)
+    assert not slow.is_alive()

@@ -13,7 +13,7 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
 - ``crash``: the process ends at once (`os._exit`), with status 70.
 - ``hang: SECONDS``: as if the process had been stopped for so long: the move at hand does not renew its lease, so another
   conductor takes it over; then the thread goes on, and must find that out.
-- ``delay: SECONDS``: slow, but alive.
+- ``delay: SECONDS``: slow, but alive; ends at once when the rule is taken out of the file.
 - ``times: N``: only the first N times. What happened is kept in ``FILE.hits``, one JSON object a line, and counted from
   there: a crash is not repeated after a restart. Delete that file to begin anew.
 - ``host: NAME``: only on this host (a conductor's or a compute's).

@@ -24,6 +24,8 @@ LOG = logging.getLogger(__name__)
 
 CRASH_STATUS = 70
 ACTIONS = ("error", "crash", "hang", "delay")
+# How often somebody who is delayed looks whether the rule is still there; a file can't be waited for.
+LOOK_EVERY = 0.05
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Injector:
         if rule.action == "hang":
             self._hang(scope.move_id, rule.seconds)
         elif rule.action == "delay":
-            self._stopping.wait(rule.seconds)
+            self._delay(point, rule)
         return rule.action == "error"
 
     def is_hanging(self, move_id: str) -> bool:
@@ -85,6 +87,13 @@ class Injector:
     def close(self) -> None:
         """Whoever hangs or waits goes on."""
         self._stopping.set()
+
+    def _delay(self, point: str, rule: Rule) -> None:
+        """Goes on before its time if the rule is taken out of the file."""
+        end = time.monotonic() + rule.seconds
+        while (left := end - time.monotonic()) > 0 and not self._stopping.wait(min(left, LOOK_EVERY)):
+            if self._current().get(point) != rule:
+                return
 
     def _hang(self, move_id: str | None, seconds: float) -> None:
         with self._lock:

@@ -1,4 +1,4 @@
-"""A cloud of many processes, as an operator starts it: devcloud, API, two conductors, scheduler, a compute in each of two cells.
+"""A cloud of many processes, as an operator starts it: devcloud, API, two conductors, scheduler, computes in two cells.
 
 Nothing is between the processes but files of configuration, RabbitMQ, HTTP and (not for computes) databases.
 """
@@ -6,10 +6,12 @@ Nothing is between the processes but files of configuration, RabbitMQ, HTTP and 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,14 @@ from causeway.store.database import Database
 CAUSEWAY = Path(sys.executable).with_name("causeway")
 PATIENCE = 90
 LEASE = 3
+CONDUCTORS = ("conductor1", "conductor2")
+# cell -> hosts
+CELLS = {"cell1": ["host1"], "cell2": ["host2"]}
+OPTIONS = {
+    "DEFAULT": {"report_interval": 2, "rpc_response_timeout": 20},
+    "moves": {"lease": LEASE},
+    "fault_injection": {"enabled": True},
+}
 
 
 class Process:
@@ -64,6 +74,15 @@ class Process:
         """SIGTERM: it is to end by itself."""
         self._popen.terminate()
 
+    def pause(self) -> None:
+        """SIGSTOP: from here on none of its threads runs."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self.pid, signal.SIGCONT)
+
     def wait_ended(self) -> int:
         """Its exit status; what does not end is killed."""
         try:
@@ -76,8 +95,17 @@ class Process:
 class Deployment:
     """``member`` and ``admin`` are openstacksdk connections."""
 
-    def __init__(self, directory: Path, rabbit: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        rabbit: str,
+        *,
+        cells: Mapping[str, Sequence[str]] = CELLS,
+        options: Mapping[str, Mapping[str, Any]] = OPTIONS,
+    ) -> None:
         self.directory = directory
+        self._cells, self._options = cells, options
+        self._hosts = {host: cell for cell, hosts in cells.items() for host in hosts}
         self._rabbit = rabbit
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
@@ -88,44 +116,34 @@ class Deployment:
         services = self._start(
             "devcloud",
             *("devcloud", "--state-dir", str(self.directory), "--port", "0", "--compute-url", f"{self.api_url}/v2.1"),
-            *("--host", "host1", "--host", "host2"),
+            *(argument for host in self._hosts for argument in ("--host", host)),
         )
-        databases = {name: f"sqlite:///{self.directory}/{name}.sqlite" for name in ("api", "cell0", "cell1", "cell2")}
+        databases = {name: f"sqlite:///{self.directory}/{name}.sqlite" for name in ("api", "cell0", *self._cells)}
         self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
         self.api_database = Database(databases["api"], "the API")
         configured = f"--config-file={self.directory}/databases.conf"
         self.manage("db", "sync", configured, "--cell0", databases["cell0"])
-        for name in ("cell1", "cell2"):
+        for name in self._cells:
             urls = ("--transport-url", f"{self._rabbit}/{name}", "--database-connection", databases[name])
             self.manage("cell", "create", configured, "--name", name, *urls)
         services.wait_ready()
 
-        common = {
-            "state_path": str(self.directory),
-            "report_interval": "2",
-            "rpc_response_timeout": "20",
-        }
-        self._write(
-            "common.conf",
-            {
-                "DEFAULT": common,
-                "moves": {"lease": str(LEASE)},
-                "fault_injection": {"enabled": "true", "file": str(self._faults)},
-            },
-        )
+        common = {group: {name: str(value) for name, value in each.items()} for group, each in self._options.items()}
+        common["DEFAULT"]["state_path"] = str(self.directory)
+        self._write("common.conf", common)
         cloud = {"transport_url": f"{self._rabbit}/cloud"}
-        for name in ("api", "scheduler", "conductor1", "conductor2"):
+        for name in ("api", "scheduler", *CONDUCTORS):
             self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}})
-        for number in ("1", "2"):
-            own = {"host": f"host{number}", "transport_url": f"{self._rabbit}/cell{number}"}
-            self._write(f"host{number}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}})
-        for conductor in ("conductor1", "conductor2"):
+        for host, cell in self._hosts.items():
+            own = {"host": host, "transport_url": f"{self._rabbit}/{cell}"}
+            self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}})
+        for conductor in CONDUCTORS:
             self.start_role("conductor", conductor)
         self.start_role("scheduler", "scheduler")
         self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
-        for name in ("conductor1", "conductor2"):
+        for name in CONDUCTORS:
             self.processes[name].wait_ready()
-        for name in ("host1", "host2"):
+        for name in self._hosts:
             self.start_role("compute", name)
         for process in self.processes.values():
             process.wait_ready()
@@ -142,7 +160,7 @@ class Deployment:
     def stop(self) -> None:
         """Everything; all of it must end by itself. What others call ends last."""
         statuses = {}
-        for names in ({"api", "host1", "host2"}, {"conductor1", "conductor2"}, {"scheduler"}, {"devcloud"}):
+        for names in ({"api", *self._hosts}, set(CONDUCTORS), {"scheduler"}, {"devcloud"}):
             group = [self.processes.pop(name) for name in names if name in self.processes]
             for process in group:
                 process.terminate()
@@ -205,7 +223,7 @@ class Deployment:
     def running_on(self, server: Any) -> list[str]:
         """The hosts on which a guest of the server runs: asked of the hosts' own files."""
         found = []
-        for host in ("host1", "host2"):
+        for host in self._hosts:
             path = self.directory / "hosts" / host / "guests" / f"{server.id}.json"
             if path.exists() and json.loads(path.read_text())["power_state"] == 1:
                 found.append(host)

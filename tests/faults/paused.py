@@ -1,0 +1,124 @@
+"""One of two conductors is paused in the middle of moves (SIGSTOP), and woken when the other has taken them over.
+
+All moves of a batch are given to the same conductor: the API's word of them is lost, and it is told directly. While each
+stands at a point, the process is stopped as a whole: no thread of it runs, no lease is renewed, no message answered. The
+other conductor takes the moves over, and the first goes on where it was, believing that they are its own.
+
+Nothing may take effect twice: that is read from what computes and drivers carried out and what services were asked (the
+injector counts it), from the journal, and from what `look` sees.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from causeway.faults.points import call_points, compute_points, rpc_points
+from causeway.model.moves import Move, StepPhase, StepState
+from causeway.store.api import journal
+
+from .roles_site import CONDUCTORS, RolesSite
+from .site import until
+
+ACTIONS = ("pause", "long-pause")
+PAUSED = CONDUCTORS[0]
+# Longer than the time of two takeovers.
+PATIENCE = 15.0
+
+# Calls that make or change something at a service, and are not made good by being repeated.
+CREATING = tuple(
+    point
+    for point in call_points()
+    if point.endswith(".reply")
+    and (" POST " in point or " PUT " in point)
+    and point.startswith(("call.image", "call.network", "call.volume"))
+)
+ORDERS = tuple(point for point in rpc_points() if point.startswith("rpc.compute.") and point.endswith(".request"))
+DONE = (
+    *(point for point in compute_points() if point.endswith(".after")),
+    *(f"driver.{name}.after" for name in ("spawn", "power_on", "export_root_disk", "stash_disks")),
+)
+# Written down each time, and let through. The API's word of a new move is lost: `tell` passes it on.
+COUNTED: dict[str, Any] = {point: {"delay": 0} for point in (*CREATING, *ORDERS, *DONE)} | {
+    "rpc.conductor.run_move.request": "error"
+}
+
+
+@dataclass
+class Paused:
+    """Moves that stood at a point when their conductor was stopped: move -> epoch then."""
+
+    epochs: dict[str, int]
+    is_awake: bool = False
+    woken_at: float = 0.0
+    late: dict[str, list[str]] = field(default_factory=dict)
+
+
+def tell(site: RolesSite, servers: list[str]) -> None:
+    """The conductor that will be paused gets the moves of these servers."""
+    with ThreadPoolExecutor(4, thread_name_prefix="tellers") as tellers:
+        moves = [journal.active_of_server(site.api, uuid) for uuid in servers]
+        list(tellers.map(lambda move: site.run_move(PAUSED, move), [move for move in moves if move is not None]))
+
+
+def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) -> Paused:
+    """Stops the conductor, and waits until the other has what it had. ``rules``: faults from now on."""
+    moves = {hit["move"] for hit in hits}
+    paused = Paused({move: journal.get(site.api, move).epoch for move in moves})
+    site.deployment.processes[PAUSED].pause()
+    site.rearm(rules)
+    until(lambda: _taken(site, paused), lambda taken: taken == moves, PATIENCE)
+    return paused
+
+
+def _taken(site: RolesSite, paused: Paused) -> set[str]:
+    return {move for move, epoch in paused.epochs.items() if journal.get(site.api, move).epoch > epoch}
+
+
+def wake(site: RolesSite, paused: Paused) -> None:
+    """Lets the conductor go on, and waits until it knows that the moves are not its own. Awake already: nothing."""
+    if paused.is_awake:
+        return
+    taken = _taken(site, paused)
+    paused.is_awake, paused.woken_at = True, time.time()
+    site.deployment.processes[PAUSED].resume()
+    lost = until(lambda: site.lost(PAUSED), lambda lost: taken <= lost)
+    paused.late = {
+        **{move: ["moves: its conductor does not know that it was taken over"] for move in taken - lost},
+        **{move: ["moves: it was not taken over"] for move in set(paused.epochs) - taken},
+    }
+
+
+def complaints(site: RolesSite, paused: Paused, uuid: str) -> list[str]:
+    """What took effect twice, or too late, of the moves of a server."""
+    moves = [move for move in journal.of_server(site.api, uuid) if move.id in paused.epochs]
+    return [complaint for move in moves for complaint in _of_move(site, paused, move)]
+
+
+def _of_move(site: RolesSite, paused: Paused, move: Move) -> list[str]:
+    found = list(paused.late.get(move.id, []))
+    hits = [hit for hit in site.hits() if hit["move"] == move.id]
+    done = Counter((hit["host"], hit["point"]) for hit in hits if hit["point"] in DONE)
+    found += [f"moves: {point} {count} times on {host}" for (host, point), count in done.items() if count > 1]
+    too_late = [hit["point"] for hit in hits if hit["host"] == PAUSED and hit["at"] > paused.woken_at]
+    for kind in (CREATING, ORDERS):
+        asked = [point for point in too_late if point in kind]
+        # The one at which it stood: it could not know.
+        if len(asked) > 1:
+            found.append(f"moves: after it was woken {PAUSED} asked for {asked}")
+
+    steps = journal.steps(site.api, move.id)
+    finished = Counter((step.step, step.phase) for step in steps if step.state is StepState.DONE)
+    found += [
+        f"moves: {phase} of {step} was done {count} times" for (step, phase), count in finished.items() if count > 1
+    ]
+    before = paused.epochs[move.id]
+    epochs = [step.epoch for step in steps]
+    if epochs != sorted(epochs) or move.epoch <= before:
+        found.append(f"moves: epochs {epochs}, then {move.epoch}")
+    if not move.pivoted and not any(step.phase is StepPhase.UNDO for step in steps) and move.recipe != "resize":
+        found.append("moves: neither pivoted nor undone")
+    return found

@@ -1,0 +1,93 @@
+"""A cloud to break whose roles are processes of their own, over RabbitMQ: two conductors share the moves."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from causeway.conf import new_config
+from causeway.embedded import content
+from causeway.model.moves import Move
+from causeway.moves.keeper import context_of
+from causeway.rpc.client import RpcClient
+from causeway.rpc.conductor import TOPIC
+from causeway.rpc.transport import Transports
+
+from .site import OPTIONS, Site
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "processes"))
+from deployment import CONDUCTORS, Deployment, until
+from rabbit import rabbit, why_not
+
+__all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
+
+# Who calls a conductor that is paused gets no answer: that must not take longer than everything else here.
+ROLES_OPTIONS = OPTIONS | {"DEFAULT": OPTIONS["DEFAULT"] | {"rpc_response_timeout": 5}}
+
+
+class _Deployment(Deployment):
+    """With what `causeway up` puts into a new cloud."""
+
+    def _fill(self) -> None:
+        self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
+        content.make_flavors(self.api_database)
+        for generation, hosts in enumerate(self._cells.values(), start=1):
+            aggregate = self.admin.compute.create_aggregate(name=f"gen{generation}")
+            self.admin.compute.set_aggregate_metadata(aggregate, {"gen": str(generation)})
+            for host in hosts:
+                self.admin.compute.add_host_to_aggregate(aggregate, host)
+        self.admin.image.create_image(
+            name="demo",
+            disk_format="raw",
+            container_format="bare",
+            data=b"disk".ljust(4096, b"\0"),
+            visibility="public",
+        )
+        network = self.admin.network.create_network(name="demo-net", shared=True)
+        self.admin.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.0.0.0/24")
+
+
+class RolesSite(Site):
+    """Use it as a context manager; needs RabbitMQ (`why_not`)."""
+
+    def start(self) -> None:
+        cells = {cell: [host for host in self.hosts if host.startswith(cell)] for cell in ("cell1", "cell2")}
+        self._rabbit = rabbit(self.state.path / "rabbit")
+        url = self._rabbit.__enter__()
+        self.deployment = _Deployment(self.state.path, url, cells=cells, options=ROLES_OPTIONS)
+        self.deployment.start()
+        conf = new_config(transport_url=f"{url}/cloud")
+        self._transports = Transports(conf)
+        self._conductors = RpcClient(self._transports.get(conf.transport_url), TOPIC)
+
+    def stop(self) -> None:
+        self._transports.cleanup()
+        self.deployment.stop()
+        self._rabbit.__exit__(None, None, None)
+
+    def run_move(self, conductor: str, move: Move) -> None:
+        """Tells this conductor of a move, and no other."""
+        self._conductors.cast(context_of(move), "run_move", server=conductor, move_id=move.id)
+
+    def rearm(self, rules: dict[str, Any]) -> None:
+        """From now on these faults; what happened before is still known."""
+        new = self.faults_file.with_suffix(".new")
+        new.write_text(yaml.safe_dump(rules))
+        new.replace(self.faults_file)
+
+    def lost(self, conductor: str) -> set[str]:
+        """The moves of which this conductor knows that another has them."""
+        mark = " is not worked on here any more"
+        lines = [line for line in self.deployment.processes[conductor].log.splitlines() if mark in line]
+        return {line.split(mark)[0].rsplit(" ", 1)[1] for line in lines}
+
+    def double_starts(self) -> list[str]:
+        found = []
+        for host in self.hosts:
+            lines = self.deployment.processes[host].log.splitlines()
+            marks = [line for line in lines if "while another host runs it" in line]
+            found += [line.split("Guest ")[1].split()[0] for line in marks]
+        return found
