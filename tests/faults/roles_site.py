@@ -65,7 +65,7 @@ class RolesSite(Site):
 
     def stop(self) -> None:
         self._transports.cleanup()
-        self.deployment.stop()
+        self.deployment.kill()
         self._rabbit.__exit__(None, None, None)
 
     def run_move(self, conductor: str, move: Move) -> None:

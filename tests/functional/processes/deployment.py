@@ -66,8 +66,8 @@ class Process:
         return str(until(look, bool, f"{self.name} to be ready"))
 
     def kill(self) -> None:
-        """SIGKILL: it can do nothing more."""
-        self._popen.kill()
+        """SIGKILL: it can do nothing more, nor can what it started."""
+        os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait(10)
 
     def terminate(self) -> None:
@@ -167,6 +167,12 @@ class Deployment:
             statuses.update({process.name: process.wait_ended() for process in group})
         self.api_database.close()
         assert set(statuses.values()) <= {0}, statuses
+
+    def kill(self) -> None:
+        """Everything at once."""
+        while self.processes:
+            self.processes.popitem()[1].kill()
+        self.api_database.close()
 
     def manage(self, *arguments: str) -> str:
         done = subprocess.run([CAUSEWAY, "manage", *arguments], capture_output=True, text=True, timeout=PATIENCE)
