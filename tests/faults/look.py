@@ -14,7 +14,6 @@ from causeway.model.moves import MOVE_ENDED, Move
 from causeway.model.states import PowerState
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
-from causeway.virt.simulated.guest import Guest
 
 from .site import Site
 
@@ -36,38 +35,6 @@ LOST = (
 
 def is_lost(complaint: str) -> bool:
     return complaint.removeprefix("afterwards, ").startswith(LOST)
-
-
-def guests(site: Site, uuid: str) -> dict[str, Guest]:
-    """host -> the guest as its hypervisor knows it."""
-    found = {}
-    for host in site.hosts:
-        path = site.state.host(host) / "guests" / f"{uuid}.json"
-        if path.exists():
-            found[host] = msgspec.json.decode(path.read_bytes(), type=Guest)
-    return found
-
-
-def disks(site: Site, uuid: str) -> dict[str, list[str]]:
-    """host -> "disks", "stashed" and "download"."""
-    found: dict[str, list[str]] = {}
-    for host in site.hosts:
-        base = site.state.host(host)
-        kinds = [
-            kind
-            for kind, name in (("disks", uuid), ("stashed", f"{uuid}_resize"))
-            if (base / "instances" / name).is_dir()
-        ]
-        kinds += ["download" for path in base.glob(f"_base/*{uuid}*") if path.exists()]
-        if kinds:
-            found[host] = kinds
-    return found
-
-
-def write(site: Site, uuid: str, text: str) -> None:
-    """What a program in the guest does."""
-    ((_host, guest),) = guests(site, uuid).items()
-    guest.write(guest.root_device, text)
 
 
 def record(site: Site, uuid: str) -> Instance | None:
@@ -114,15 +81,11 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
         return found
 
     # One guest, where the records say; what a revert needs at the source, and nothing else.
-    expect(
-        "guests", {host: guest.power_state for host, guest in guests(site, uuid).items()}, {here: PowerState.RUNNING}
-    )
-    expect("disks", disks(site, uuid), {here: ["disks"]} | ({there: ["stashed"]} if there else {}))
-    if here in guests(site, uuid):
-        guest = guests(site, uuid)[here]
-        lines = guest.read(guest.root_device)
-        expect("its data is there", lines.count(text), 1)
-        expect("vcpus of the guest", guest.vcpus, server.flavor["vcpus"])
+    expect("guests", site.guests.power_states(uuid), {here: PowerState.RUNNING})
+    expect("disks", site.guests.disks(uuid), {here: ["disks"]} | ({there: ["stashed"]} if there else {}))
+    if here in site.guests.power_states(uuid):
+        expect("its data is there", site.guests.marks(uuid, here, text), 1)
+        expect("vcpus of the guest", site.guests.vcpus(uuid, here), server.flavor["vcpus"])
     expect("started twice", site.double_starts().count(uuid), 0)  # type: ignore[attr-defined]
 
     cell, other = ("cell1", "cell2") if here.startswith("cell1") else ("cell2", "cell1")
@@ -204,8 +167,8 @@ def audit(site: Site) -> dict[str, list[str]]:
 
 def remains(site: Site, uuid: str) -> list[str]:
     """What is left of a server that was deleted."""
-    found = [f"guest on {host}" for host in guests(site, uuid)]
-    found += [f"{', '.join(kinds)} on {host}" for host, kinds in disks(site, uuid).items()]
+    found = [f"guest on {host}" for host in site.guests.power_states(uuid)]
+    found += [f"{', '.join(kinds)} on {host}" for host, kinds in site.guests.disks(uuid).items()]
     found += [f"record in {cell}" for cell in ("cell1", "cell2") if instances.find(site.cell(cell), uuid) is not None]
     found += [f"port {port.id}" for port in site.admin.network.ports(device_id=uuid)]
     found += [f"attachment {each}" for each in attachments(site, uuid)]

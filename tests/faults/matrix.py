@@ -16,7 +16,9 @@ Actions:
 - ``pause``, ``long-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand at the points that
   it reaches, and is woken as soon as the other has taken them over, or when it is done with them. See `paused`.
 
-``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N]`` runs them and prints the table.
+``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--driver libvirt]`` runs them and prints the
+table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and after
+each step of moves across cells.
 """
 
 from __future__ import annotations
@@ -44,15 +46,18 @@ from rich.table import Table
 from causeway.faults import injector
 from causeway.faults.points import every_point
 from causeway.model.states import VmState
+from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 
 from . import look, paused
 from .roles_site import RolesSite, why_not
-from .site import OPTIONS, ChildSite, LocalSite, Site, chunks, until
+from .site import OPTIONS, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
 
 ACTIONS = ("error", "crash", "hang", *paused.ACTIONS)
 # Servers at once.
 BATCH = {"error": 8, "crash": 20, "hang": 16, "pause": 12, "long-pause": 12}
+# Real guests need their time and memory.
+LIBVIRT_BATCH = 4
 LONG = 3600
 RULES: dict[str, dict[str, Any]] = {
     "error": {"error": True},
@@ -138,7 +143,7 @@ def boot(site: Site, flow: Flow, count: int) -> list[str]:
     ]
     for uuid in made:
         wait(site, uuid, VmState.ACTIVE)
-        look.write(site, uuid, mark(uuid))
+        site.guests.mark(uuid, mark(uuid))
     return made
 
 
@@ -350,17 +355,19 @@ def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[st
 # running
 
 
-def make_site(action: str, directory: Path) -> Site:
+def make_site(action: str, directory: Path, driver: str) -> Site:
+    if driver == "libvirt":
+        return LibvirtSite(directory)
     if action in paused.ACTIONS:
         return RolesSite(directory)
     return ChildSite(directory) if action == "crash" else LocalSite(directory, conductors=2 if action == "hang" else 1)
 
 
 @contextmanager
-def temporary_site(action: str) -> Iterator[Site]:
+def temporary_site(action: str, driver: str = "simulated") -> Iterator[Site]:
     directory = Path(tempfile.mkdtemp(prefix="causeway-matrix-"))
     try:
-        with make_site(action, directory) as site:
+        with make_site(action, directory, driver) as site:
             yield site
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -378,9 +385,10 @@ def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[
     cases = []
     for flow, wanted in points.items():
         # Points of different parts of the way in a batch: each server comes to one of them.
-        spread = [point for start in range(BATCH[action]) for point in wanted[start :: BATCH[action]]]
+        size = LIBVIRT_BATCH if isinstance(site, LibvirtSite) else BATCH[action]
+        spread = [point for start in range(size) for point in wanted[start::size]]
         left: list[str] = []
-        for batch in chunks(spread, BATCH[action]):
+        for batch in chunks(spread, size):
             for case in run_batch(site, flow, action, batch):
                 if case.reached:
                     cases.append(case)
@@ -391,6 +399,11 @@ def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[
             cases += run_batch(site, flow, action, [point])
             tell(cases[-1])
     return cases
+
+
+def on_steps(points: list[str]) -> list[str]:
+    """Those before, in and after each step."""
+    return [point for point in points if point.startswith(("compute.", *(f"{recipe}." for recipe in RECIPES)))]
 
 
 def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, list[str]]:
@@ -429,7 +442,13 @@ def _counts(cases: list[Case]) -> list[str]:
 @click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
 @click.option("--point", "wanted_point", default="", help="Only points whose name has this in it.")
 @click.option("--sample", "count", type=int, help="So many points of each operation.")
-def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None) -> None:
+@click.option(
+    "--driver",
+    type=click.Choice(["simulated", "libvirt"]),
+    default="simulated",
+    help="libvirt: real guests, crashes only.",
+)
+def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None, driver: str) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
     console = Console()
     # Every fault is in the log twice and more; what came of them is in the table.
@@ -438,7 +457,11 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
     if why_not() is not None and set(actions) & set(paused.ACTIONS):
         console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
         actions = tuple(action for action in actions if action not in paused.ACTIONS)
+    if driver == "libvirt":
+        actions, flows = ("crash",), [flow for flow in flows if flow.reach == "cross"]
     points = all_points(flows, actions)
+    if driver == "libvirt":
+        points = {action: {flow: on_steps(of) for flow, of in found.items()} for action, found in points.items()}
     for action, found in points.items():
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
@@ -459,7 +482,7 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
 
     for action in actions:
         began = time.monotonic()
-        with temporary_site(action) as site:
+        with temporary_site(action, driver) as site:
             cases += run(site, action, points[action], tell)
         seconds[action] = time.monotonic() - began
     console.print(table(cases, seconds))

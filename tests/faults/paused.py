@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from causeway.faults.points import call_points, compute_points, rpc_points
@@ -68,10 +69,21 @@ def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) ->
     """Stops the conductor, and waits until the other has what it had. ``rules``: faults from now on."""
     moves = {hit["move"] for hit in hits}
     paused = Paused({move: journal.get(site.api, move).epoch for move in moves})
-    site.deployment.processes[PAUSED].pause()
+    conductor = site.deployment.processes[PAUSED]
+    conductor.pause()
+    # SQLite's lock of a file stays with a process that is stopped, and nobody could do anything.
+    while _writes(conductor.pid):
+        conductor.resume()
+        conductor.pause()
     site.rearm(rules)
     until(lambda: _taken(site, paused), lambda taken: taken == moves, PATIENCE)
     return paused
+
+
+def _writes(pid: int) -> bool:
+    """Whether a process is in the middle of writing to a file: SQLite locks it then."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return any(words[3:5] == ["WRITE", str(pid)] for words in locks if len(words) > 4)
 
 
 def _taken(site: RolesSite, paused: Paused) -> set[str]:

@@ -1,0 +1,140 @@
+"""What hosts have of a server: seen on the hosts themselves, past everything that Causeway believes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from platformdirs import user_cache_path
+
+from causeway.cli.demo.guest import GuestReport, last_report
+from causeway.model.states import PowerState
+from causeway.virt.simulated.guest import Guest
+
+
+class Guests(Protocol):
+    """``hosts`` is host -> the folder that has ``instances``."""
+
+    def power_states(self, uuid: str) -> dict[str, PowerState]:
+        """host -> the power state of the guest that its hypervisor knows."""
+
+    def disks(self, uuid: str) -> dict[str, list[str]]:
+        """host -> "disks", "stashed" and "download"."""
+
+    def mark(self, uuid: str, text: str) -> None:
+        """A program in the guest writes to its disk."""
+
+    def marks(self, uuid: str, host: str, text: str) -> int:
+        """How often what was written is on the disk of the guest at a host."""
+
+    def vcpus(self, uuid: str, host: str) -> int: ...
+
+
+def disks(folders: dict[str, Path], uuid: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for host, base in folders.items():
+        kinds = [
+            kind
+            for kind, name in (("disks", uuid), ("stashed", f"{uuid}_resize"))
+            if (base / "instances" / name).is_dir()
+        ]
+        kinds += ["download" for path in base.glob(f"_base/*{uuid}*") if path.exists()]
+        if kinds:
+            found[host] = kinds
+    return found
+
+
+class SimulatedGuests:
+    """Guests that are small files."""
+
+    def __init__(self, folders: dict[str, Path]) -> None:
+        self._folders = folders
+
+    def _guests(self, uuid: str) -> dict[str, Guest]:
+        paths = {host: base / "guests" / f"{uuid}.json" for host, base in self._folders.items()}
+        return {
+            host: msgspec.json.decode(path.read_bytes(), type=Guest) for host, path in paths.items() if path.exists()
+        }
+
+    def power_states(self, uuid: str) -> dict[str, PowerState]:
+        return {host: guest.power_state for host, guest in self._guests(uuid).items()}
+
+    def disks(self, uuid: str) -> dict[str, list[str]]:
+        return disks(self._folders, uuid)
+
+    def mark(self, uuid: str, text: str) -> None:
+        (guest,) = self._guests(uuid).values()
+        guest.write(guest.root_device, text)
+
+    def marks(self, uuid: str, host: str, text: str) -> int:
+        guest = self._guests(uuid)[host]
+        return guest.read(guest.root_device).count(text)
+
+    def vcpus(self, uuid: str, host: str) -> int:
+        return self._guests(uuid)[host].vcpus
+
+
+class LibvirtGuests:
+    """Guests of QEMU in the lab of a state directory. They mark their disks at every boot, and say so on their console."""
+
+    READY_SECONDS = 60.0
+
+    def __init__(self, lab_directory: Path, hosts: list[str]) -> None:
+        from causeway.virt.lab.hosts import Lab
+
+        self._lab = Lab(lab_directory)
+        self._hosts = hosts
+        self._folders = {host: lab_directory / "hosts" / host for host in hosts}
+        self._connections: dict[str, Any] = {}
+        self._first: dict[str, str] = {}
+
+    def power_states(self, uuid: str) -> dict[str, PowerState]:
+        import libvirt
+
+        found = {}
+        for host in self._hosts:
+            if host not in self._connections:
+                self._connections[host] = libvirt.open(f"qemu+unix:///system?socket={self._lab._socket(host)}")
+            for domain in self._connections[host].listAllDomains():
+                if domain.UUIDString() == uuid:
+                    found[host] = PowerState.RUNNING if domain.isActive() else PowerState.SHUTDOWN
+        return found
+
+    def disks(self, uuid: str) -> dict[str, list[str]]:
+        return disks(self._folders, uuid)
+
+    def mark(self, uuid: str, text: str) -> None:  # noqa: ARG002
+        """The guest writes when it boots, something random: what that is, is remembered."""
+        (host,) = self.power_states(uuid)
+        self._first[uuid] = self._report(uuid, host).first("vda")
+        assert self._first[uuid].startswith("causeway-marker"), self._first[uuid]
+
+    def marks(self, uuid: str, host: str, text: str) -> int:  # noqa: ARG002
+        return int(self._report(uuid, host).first("vda") == self._first[uuid])
+
+    def vcpus(self, uuid: str, host: str) -> int:
+        return self._report(uuid, host).vcpus
+
+    def _report(self, uuid: str, host: str) -> GuestReport:
+        """What the guest said when it booted last, once it has said it all."""
+        from .site import until
+
+        path = self._folders[host] / "instances" / uuid / "console.log"
+
+        def look() -> GuestReport:
+            return last_report(path.read_text(errors="replace") if path.exists() else "")
+
+        report: GuestReport = until(look, lambda seen: seen.ready, self.READY_SECONDS)
+        return report
+
+    def stop(self) -> None:
+        """Ends the hosts with their guests."""
+        for connection in self._connections.values():
+            connection.close()
+        self._lab.stop(keep_guests=False)
+
+
+def guest_image_cache() -> Path:
+    """Where the image of real guests is kept between runs: making it takes a while."""
+    return user_cache_path("causeway") / "guest-image"

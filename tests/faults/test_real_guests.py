@@ -1,0 +1,35 @@
+"""A part of the matrix on libvirt: everything but QEMU gets SIGKILL in the middle of moves, and is started again.
+
+``make faults FAULTS="--driver libvirt"`` runs all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from causeway.virt.lab.hosts import missing
+
+from .matrix import FLOWS, run
+from .site import LibvirtSite
+
+REASON = missing()
+pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+
+SAMPLE = {
+    "cross resize image": [
+        "compute.prep_snapshot_based_resize_at_source.in",
+        "cross_cell_resize.FinishResizeAtDest.do.before",
+        "cross_cell_resize.SwitchInstanceMapping.do.after",
+    ],
+    "cross revert volume": ["compute.restore_at_source.in"],
+}
+
+
+def test_real_guests_survive_the_death_of_everything_else(tmp_path: Path) -> None:
+    with LibvirtSite(tmp_path / "state") as site:
+        points = {flow: SAMPLE[flow.name] for flow in FLOWS if flow.name in SAMPLE}
+        cases = run(site, "crash", points, lambda _case: None)
+    bad = [case for case in cases if case.outcome != "recovered"]
+    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
