@@ -14,6 +14,7 @@ ROUTES = (
     "image GET /v2/images/{image_id}/file",
     "image PUT /v2/images/{image_id}/file",
     "image POST /v2/images/{image_id}/members",
+    "network GET /v2.0/agents",
     "network GET /v2.0/extensions",
     "network GET /v2.0/floatingips",
     "network GET /v2.0/networks",
