@@ -64,6 +64,9 @@ class SnapshotResizeEndpoint:
             facts = driver.inspect(instance.uuid)
             if facts.power_state is PowerState.RUNNING:
                 driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+            if facts.power_state is not None and facts.has_disks and facts.has_stashed_disks:
+                # Bug 1960230: the guest is here with its disks; what an earlier move stashed and forgot is in the way.
+                driver.delete_stashed_disks(instance.uuid)
             snapshot = None
             disks = disk_image_ids or {}
             if (image_id is not None or disks) and facts.has_stashed_disks and not facts.has_disks:

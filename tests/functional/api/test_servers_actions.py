@@ -439,6 +439,16 @@ class TestResize:
         assert act(api, server, "resize", {"flavorRef": "7"}).status == 400
         assert asked.resizes == []
 
+    @pytest.mark.parametrize("image", [ImageMeta("i", min_disk=3), ImageMeta("i", size=3 << 30)])
+    def test_the_image_does_not_fit_the_disk(
+        self, api: Any, cloud: Any, asked: Asked, server: Instance, image: ImageMeta
+    ) -> None:
+        """Bug 1867077."""
+        instances.update(cloud.cell("cell1"), server.uuid, image_meta=image)
+        answer = act(api, server, "resize", {"flavorRef": "2"})
+        assert answer.status == 400 and "disk" in answer.message
+        assert asked.resizes == []
+
     def test_quota_of_an_upsize(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
         cloud.option("quota", "cores", 1)
         assert act(api, server, "resize", {"flavorRef": "2"}).fault == "forbidden"

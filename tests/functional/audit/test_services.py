@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from audited_cloud import AuditedCloud
 
 from causeway.context import admin_context
@@ -137,10 +138,10 @@ def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
 # temporary images
 
 
-def make_image(cloud: AuditedCloud, migration: str) -> str:
+def make_image(cloud: AuditedCloud, migration: str, name: str = "server-resize-temp") -> str:
     image = cloud.embedded.around.images.create(
         admin_context(),
-        name="server-resize-temp",
+        name=name,
         properties={"migration_uuid": migration, "image_type": "snapshot"},
         disk_format="qcow2",
         container_format="bare",
@@ -148,10 +149,12 @@ def make_image(cloud: AuditedCloud, migration: str) -> str:
     return str(image.id)
 
 
-def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud) -> None:
+# the root disk's, an ephemeral disk's
+@pytest.mark.parametrize("name", ["server-resize-temp", "server-disk.eph0-resize-temp"])
+def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud, name: str) -> None:
     server = cloud.boot()
     cloud.confirmed(cloud.resized(server))
-    image = make_image(cloud, cloud.migration(server).uuid)
+    image = make_image(cloud, cloud.migration(server).uuid, name)
 
     found = cloud.only("image.leftover")
     assert (found.resource, found.server) == (f"image {image}", server.id)

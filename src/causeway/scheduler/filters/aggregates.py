@@ -9,6 +9,8 @@ from causeway.scheduler.host_state import HostState
 from causeway.scheduler.resources import tenants_of
 
 SCOPE = "aggregate_instance_extra_specs"
+# Extra specs without a scope that mean something else.
+_OTHERS = ("group_policy", "hide_hypervisor_id")
 
 
 class AggregateInstanceExtraSpecsFilter(HostFilter):
@@ -20,7 +22,7 @@ class AggregateInstanceExtraSpecsFilter(HostFilter):
     def check(self, host: HostState, request: Request) -> Refusal | None:
         for key, wanted in sorted(request.spec.flavor.extra_specs.items()):
             scope, _colon, name = key.rpartition(":")
-            if scope not in ("", SCOPE):
+            if scope not in ("", SCOPE) or key in _OTHERS:
                 continue
             found = host.aggregate_values(name)
             if not any(matches(value, wanted) for value in found):

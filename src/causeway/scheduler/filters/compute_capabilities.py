@@ -24,7 +24,10 @@ _NODE_FACTS = (
 
 
 class ComputeCapabilitiesFilter(HostFilter):
-    """Extra specs ``capabilities:a:b`` (or without any scope) must match what the host's driver reports."""
+    """Extra specs ``capabilities:a:b`` must match what the host's driver reports.
+
+    Those without any scope must match if the host reports such a thing; if not, they are for somebody else.
+    """
 
     def check(self, host: HostState, request: Request) -> Refusal | None:
         for key, wanted in sorted(request.spec.flavor.extra_specs.items()):
@@ -34,6 +37,8 @@ class ComputeCapabilitiesFilter(HostFilter):
                     continue
                 del scope[0]
             found = _lookup(host, scope)
+            if found is None and ":" not in key:
+                continue
             if found is None or not matches(found, wanted):
                 name = ":".join(scope)
                 return Refusal(
