@@ -12,6 +12,7 @@ from causeway.audit.services import AuditServices
 from causeway.context import admin_context
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
+from causeway.moves.hardware import with_old
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import actions, copies, instances
@@ -155,6 +156,21 @@ def _remove_file(services: AuditServices, *, host: str, name: str) -> None:
     computes.remove_leftover_file(admin_context(), host, name=name)
 
 
+def _remove_claim(services: AuditServices, *, host: str, uuid: str, migration_uuid: str | None) -> None:
+    computes = services.computes(cell_records.cell_of_host(services.api, host))
+    computes.remove_leftover_claim(admin_context(), host, instance_uuid=uuid, migration_uuid=migration_uuid)
+
+
+def _restore_claim(
+    services: AuditServices, *, host: str, uuid: str, cell_uuid: str, migration_uuid: str | None, kept: bool
+) -> None:
+    instance = instances.get(services.cells.database(cell_uuid), uuid)
+    computes = services.computes(cell_records.cell_of_host(services.api, host))
+    computes.restore_claim(
+        admin_context(), host, instance=with_old(instance) if kept else instance, migration_uuid=migration_uuid
+    )
+
+
 Action = Callable[..., None]
 
 ACTIONS: dict[str, Action] = {
@@ -173,4 +189,6 @@ ACTIONS: dict[str, Action] = {
     "end_event": _end_event,
     "remove_disks": _remove_disks,
     "remove_file": _remove_file,
+    "remove_claim": _remove_claim,
+    "restore_claim": _restore_claim,
 }

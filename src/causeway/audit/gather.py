@@ -144,6 +144,7 @@ def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
     for host in snapshot.hosts.values():
         if host.contents is not None:
             named.update(host.contents.guests, host.contents.disks, host.contents.stashed)
+            named.update(claim.instance_uuid for claim in host.contents.claims)
     migrations = named | {
         str(image.properties["migration_uuid"])
         for image in snapshot.images or []

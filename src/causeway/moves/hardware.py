@@ -62,15 +62,26 @@ def with_old(instance: Instance) -> Instance:
     )
 
 
+def drop_claim_if_there(run: Run, host: str, step: str) -> None:
+    """`drop_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same."""
+    try:
+        _drop(run, host, step)
+    except errors.RpcTimeout:
+        LOG.warning("Host %s may keep a claim for server %s; `causeway audit` tells", host, run.uuid)
+
+
+def _drop(run: Run, host: str, step: str) -> None:
+    if asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta):
+        run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
+
+
 def drop_claim(run: Run, host: str, step: str) -> None:
     """Has a host that the move turns away from end its claim. A server that asks for nothing has none.
 
     A host that is down can't be told, and does not keep the server from going back: `causeway audit` finds its claim.
     """
-    if not asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta):
-        return
     try:
-        run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
+        _drop(run, host, step)
     except errors.RpcTimeout:
         services = hosts.list_services(run.target_database, host=host, binary="nova-compute")
         if any(hosts.is_up(each, utcnow(), run.services.conf.service_down_time) for each in services):

@@ -13,8 +13,10 @@ from causeway.embedded.cloud import EmbeddedCloud
 
 
 @pytest.fixture(scope="module")
-def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
-    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, cells=2, hosts_per_cell=2)
+def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
+    """A module's ``CLOUD`` gives arguments of its own."""
+    options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
+    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **options)
     cloud.start()
     yield cloud
     cloud.stop()

@@ -9,6 +9,7 @@ from causeway.audit.checks import (
     allocations,
     attachments,
     bindings,
+    claims,
     disks,
     events,
     guests,
@@ -65,6 +66,8 @@ CHECKS: tuple[Check, ...] = (
     Check(attachments.of_nobody, ("attachments",)),
     Check(attachments.connected_twice, ("attachments",)),
     Check(attachments.missing, ("attachments",)),
+    Check(claims.orphaned),
+    Check(claims.missing),
     Check(images.leftover, ("images",)),
     Check(leftovers.files),
 )

@@ -63,7 +63,7 @@ class PrepResizeAtDest(Step):
                 self._leave(run, memory.dest_host)
                 if isinstance(refusal, errors.RpcTimeout):
                     # Its answer may be what was lost.
-                    hardware.drop_claim(run, memory.dest_host, self.name)
+                    hardware.drop_claim_if_there(run, memory.dest_host, self.name)
                 self._next(run, refusal)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
