@@ -131,11 +131,14 @@ class Claims:
             if claim is None:
                 # A server that moves here may have held something where it was.
                 return dataclasses.replace(instance, numa_topology=None, pci_requests=[], pci_devices=[])
-            if not claim.in_use:
+            first_use = not claim.in_use
+            if first_use:
                 claim.in_use = True
                 for device in claim.pci_devices:
                     device.status = PciDeviceStatus.ALLOCATED
                 self._write(instance.uuid, held)
+        if first_use and claim.pci_devices:
+            self.on_change()
         return dataclasses.replace(
             instance,
             numa_topology=claim.numa_topology,

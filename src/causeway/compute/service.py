@@ -97,6 +97,8 @@ class ComputeService:
         topology = hardware_of.for_guests(
             hardware.cells, dedicated=conf.compute.cpu_dedicated_set, shared=conf.compute.cpu_shared_set
         )
+        if conf.compute.cpu_dedicated_set or conf.compute.cpu_shared_set:
+            self.host.driver.confine([cpu for cell in topology.cells for cpu in cell.cpuset])
         devices = hardware_of.devices_for_guests(hardware.pci_devices, hardware_of.device_specs(conf.pci.device_spec))
         self.host.claims.load(topology if topology.cells else None, devices)
 

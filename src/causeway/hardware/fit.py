@@ -89,7 +89,14 @@ def fit_cell(wanted: InstanceNUMACell, host: NUMACell, limits: Limits) -> Instan
             raise Misfit("free shared CPUs in one NUMA cell", len(wanted.cpuset), max(0, room))
     pinning, reserved = cpu_fit.pin(wanted, host) if wanted.pcpuset else (None, [])
     pagesize = page_fit.choose(wanted, host, limits.ram_ratio)
-    return dataclasses.replace(wanted, id=host.id, pagesize=pagesize, cpu_pinning_raw=pinning, cpuset_reserved=reserved)
+    return dataclasses.replace(
+        wanted,
+        id=host.id,
+        pagesize=pagesize,
+        cpu_pinning_raw=pinning,
+        cpuset_reserved=reserved,
+        shared_on=list(host.cpuset) if wanted.cpuset else [],
+    )
 
 
 def hold(host: NUMATopology, claimed: InstanceNUMATopology) -> None:

@@ -73,6 +73,8 @@ class InstanceNUMACell:
     cpu_pinning_raw: dict[str, int] | None = None
     # Threads beside pinned CPUs that nobody else may have (thread policy "isolate").
     cpuset_reserved: list[int] = field(default_factory=list)
+    # The host's CPUs that the shared ones may run on.
+    shared_on: list[int] = field(default_factory=list)
 
     @property
     def cpu_pinning(self) -> dict[int, int]:

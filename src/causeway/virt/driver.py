@@ -172,6 +172,9 @@ class Driver(ABC):
         """NUMA cells and PCI devices; asked once, when the host starts. Nothing: guests have no say in them."""
         return HostHardware()
 
+    def confine(self, shared_cpus: list[int]) -> None:  # noqa: B027 - a driver without CPUs of its own has nothing to do
+        """Guests that were given no CPUs of the host run on these only. Called before any guest is made."""
+
     @abstractmethod
     def list_guests(self) -> dict[str, PowerState]:
         """uuid -> power state of every guest known to the hypervisor."""

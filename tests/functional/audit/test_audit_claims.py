@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+
 import pinned_cloud
 import pytest
 from audited_cloud import AuditedCloud
@@ -11,10 +12,8 @@ from pinned_cloud import NOTHING, held, pinned
 CLOUD = pinned_cloud.CLOUD
 
 
-
-
 def test_a_quiet_cloud_with_pinned_servers(cloud: AuditedCloud) -> None:
-    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1", pci_passthrough__alias="nic:1"))
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
     assert cloud.audit().is_clean
     cloud.reverted(server)

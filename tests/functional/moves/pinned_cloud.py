@@ -36,8 +36,11 @@ def make_flavor(
     named = {key.replace("__", ":").replace("_DOT_", "."): value for key, value in specs.items()}
     if gen is not None:
         named["aggregate_instance_extra_specs:gen"] = gen
-    if name not in {flavor.flavorid for flavor in flavors.list_all(cloud.embedded.api_database)}:
-        made = Flavor(name, name, vcpus=vcpus, memory_mb=ram, root_gb=1, extra_specs=named)
+    made = Flavor(name, name, vcpus=vcpus, memory_mb=ram, root_gb=1, extra_specs=named)
+    there = {flavor.flavorid: flavor for flavor in flavors.list_all(cloud.embedded.api_database)}
+    if name in there:
+        assert there[name].extra_specs == named, f"another flavor of this module is called {name}"
+    else:
         flavors.create(cloud.embedded.api_database, made)
     return name
 

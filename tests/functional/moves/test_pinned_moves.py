@@ -153,7 +153,7 @@ def test_a_failure_after_the_claim_gives_it_up(cloud: Cloud) -> None:
 
 
 def test_delete_in_verify_resize_frees_both_ends(cloud: Cloud) -> None:
-    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1", pci_passthrough__alias="nic:1"))
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
     assert len(claims_of(cloud, server)) == 2
     cloud.clean()

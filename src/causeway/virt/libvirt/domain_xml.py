@@ -7,7 +7,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from causeway.errors import GuestFailed
+from causeway.hardware import cpus
 from causeway.model.network import Vif
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.pci import PciDevice
+from causeway.virt.libvirt import numa_xml
 
 # MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
 _TCG_CACHE_MIB = 64
@@ -44,6 +48,10 @@ class GuestHardware:
     config_drive: Path | None = None
     disks: list[GuestDisk] = field(default_factory=list)
     vifs: list[Vif] = field(default_factory=list)
+    numa_topology: InstanceNUMATopology | None = None
+    # Where a guest without a topology may run; empty: anywhere.
+    shared_cpus: list[int] = field(default_factory=list)
+    pci_devices: list[PciDevice] = field(default_factory=list)
 
 
 def domain_xml(guest: GuestHardware) -> str:
@@ -55,7 +63,10 @@ def domain_xml(guest: GuestHardware) -> str:
         # libvirt takes no line breaks in a title
         _text(domain, "title", " ".join(guest.title.split()))
     _text(domain, "memory", guest.memory_mb, unit="MiB")
-    _text(domain, "vcpu", guest.vcpus)
+    confined = guest.shared_cpus if guest.numa_topology is None else []
+    _text(domain, "vcpu", guest.vcpus, **({"cpuset": cpus.text(confined)} if confined else {}))
+    if guest.numa_topology is not None:
+        numa_xml.add_tuning(domain, guest.numa_topology)
     _text(ET.SubElement(domain, "os"), "type", "hvm", arch="x86_64", machine=guest.machine)
     _processor(domain, guest)
     ET.SubElement(domain, "clock", offset="utc")
@@ -76,6 +87,8 @@ def domain_xml(guest: GuestHardware) -> str:
         ET.SubElement(cd, "readonly")
     for vif in guest.vifs:
         devices.append(_interface(vif))
+    for device in guest.pci_devices:
+        devices.append(numa_xml.hostdev(device))
     for kind in ("serial", "console"):
         port = ET.SubElement(devices, kind, type="file")
         ET.SubElement(port, "source", path=str(guest.console_log), append="on")
@@ -121,6 +134,8 @@ def _processor(domain: ET.Element, guest: GuestHardware) -> None:
         _text(ET.SubElement(features, "tcg"), "tb-cache", _TCG_CACHE_MIB, unit="MiB")
         cpu = ET.SubElement(domain, "cpu")
     ET.SubElement(cpu, "topology", sockets=str(guest.vcpus), cores="1", threads="1")
+    if guest.numa_topology is not None:
+        numa_xml.add_cells(cpu, guest.numa_topology)
 
 
 def _bus(disk: GuestDisk) -> str:

@@ -25,10 +25,11 @@ from causeway.virt.driver import (
     GuestFacts,
     GuestSpec,
     HostFacts,
+    HostHardware,
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import devices, host, local_disks, power
+from causeway.virt.libvirt import devices, hardware, host, local_disks, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -87,6 +88,7 @@ class LibvirtDriver(Driver):
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._cache = "none"
+        self._shared_cpus: list[int] = []
 
     def start(self) -> None:
         self._instances_dir.mkdir(parents=True, exist_ok=True)
@@ -110,6 +112,12 @@ class LibvirtDriver(Driver):
             ),
             again=True,
         )
+
+    def host_hardware(self) -> HostHardware:
+        return self._connection.call("describe its hardware", hardware.host_hardware, again=True)
+
+    def confine(self, shared_cpus: list[int]) -> None:
+        self._shared_cpus = shared_cpus
 
     def list_guests(self) -> dict[str, PowerState]:
         def ask(connection: Any) -> dict[str, PowerState]:
@@ -311,4 +319,7 @@ class LibvirtDriver(Driver):
             config_drive=self._disks.config_drive(instance.uuid),
             disks=disks,
             vifs=spec.vifs,
+            numa_topology=instance.numa_topology,
+            shared_cpus=self._shared_cpus,
+            pci_devices=instance.pci_devices,
         )

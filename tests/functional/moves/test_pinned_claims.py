@@ -1,0 +1,218 @@
+"""Claims of NUMA cells, pinned CPUs and PCI devices: who races, who comes late, who dies; and what users are told."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import openstack
+import pinned_cloud
+import pytest
+from moves_cloud import Cloud, until
+from pinned_cloud import NOTHING, claims_of, guest_topology, held, make_flavor, nothing_held, pinned
+
+from causeway import errors
+from causeway.compute.claims import Claims
+from causeway.model.outcomes import MoveToken
+from causeway.rpc.transport import Verdict
+from causeway.store.api import journal, mappings
+from causeway.store.cell import hosts, pci_devices
+
+CLOUD = pinned_cloud.CLOUD
+
+
+def on_both_hosts_of_cell1(cloud: Cloud, flavor: str) -> dict[str, Any]:
+    servers = [cloud.boot(f"first-{number}", flavor=flavor) for number in range(2)]
+    found = {cloud.show(server).compute_host: server for server in servers}
+    assert len(found) == 2
+    return found
+
+
+@pytest.mark.parametrize("answer", ["refused", "lost"])
+def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """The next alternate takes the server (bugs 1986838, 1860555: a claim that fails must not go on, or stay)."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    source = cloud.show(server).compute_host
+    refused: list[str] = []
+    real = Claims.claim
+
+    def claim(self: Claims, instance: Any, migration_uuid: str | None) -> Any:
+        if not refused:
+            refused.append(self._host)
+            raise errors.ClaimRefused("Somebody else was quicker.")
+        return real(self, instance, migration_uuid)
+
+    if answer == "refused":
+        monkeypatch.setattr(Claims, "claim", claim)
+    else:
+        cloud.option("rpc_response_timeout", 1)
+        cloud.option("long_rpc_timeout", 1)
+        cloud.lose("prep_snapshot_based_resize_at_dest", Verdict.LOSE_REPLY)
+    moved = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
+    assert sorted(claims_of(cloud, server)) == sorted([source, moved.compute_host])
+    (other,) = {"cell2-host1", "cell2-host2"} - {moved.compute_host}
+    assert held(cloud, other) == NOTHING
+    events = cloud.events(server, "resize")
+    assert [result for event, result in events if event == "compute_prep_snapshot_based_resize_at_dest"] == [
+        "Error",
+        "Success",
+    ]
+    cloud.reverted(server)
+    assert claims_of(cloud, server) == [source]
+
+
+def test_two_that_race_for_the_last_cpus_of_a_host(cloud: Cloud) -> None:
+    """Each gets CPUs of its own, one of them on the next host."""
+    small, large = pinned(cloud, "pinned.2", gen="1"), pinned(cloud, "pinned.4.2", 4, gen="2")
+    # Four CPUs are left on either host: two servers of four on two hosts, in two cells each.
+    fillers = [cloud.boot(f"filler-{number}", flavor=large) for number in range(2)]
+    racers = [cloud.boot(f"racer-{number}", flavor=small) for number in range(2)]
+    threads = [
+        threading.Thread(target=lambda s=server: cloud.connection("demo").compute.resize_server(s.id, large))
+        for server in racers
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for server in racers:
+        cloud.wait(server, "VERIFY_RESIZE")
+    for host in ("cell2-host1", "cell2-host2"):
+        servers = [s for s in [*fillers, *racers] if cloud.show(s).compute_host == host]
+        cpus = [cpu for server in servers for cpu in _cpus(cloud, server)]
+        assert len(cpus) == len(set(cpus)) and sorted(cpus) == held(cloud, host)["cpus"]
+    extra = cloud.boot("extra", flavor=small)
+    cloud.member.compute.resize_server(extra.id, large)
+    cloud.failed(extra)
+    assert "2 are full on PCPU" in cloud.faults(extra)[0].message
+
+
+def _cpus(cloud: Cloud, server: Any) -> list[int]:
+    topology, _devices = guest_topology(cloud, server)
+    assert topology is not None
+    return [host for cell in topology.cells for host in cell.cpu_pinning.values()]
+
+
+def test_claims_outlive_the_compute(cloud: Cloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
+    target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
+    for host in (cloud.record(server, "cell1").host, target):
+        assert host is not None
+        service = cloud.embedded.computes[host]
+        before = service.host.claims
+        again = Claims(before._directory, host, limits=before._limits)
+        again.load(before._topology, before._devices)
+        assert again.topology() == before.topology()
+        assert (again.devices(), again.listed()) == (before.devices(), before.listed())
+
+
+def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    source = cloud.show(server).compute_host
+    cloud.fail("status", "/file$", method="PUT", status=503)
+    cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
+    cloud.failed(server)
+    migration = cloud.migration(server)
+    fence = cloud.embedded.computes[migration.dest_compute].host.fence
+    (move,) = journal.of_migration(cloud.embedded.api_database, migration.uuid)
+    with pytest.raises(errors.ClaimRefused):
+        fence.refuse_after(MoveToken(move.id, migration.uuid, 99, "PrepResizeAtDest"), "drop_move_claim")
+    assert claims_of(cloud, server) == [source]
+
+
+def test_the_records_say_what_is_held(cloud: Cloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
+    host = cloud.show(server).compute_host
+    (node,) = hosts.list_nodes(cloud.cell("cell1"), host=host)
+    assert node.numa_topology is not None
+    assert [cell.pinned_cpus for cell in node.numa_topology.cells] == [[4, 5], []]
+    assert sorted(pool.count for pool in node.pci_stats) == [0, 1]
+    devices = pci_devices.of_node(cloud.cell("cell1"), node.uuid)
+    assert [(device.address, device.status, device.instance_uuid) for device in devices] == [
+        (pinned_cloud.FIRST, "allocated", server.id),
+        (pinned_cloud.SECOND, "available", None),
+    ]
+    cloud.clean()
+    devices = pci_devices.of_node(cloud.cell("cell1"), node.uuid)
+    assert {device.status for device in devices} == {"available"}
+
+
+def test_nothing_of_what_one_request_asks_for_is_kept_for_the_next(cloud: Cloud) -> None:
+    """Bugs 1941005, 1805767 and the reading beside 1785339: each move asks for what its own flavor needs, also after a
+    revert."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
+    api = cloud.embedded.api_database
+    first = mappings.get_spec(api, server.id)
+    assert not {"numa_topology", "pci_requests"} & first.keys()
+    cloud.resized(server, make_flavor(cloud, "nics.2", gen="2", pci_passthrough__alias="nic:2"))
+    cloud.reverted(server)
+    assert mappings.get_spec(api, server.id) == first
+    moved = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2"))
+    assert held(cloud, moved.compute_host) == {"cpus": [4, 5, 6, 7], "pages": 0, "devices": []}
+    record = cloud.record(server, "cell2")
+    assert (record.pci_requests, record.pci_devices) == ([], [])
+
+
+def test_several_at_once_are_counted_together(cloud: Cloud) -> None:
+    flavor = pinned(cloud, "pinned.3", 3, gen="1")
+    many = cloud.member.compute.create_server(
+        name="many", flavor_id=flavor, image_id=cloud.image_id, networks="none", min_count=4, max_count=4
+    )
+    assert many.id
+    servers = list(cloud.member.compute.servers())
+    assert len(servers) == 4
+    cpus: dict[str, list[int]] = {}
+    for server in servers:
+        cloud.wait(server, "ACTIVE")
+        cpus.setdefault(cloud.show(server).compute_host, []).extend(_cpus(cloud, server))
+    assert all(len(each) == len(set(each)) for each in cpus.values())
+    cloud.clean()
+    assert nothing_held(cloud)
+
+
+def test_the_topology_that_users_and_administrators_see(cloud: Cloud) -> None:
+    flavor = pinned(cloud, "topology", 2, hw__numa_nodes="2", hw__mem_page_size="2048")
+    server = cloud.boot(flavor=flavor)
+
+    def topology(user: Any) -> Any:
+        answer = user.compute.get(f"/servers/{server.id}/topology", microversion="2.78")
+        return answer.json()
+
+    seen = {"memory_mb": 64, "siblings": []}
+    assert topology(cloud.member) == {
+        "nodes": [{**seen, "vcpu_set": [0]}, {**seen, "vcpu_set": [1]}],
+        "pagesize_kb": 2048,
+    }
+    nodes = topology(cloud.admin)["nodes"]
+    assert [(node["host_node"], node["cpu_pinning"]) for node in nodes] == [(0, {"0": 4}), (1, {"1": 12})]
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        ({"hw__numa_nodes": "3"}, "cannot be evenly distributed"),
+        ({"hw__cpu_policy": "some"}, "CPU policy requested"),
+        ({"pci_passthrough__alias": "gpu:1"}, "PCI alias gpu is not defined"),
+    ],
+)
+def test_flavors_that_contradict_themselves_are_refused(cloud: Cloud, specs: dict[str, str], message: str) -> None:
+    bad = make_flavor(cloud, f"bad.{message[:3]}", vcpus=2, **specs)
+    server = cloud.boot(flavor="any.small")
+    before = cloud.reality(server)
+    with pytest.raises(openstack.exceptions.BadRequestException, match=message):
+        cloud.member.compute.resize_server(server.id, bad)
+    with pytest.raises(openstack.exceptions.BadRequestException, match=message):
+        cloud.boot("other", flavor=bad)
+    assert cloud.reality(server) == before
+    assert len(list(cloud.member.compute.servers())) == 1
+
+
+def test_a_server_that_fits_nowhere_says_why(cloud: Cloud) -> None:
+    flavor = make_flavor(cloud, "nics.3", pci_passthrough__alias="nic:3")
+    server = cloud.member.compute.create_server(
+        name="server", flavor_id=flavor, image_id=cloud.image_id, networks="none"
+    )
+    found = until(lambda: cloud.show(server), lambda seen: seen.status == "ERROR", "the server to be in error")
+    assert "4 have too few free PCI devices for alias nic (needs 3, 2 free)" in found.fault["message"]

@@ -1,0 +1,47 @@
+"""A cell database of an earlier version gets what is new, and keeps what it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+
+from causeway.model.flavor import Flavor
+from causeway.model.host import ComputeNode
+from causeway.model.instance import Instance
+from causeway.model.pci import PciDevice
+from causeway.store import schema
+from causeway.store.cell import hosts, instances, pci_devices
+from causeway.store.database import Database
+
+
+def test_numa_and_pci(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
+    schema.sync(database, "cell")
+    server = Instance("11111111-1111-1111-1111-111111111111", "project", "user", "old", Flavor("1", "f", 1, 1, 1))
+    with database.write() as connection:
+        instances.insert(connection, server)
+    hosts.save_node(database, ComputeNode("node", "host", "host", "simulated", 1, 1, 1, 1))
+    with database.write() as connection:
+        for table, column in (
+            ("instances", "pci_devices"),
+            ("compute_nodes", "numa_topology"),
+            ("compute_nodes", "pci_stats"),
+        ):
+            connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
+        connection.execute(sa.text("DROP TABLE pci_devices"))
+    config = schema._config("cell")
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.stamp(config, "0001")
+
+    schema.sync(database, "cell")
+
+    assert instances.get(database, server.uuid).pci_devices == []
+    (node,) = hosts.list_nodes(database)
+    assert (node.numa_topology, node.pci_stats) == (None, [])
+    devices = [PciDevice("0000:81:00.0", "8086", "154d")]
+    pci_devices.save(database, "node", devices)
+    assert pci_devices.of_node(database, "node") == devices
+    database.close()
