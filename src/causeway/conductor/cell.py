@@ -39,7 +39,10 @@ class CellEndpoint:
         there = instances.of_host(database, report.host)
         report.node.vcpus_used = sum(instance.flavor.vcpus for instance in there)
         report.node.memory_mb_used = sum(instance.flavor.memory_mb for instance in there)
-        report.node.local_gb_used = sum(instance.flavor.root_gb + instance.flavor.ephemeral_gb for instance in there)
+        # Bug 1796737: a server without an image of its own has its root disk on a volume.
+        report.node.local_gb_used = sum(
+            (instance.flavor.root_gb if instance.image_ref else 0) + instance.flavor.ephemeral_gb for instance in there
+        )
         hosts.save_node(database, report.node)
         if report.pci_devices or report.host not in self._known:
             pci_devices.save(database, report.node.uuid, report.pci_devices)

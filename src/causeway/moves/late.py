@@ -86,7 +86,7 @@ def _of_resize(run: Run) -> None:
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
     services, memory = run.unguarded, run.memory
-    services.placement.give_back(run.uuid, run.move.migration_uuid)
+    services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=memory.source_node)
     hosts = {*memory.bound_hosts, *([memory.dest_host] if memory.selection is not None else [])}
     for host in hosts - {instance.host}:
         for vif in instance.network_info:

@@ -217,16 +217,21 @@ class PlacementClient(ProviderCalls):
         ):
             return self._with_truth(from_memory, from_truth, server, migration)
 
-    def give_back(self, server: str, migration: str) -> AllocationRecord:
+    def give_back(self, server: str, migration: str, *, source_provider: str | None = None) -> AllocationRecord:
         """What the migration holds goes back to the server, and what the server held at the target is free: one POST.
 
-        If the migration holds nothing, it was given back before (or there was nothing to give): the server keeps what it
-        has. Returns the server's record.
+        If the migration holds nothing, it was given back before, and the server keeps what it has; or the server had nothing
+        when it left. So if ``source_provider`` (uuid of the compute node that it left) is given and the server holds nothing
+        there, what it holds is the target's and is freed. Returns the server's record.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
             if given.is_empty:
-                return held
+                if source_provider is None or held.is_empty or held.holds_on(source_provider):
+                    return held
+                freed = _Write(held, {}, held.project_id, held.user_id)
+                self._write(freed)
+                return freed.after
             change = _Write(held, given.allocations, given.project_id, given.user_id)
             self._write(_Write(given, {}, given.project_id, given.user_id), change)
             return change.after

@@ -1,0 +1,106 @@
+"""A cloud with what tests of known bugs do to it besides: something happens at the moment when a certain call is made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from audited_cloud import AuditedCloud
+from moves_cloud import until
+
+from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import mappings
+
+ALL_HOSTS = ("cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2")
+
+
+class KnownBugsCloud(AuditedCloud):
+    """See the module."""
+
+    def at(self, method: str, act: Callable[[], Any]) -> threading.Event:
+        """The first RPC ``method`` from now on waits until ``act`` was done; the event is set then."""
+        done, begun = threading.Event(), []
+
+        def on_send(message: Outgoing) -> Verdict:
+            if message.method == method and not begun:
+                begun.append(message)
+                act()
+                done.set()
+            return Verdict.DELIVER
+
+        self.embedded.around.transports.on_send = on_send
+        return done
+
+    def at_every_call(self, look: Callable[[Outgoing], Any]) -> None:
+        """``look`` sees every RPC to a compute before it is delivered."""
+
+        def on_send(message: Outgoing) -> Verdict:
+            if message.topic == "compute" and message.method != "external_instance_events":
+                look(message)
+            return Verdict.DELIVER
+
+        self.embedded.around.transports.on_send = on_send
+
+    @contextmanager
+    def held(self, method: str) -> Iterator[threading.Event]:
+        """The first RPC ``method`` waits until the context is left; the event says that it is waiting."""
+        reached, opened = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            reached.set()
+            assert opened.wait(30)
+
+        self.at(method, wait)
+        try:
+            yield reached
+        finally:
+            opened.set()
+
+    def report(self, *hosts: str) -> None:
+        """Hosts (none given: all) report now what they have and what runs on them."""
+        for host in hosts or ALL_HOSTS:
+            self.embedded.computes[host]._reporter.report_alive()
+
+    def spec(self, server: Any) -> dict[str, Any]:
+        """The request spec that is kept with a server."""
+        return mappings.get_spec(self.embedded.api_database, server.id)
+
+    def act(self, server: Any, body: dict[str, Any], *, who: Any = None, version: str = "2.96") -> Any:
+        """The answer to an action."""
+        compute = (who or self.member).compute
+        return compute.post(f"/servers/{server.id}/action", json=body, microversion=version)
+
+    def service(self, host: str) -> Any:
+        return next(each for each in self.admin.compute.services() if each.host == host)
+
+    @contextmanager
+    def service_with(self, host: str, **changes: Any) -> Iterator[None]:
+        """The compute service of a host is changed (``status``, ``forced_down``) and changed back."""
+        path = f"/os-services/{self.service(host).id}"
+        back = {name: {"status": "enabled", "forced_down": False}[name] for name in changes}
+        for wanted, last in ((changes, False), (back, True)):
+            if last:
+                yield
+            answer = self.admin.compute.put(path, json=wanted, microversion="2.53")
+            assert answer.status_code == 200, answer.text
+
+    @contextmanager
+    def flavor(self, name: str, **fields: Any) -> Iterator[str]:
+        """The id of a flavor that is there for a while."""
+        specs = fields.pop("extra_specs", None)
+        made = self.admin.compute.create_flavor(
+            **{"name": name, "flavorid": name, "ram": 128, "vcpus": 1, "disk": 1, **fields}
+        )
+        try:
+            if specs:
+                self.admin.compute.create_flavor_extra_specs(made, specs)
+            yield made.id
+        finally:
+            self.admin.compute.delete_flavor(made)
+
+    def gone(self, server: Any) -> None:
+        """Waits until a deleted server is gone for good."""
+        until(lambda: self.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
+        self.settle()
