@@ -46,7 +46,10 @@ def test_both_ends_are_held_from_the_first_call_of_a_move_to_its_last(cloud: Kno
         if end == "revert":
             cloud.reverted(server)
             check({"drop_move_at_dest", "restore_at_source"}, there)
-            assert (cloud.allocations(server.id), cloud.allocations(cloud.migration(server).uuid)) == ({home: SMALL}, {})
+            assert (cloud.allocations(server.id), cloud.allocations(cloud.migration(server).uuid)) == (
+                {home: SMALL},
+                {},
+            )
         else:
             cloud.confirmed(server)
             # The guest is looked at once more when the source is free already.

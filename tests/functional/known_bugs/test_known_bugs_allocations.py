@@ -116,6 +116,4 @@ def test_a_server_that_is_deleted_while_it_is_scheduled_holds_nothing(cloud: Kno
         cloud.member.compute.delete_server(server.id)
     cloud.gone(server)
     until(lambda: (cloud.allocations(server.id), cloud.hosts_of(server)), lambda left: left == ({}, {}), "all to go")
-    assert all(
-        cloud.allocations(each.uuid) == {} for each in cloud.admin.compute.migrations(instance_uuid=server.id)
-    )
+    assert all(cloud.allocations(each.uuid) == {} for each in cloud.admin.compute.migrations(instance_uuid=server.id))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.hardware.requests import asked_of
@@ -10,6 +12,8 @@ from causeway.model.image import ImageMeta
 from causeway.store.api import flavors
 
 GIB = 1 << 30
+# What hypervisors call their machine types: a family, and often a version of it.
+_MACHINE_TYPE = re.compile(r"(pc|q35|virt|microvm|pseries|powernv|s390-ccw-virtio|isapc)(-[a-z0-9._]+)*")
 
 
 def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
@@ -26,7 +30,13 @@ def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
 
 
 def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest if flavor and image contradict each other, or themselves, in what they ask of a host's hardware."""
+    """Raises BadRequest if flavor and image contradict each other, or themselves, in what they ask of a host's hardware.
+
+    A machine type that no hypervisor has is refused here, not by a host later (bug 1933097).
+    """
+    machine_type = str(image.properties.get("hw_machine_type", "q35")) if image is not None else "q35"
+    if not _MACHINE_TYPE.fullmatch(machine_type):
+        raise errors.BadRequest(f"The provided machine type {machine_type[:64]!r} of the image is not supported.")
     asked_of(request.services.conf, flavor, image)
 
 

@@ -240,9 +240,7 @@ class ReturnAllocations(Step):
     name = "ReturnAllocations"
 
     def do(self, run: Run) -> None:
-        run.services.placement.give_back(
-            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
-        )
+        run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
 
 
 class FinishRevert(Step):

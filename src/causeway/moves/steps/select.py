@@ -39,9 +39,7 @@ class SelectDestination(Step):
         run.with_next_save(lambda connection: note_destination(connection, run))
 
     def undo(self, run: Run) -> None:
-        run.services.placement.give_back(
-            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
-        )
+        run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
 
 
 def note_destination(connection: sa.Connection, run: Run) -> None:
