@@ -182,6 +182,7 @@ class MeasuredCloud:
                 "DEFAULT": {"report_interval": 36_000, "service_down_time": 72_000},
                 "moves": {"lease": 36_000.0},
                 "scheduler": {"host_state_max_age": 36_000.0},
+                "api_database": {"cells_refresh_interval": 36_000.0},
             }
         else:
             # Twenty servers are more than the default quota allows.

@@ -21,6 +21,7 @@
     │   ├── StateChanged              409  state_changed
     │   │   └── TakenOver             409  taken_over
     │   ├── ServerLocked              409  server_locked
+    │   ├── CellDown                  409  cell_down
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
@@ -193,6 +194,12 @@ class ServerLocked(Conflict):
     @classmethod
     def for_server(cls, uuid: str) -> ServerLocked:
         return cls(f"Instance {uuid} is locked")
+
+
+class CellDown(Conflict):
+    """What is asked needs the records of a cell whose database does not answer."""
+
+    code = "cell_down"
 
 
 class ServiceDown(Conflict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,12 @@ def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundin
     )
 
 
+def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
+    """The cells that an API database knows of."""
+    options = conf.api_database
+    return Cells(api, timeout=options.cell_timeout, max_age=options.cells_refresh_interval)
+
+
 def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer, Scheduler]:
     """A scheduler, listening on the cloud's queue."""
     service = Scheduler(around.conf, around.placement, CellsSource(cells))
@@ -116,8 +122,10 @@ class SchedulerEndpoint:
         return self._service.explain(context, spec)
 
 
-def conductor(around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: list[str]) -> ConductorService:
-    """A super conductor that is also the conductor of the given cells."""
+def conductor(
+    around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: Collection[str] | None = None
+) -> ConductorService:
+    """A super conductor that is also the conductor of the given cells (names or uuids; None: of all)."""
     transport = around.transports.get(around.conf.transport_url)
     services = ConductorServices(
         host=host,

@@ -5,8 +5,8 @@ The first time::
     causeway manage db sync --cell0 postgresql://user:password@host/causeway_cell0
     causeway manage cell create --name cell1 --transport-url rabbit://... --database-connection postgresql://...
 
-After an upgrade of the package: ``causeway manage db sync``. API, conductors and schedulers know of a new or changed cell
-after a restart.
+After an upgrade of the package: ``causeway manage db sync``. API, conductors and schedulers see a new or changed cell within
+``[api_database] cells_refresh_interval`` seconds.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from rich.table import Table
 
 from causeway import errors
 from causeway.cli import processes
-from causeway.model.host import CELL0_UUID, CellMapping
+from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.rpc.transport import Transports
 from causeway.store import schema
 from causeway.store.api import cells as records
+from causeway.store.cell import hosts as host_records
 from causeway.store.database import Database
 
 NO_QUEUE = "none:///"
@@ -202,6 +203,41 @@ def delete(config_files: tuple[Path, ...], name: str) -> None:
         records.delete_empty_cell(api, found)
 
 
+@cell.command("discover-hosts")
+@processes.config_file_option
+@click.option("--cell", "name", help="Only this cell, by name or uuid.")
+def discover_hosts(config_files: tuple[Path, ...], name: str | None) -> None:
+    """Map the hosts that have reported to a cell and are not known to the API database yet.
+
+    Conductors do this with a host's first report. Exit status 1 if a cell does not answer or a host's name is taken.
+    """
+    failed = False
+    with _api(config_files) as api:
+        cells = [_find(api, name)] if name is not None else records.list_cells(api)
+        known = records.hosts(api)
+        for found in cells:
+            if found.is_cell0:
+                continue
+            try:
+                new = sorted({node.host for node in _nodes(found)} - {h for h, c in known.items() if c == found.uuid})
+                for host in new:
+                    records.map_host(api, host, found.uuid)
+                    click.echo(f"{found.name}: {host}")
+            except (errors.DatabaseFailed, errors.Conflict) as failure:
+                failed = True
+                click.echo(f"{found.name}: FAILED: {failure.message}", err=True)
+    if failed:
+        raise SystemExit(1)
+
+
+def _nodes(found: CellMapping) -> list[ComputeNode]:
+    database = Database(found.database_connection, found.name)
+    try:
+        return host_records.list_nodes(database)
+    finally:
+        database.close()
+
+
 def _find(api: Database, name: str) -> CellMapping:
     for found in records.list_cells(api):
         if name in (found.name, found.uuid):
@@ -226,7 +262,8 @@ def _check_transport(config_files: tuple[Path, ...], url: str) -> None:
 
 
 def _sync_cell(name: str, url: str) -> None:
-    database = Database(url, name)
+    # A change of a large table takes its time.
+    database = Database(url, name, answer_timeout=None)
     try:
         schema.sync(database, "cell")
     finally:

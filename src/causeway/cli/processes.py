@@ -65,7 +65,7 @@ def databases(conf: cfg.ConfigOpts, cleanup: ExitStack) -> tuple[Database, Cells
     """The API database and, through it, the cells'; closed with ``cleanup``."""
     api = api_database(conf)
     cleanup.callback(api.close)
-    cells = Cells(api)
+    cells = roles.cells_of(conf, api)
     cleanup.callback(cells.close)
     return api, cells
 

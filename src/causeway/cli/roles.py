@@ -114,8 +114,8 @@ def conductor(config_files: tuple[Path, ...]) -> None:
 def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     around = processes.around(conf, cleanup)
     database, cells = processes.databases(conf, cleanup)
-    of_cells = chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
-    service = roles.conductor(around, database, cells, conf.host, of_cells=[cell.uuid for cell in of_cells])
+    chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
+    service = roles.conductor(around, database, cells, conf.host, of_cells=conf.conductor.cells or None)
     cleanup.callback(service.stop)
     service.start()
     service.recover()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -10,7 +11,7 @@ from causeway.conductor.audit import AuditEndpoint
 from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
-from causeway.conductor.cell import CellEndpoint
+from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.events import EventsEndpoint
@@ -19,7 +20,6 @@ from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.moves.engine import Engine
 from causeway.moves.keeper import Keeper
-from causeway.rpc import cell_conductor
 from causeway.rpc import conductor as super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
@@ -27,9 +27,12 @@ from causeway.rpc.transport import Transport
 
 
 class ConductorService:
-    """Listens on the cloud's queue as super conductor, and on the queue of each of ``cells`` as their conductor."""
+    """Listens on the cloud's queue as super conductor, and on the queues of cells as their conductor.
 
-    def __init__(self, services: ConductorServices, transport: Transport, cells: list[str]) -> None:
+    ``cells``: names or uuids; None: all cells, also those that are made later.
+    """
+
+    def __init__(self, services: ConductorServices, transport: Transport, cells: Collection[str] | None = None) -> None:
         self._services = services
         conductor = ConductorClient(transport)
         engine = Engine(services)
@@ -53,15 +56,12 @@ class ConductorService:
                 ],
             )
         ]
-        for cell_uuid in cells:
-            queue = services.transports.get(services.cells.mapping(cell_uuid).transport_url)
-            self._servers.append(
-                RpcServer(queue, cell_conductor.TOPIC, services.host, [CellEndpoint(services, cell_uuid)], threads=16)
-            )
+        self._cells = CellQueues(services, cells)
 
     def start(self) -> None:
         for server in self._servers:
             server.start()
+        self._cells.start()
 
     def recover(self, *, alone: bool = False) -> None:
         """Goes on with the moves that an earlier process left, and from now on with any that is abandoned.
@@ -84,6 +84,7 @@ class ConductorService:
     def stop(self) -> None:
         """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
         self.drain()
+        self._cells.stop()
         # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
         with ThreadPoolExecutor(len(self._servers), thread_name_prefix="conductor-stop") as pool:
             list(pool.map(RpcServer.stop, self._servers))

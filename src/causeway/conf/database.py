@@ -12,7 +12,20 @@ OPTS: dict[str, list[Opt]] = {
             secret=True,
             help="URL of the API database, such as postgresql://user:password@host/causeway_api. The cells' databases"
             " are found through it.",
-        )
+        ),
+        cfg.FloatOpt(
+            "cell_timeout",
+            default=60.0,
+            min=0.1,
+            help="Seconds after which a cell whose database does not answer counts as down. While it hangs, others don't wait"
+            " for it again.",
+        ),
+        cfg.FloatOpt(
+            "cells_refresh_interval",
+            default=10.0,
+            min=0.1,
+            help="Seconds after which services look for new and changed cells.",
+        ),
     ],
     "database": [
         cfg.StrOpt("connection", secret=True, help="URL of this cell's database, for the conductors of one cell.")

@@ -26,6 +26,7 @@ from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import WebServer
 from causeway.model.host import CELL0_UUID, CellMapping
+from causeway.roles import cells_of
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
 from causeway.store.cells import Cells
@@ -179,7 +180,7 @@ class EmbeddedCloud:
             identity = known[name].uuid if name in known else str(uuids.uuid4())
             queue = "none:///" if number == 0 else self._queue(name)
             cell_records.save_cell(api, CellMapping(CELL0_UUID if number == 0 else identity, name, queue, url))
-        cells = Cells(api)
+        cells = cells_of(self.conf, api)
         self._cleanup.callback(cells.close)
         return api, cells
 
@@ -189,9 +190,7 @@ class EmbeddedCloud:
         server, scheduler = roles.scheduler(self.around, self.cells, name)
         server.start()
         on_stop(server.stop)
-        conductor = roles.conductor(
-            self.around, self.api_database, self.cells, name, of_cells=[cell.uuid for cell in cells]
-        )
+        conductor = roles.conductor(self.around, self.api_database, self.cells, name)
         conductor.start()
         self.conductor = conductor
         on_stop(conductor.stop)

@@ -1,9 +1,17 @@
-"""Finds the database of a cell, and asks all cells at once."""
+"""Finds the database of a cell, and asks all cells at once.
+
+Cells come and go while services run: the mappings are read again when they are older than some seconds.
+
+A cell that is down must hold nobody up. Each cell has threads of its own, so one that hangs uses up no others'. Who asked it
+waits ``timeout`` seconds at most; while that question still hangs, or just after one failed slowly, the cell counts as down at
+once, for everybody.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -21,7 +29,11 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # Seconds after which a cell that does not answer counts as down (as in the field).
-CELL_TIMEOUT = 60
+CELL_TIMEOUT = 60.0
+# Seconds after which the mappings are read again.
+MAPPINGS_MAX_AGE = 10.0
+# A failure that took so many seconds is not tried again at once, but after so many.
+SLOW_FAILURE, PAUSE_AFTER_SLOW_FAILURE = 2.0, 10.0
 
 
 @dataclass
@@ -33,29 +45,45 @@ class Answers(Generic[T]):
 
 
 class Cells:
-    """The cells of the cloud with their databases. Mappings are cached; `refresh` reads them again."""
+    """The cells of the cloud with their databases."""
 
-    def __init__(self, api: Database, *, threads: int = 16, timeout: float = CELL_TIMEOUT) -> None:
+    def __init__(
+        self, api: Database, *, threads: int = 16, timeout: float = CELL_TIMEOUT, max_age: float = MAPPINGS_MAX_AGE
+    ) -> None:
+        """``threads``: questions to one cell at a time. ``timeout`` and ``max_age`` (of the mappings) in seconds."""
         self.api = api
         self.timeout = timeout
+        self.max_age = max_age
+        self._threads = threads
         self._lock = threading.Lock()
         self._mappings: dict[str, CellMapping] = {}
+        self._read_at: float | None = None
         self._databases: dict[tuple[str, str], Database] = {}
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="cells")
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        # cell -> a question that it did not answer in time; when a slow failure may be repeated
+        self._hanging: dict[str, Future[object]] = {}
+        self._down_until: dict[str, float] = {}
 
     def refresh(self) -> None:
+        with self._lock:
+            self._read_at = time.monotonic()
         found = {cell.uuid: cell for cell in cell_records.list_cells(self.api)}
         with self._lock:
             self._mappings = found
 
+    def _refresh_if_old(self) -> None:
+        read_at = self._read_at
+        if read_at is None or not self._mappings or time.monotonic() - read_at > self.max_age:
+            self.refresh()
+
     def mappings(self, *, cell0: bool = True) -> list[CellMapping]:
         """All cells in the order in which they were made."""
-        if not self._mappings:
-            self.refresh()
+        self._refresh_if_old()
         return [cell for cell in self._mappings.values() if cell0 or not cell.is_cell0]
 
     def mapping(self, cell_uuid: str) -> CellMapping:
         """Raises NotFound."""
+        self._refresh_if_old()
         if cell_uuid not in self._mappings:
             self.refresh()
         try:
@@ -64,8 +92,15 @@ class Cells:
             raise errors.NotFound(f"Cell {cell_uuid} could not be found.") from None
 
     def database(self, cell_uuid: str) -> Database:
-        """The database of a cell; raises NotFound if there is no such cell."""
+        """The database of a cell; raises NotFound if there is no such cell, DatabaseFailed if it hangs."""
         cell = self.mapping(cell_uuid)
+        if self.is_down(cell_uuid):
+            raise errors.DatabaseFailed(
+                f"The database of {cell.name} does not answer; try again later.", details="it did not just now"
+            )
+        return self._open(cell)
+
+    def _open(self, cell: CellMapping) -> Database:
         key = (cell.uuid, cell.database_connection)
         with self._lock:
             if key not in self._databases:
@@ -83,19 +118,77 @@ class Cells:
         """Puts a question to every cell at once; one that is down does not hold up the others' answers."""
         targets = self.mappings(cell0=cell0)
         answers: Answers[T] = Answers({}, [])
+        began = time.monotonic()
         futures: dict[str, Future[T]] = {
-            cell.uuid: self._pool.submit(question, cell, self.database(cell.uuid)) for cell in targets
+            cell.uuid: self._pool(cell.uuid).submit(question, cell, self._open(cell))
+            for cell in targets
+            if not self.is_down(cell.uuid)
         }
         for cell in targets:
+            future = futures.get(cell.uuid)
+            if future is None:
+                answers.down.append(cell)
+                continue
             try:
-                answers.by_cell[cell.uuid] = futures[cell.uuid].result(self.timeout)
+                answers.by_cell[cell.uuid] = future.result(max(0.0, began + self.timeout - time.monotonic()))
             except (errors.DatabaseFailed, FutureTimeoutError) as failure:
                 LOG.warning("Cell %s does not answer: %s", cell.name, getattr(failure, "details", "time is up"))
+                self._note_failure(cell.uuid, future, time.monotonic() - began)
                 answers.down.append(cell)
         return answers
 
+    def answers(self, cell_uuid: str) -> bool:
+        """Whether a cell's database answers now. Raises NotFound."""
+        cell = self.mapping(cell_uuid)
+        if self.is_down(cell_uuid):
+            return False
+        began = time.monotonic()
+        future = self._pool(cell_uuid).submit(self._open(cell).ping)
+        try:
+            future.result(self.timeout)
+        except (errors.DatabaseFailed, FutureTimeoutError):
+            self._note_failure(cell_uuid, future, time.monotonic() - began)
+            return False
+        return True
+
+    def _pool(self, cell_uuid: str) -> ThreadPoolExecutor:
+        with self._lock:
+            if cell_uuid not in self._pools:
+                self._pools[cell_uuid] = ThreadPoolExecutor(self._threads, thread_name_prefix=f"cell-{cell_uuid[:8]}")
+            return self._pools[cell_uuid]
+
+    def _note_failure(self, cell_uuid: str, question: Future[T], seconds: float) -> None:
+        with self._lock:
+            if not question.done():
+                self._hanging[cell_uuid] = question  # type: ignore[assignment]
+            elif seconds > SLOW_FAILURE:
+                self._down_until[cell_uuid] = time.monotonic() + PAUSE_AFTER_SLOW_FAILURE
+
+    @property
+    def any_down(self) -> bool:
+        """Whether some cell did not answer just now."""
+        return bool(self._hanging or self._down_until)
+
+    def is_down(self, cell_uuid: str) -> bool:
+        """Whether it is known without asking that a cell does not answer."""
+        if not self.any_down:
+            return False
+        with self._lock:
+            hanging = self._hanging.get(cell_uuid)
+            if hanging is not None and not hanging.done():
+                return True
+            self._hanging.pop(cell_uuid, None)
+            if self._down_until.get(cell_uuid, 0.0) > time.monotonic():
+                return True
+            self._down_until.pop(cell_uuid, None)
+            return False
+
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Questions that hang are not waited for."""
+        with self._lock:
+            pools, hanging = dict(self._pools), {uuid for uuid, one in self._hanging.items() if not one.done()}
+        for cell_uuid, pool in pools.items():
+            pool.shutdown(wait=cell_uuid not in hanging, cancel_futures=True)
         with self._lock:
             for database in self._databases.values():
                 database.close()

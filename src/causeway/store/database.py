@@ -17,6 +17,8 @@ from causeway import errors
 
 # Seconds a writer waits for another one (SQLite) or for a connection of the pool.
 LOCK_TIMEOUT = 30
+# Seconds until a server must have taken a connection, and until it must have answered a statement.
+CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
 _BEGIN = "BEGIN IMMEDIATE"
 
 
@@ -50,7 +52,8 @@ statements = StatementCounter()
 class Database:
     """One database. ``name`` is for logs, metrics and error messages only."""
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, *, answer_timeout: int | None = ANSWER_TIMEOUT) -> None:
+        """``answer_timeout``: seconds after which a server that does not answer has failed; None: never."""
         self.name = name
         self.url = sa.make_url(url)
         options: dict[str, Any] = {
@@ -62,6 +65,7 @@ class Database:
             options["connect_args"] = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
             options["pool_size"], options["max_overflow"] = 10, 90
         else:
+            options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
             options["pool_pre_ping"] = True
             options["pool_size"], options["max_overflow"] = 10, 50
         self.engine = sa.create_engine(self.url, **options)
@@ -78,6 +82,11 @@ class Database:
     def _count(self, _conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         if statement != _BEGIN:
             statements.add(self.name, statement)
+
+    def ping(self) -> None:
+        """Raises DatabaseFailed unless the database answers."""
+        with self.read() as connection:
+            connection.execute(sa.select(1))
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -107,6 +116,20 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
+    """What a driver is to be told, so that a server that is gone without a word holds nobody for ever."""
+    if backend == "postgresql":
+        timeouts: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT}
+        if answer is not None:
+            timeouts |= {"tcp_user_timeout": answer * 1000, "options": f"-c statement_timeout={answer * 1000}"}
+        return timeouts
+    if backend in ("mysql", "mariadb"):
+        return {"connect_timeout": CONNECT_TIMEOUT} | (
+            {"read_timeout": answer, "write_timeout": answer} if answer is not None else {}
+        )
+    return {}
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from causeway.cli.main import cli
+from causeway.model.host import ComputeNode
 from causeway.store.api import cells, mappings
+from causeway.store.cell import hosts
 from causeway.store.database import Database, utcnow
 
 Manage = Callable[..., Result]
@@ -131,3 +133,20 @@ def test_cell0_stays(manage: Manage, cell1: str) -> None:  # noqa: ARG001
     assert manage("cell", "delete", "cell0").exit_code == 1
     assert manage("cell", "update", "cell0", "--disable").exit_code == 1
     assert "cell0" in listed(manage)
+
+
+def test_hosts_that_nobody_mapped_are_discovered(manage: Manage, api: Database, cell1: str, tmp_path: Path) -> None:
+    node = ComputeNode("11111111-1111-1111-1111-111111111111", "host1", "host1", "QEMU", 1, 1, 1, 1)
+    hosts.save_node(Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1"), node)
+    first = manage("cell", "discover-hosts")
+    assert (first.exit_code, first.stdout) == (0, "cell1: host1\n")
+    assert cells.cell_of_host(api, "host1") == cell1
+    assert manage("cell", "discover-hosts", "--cell", "cell1").stdout == ""
+
+
+def test_a_host_whose_name_is_taken_is_told(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:  # noqa: ARG001
+    cells.map_host(api, "host1", "22222222-2222-2222-2222-222222222222")
+    node = ComputeNode("11111111-1111-1111-1111-111111111111", "host1", "host1", "QEMU", 1, 1, 1, 1)
+    hosts.save_node(Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1"), node)
+    told = manage("cell", "discover-hosts")
+    assert told.exit_code == 1 and "host names are unique over all cells" in told.stderr

@@ -12,6 +12,7 @@ from causeway.api.validation import is_uuid
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.states import TaskState, VmState
 from causeway.store import listing
+from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database
 
@@ -51,11 +52,25 @@ class Home:
 
 
 def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True) -> Home:
-    """A server that can be acted on: one without a cell yet is not in a state for that (409)."""
-    found = load(request, server_id, rule, tags=tags)
+    """A server that can be acted on: one without a cell yet, or in a cell that is down, can't be (409)."""
+    try:
+        found = load(request, server_id, rule, tags=tags)
+    except errors.DatabaseFailed as failure:
+        raise _cell_down(request, server_id, rule, action) from failure
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
     return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+
+
+def _cell_down(request: ApiRequest, server_id: str, rule: str, action: str) -> errors.CausewayError:
+    """For a server whose cell does not answer: what a caller who may see it, and may do that, is told."""
+    mapping = mappings.get(request.services.api, server_id)
+    if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
+        return errors.ServerNotFound(server_id)
+    request.authorize(rule, {"project_id": mapping.project_id, "user_id": mapping.user_id})
+    return errors.CellDown(
+        f"Cannot '{action}' instance {server_id}: the cell that it is in does not answer now. Try again later."
+    )
 
 
 def check_unlocked(request: ApiRequest, instance: Instance) -> None:

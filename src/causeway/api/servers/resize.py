@@ -74,7 +74,10 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
     migration = moves.finished_migration(request.services.api, home.instance)
     if migration.source_compute:
         # Bug 1855927: the server would be stuck in confirming.
-        hosts.check_up(request, migration.source_compute, migration.source_cell)
+        try:
+            hosts.check_up(request, migration.source_compute, migration.source_cell)
+        except errors.DatabaseFailed as failure:
+            raise _source_cell_down(server_id, "confirmed") from failure
     moves.request_confirm(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
     return Response(204)
 
@@ -83,8 +86,18 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
 def revert(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False)
     _check_resized(request, home, "revertResize")
+    if request.services.cells.any_down:
+        source_cell = moves.finished_migration(request.services.api, home.instance).source_cell
+        if source_cell is not None and request.services.cells.is_down(source_cell):
+            raise _source_cell_down(server_id, "reverted")
     moves.request_revert(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
     return Response(202)
+
+
+def _source_cell_down(server_id: str, what: str) -> errors.CellDown:
+    return errors.CellDown(
+        f"The resize of instance {server_id} can't be {what} now: the cell that it came from does not answer. Try again later."
+    )
 
 
 def _check_resized(request: ApiRequest, home: Home, action: str) -> None:
@@ -127,6 +140,8 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     if cell_uuid != home.cell_uuid and not cross_cell_allowed:
         # Who may not leave the cell is not told what is outside it.
         raise errors.BadRequest(f"Compute host {host} could not be found.")
+    if cell_uuid != home.cell_uuid and not request.services.cells.answers(cell_uuid):
+        raise errors.CellDown(f"Compute host {host} is in a cell that does not answer now. Try again later.")
 
 
 def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
