@@ -45,6 +45,11 @@ def disks(folders: dict[str, Path], uuid: str) -> dict[str, list[str]]:
     return found
 
 
+def _devices(guest: Guest) -> list[str]:
+    """The disks that keep their data: the root disk and ephemeral ones."""
+    return [guest.root_device, *(device for device, path in guest.local_disks.items() if ".eph" in Path(path).name)]
+
+
 class SimulatedGuests:
     """Guests that are small files."""
 
@@ -65,11 +70,14 @@ class SimulatedGuests:
 
     def mark(self, uuid: str, text: str) -> None:
         (guest,) = self._guests(uuid).values()
-        guest.write(guest.root_device, text)
+        for device in _devices(guest):
+            guest.write(device, text)
 
     def marks(self, uuid: str, host: str, text: str) -> int:
         guest = self._guests(uuid)[host]
-        return guest.read(guest.root_device).count(text)
+        # All the same, or something is lost.
+        counts = {guest.read(device).count(text) for device in _devices(guest)}
+        return counts.pop() if len(counts) == 1 else 0
 
     def vcpus(self, uuid: str, host: str) -> int:
         return self._guests(uuid)[host].vcpus

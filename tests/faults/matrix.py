@@ -1,8 +1,8 @@
 """The matrix of faults: every point on the way of every operation, and what becomes of the server.
 
-For resize, confirm and revert; across cells and inside one; image- and volume-backed; each as it succeeds and (``given
-back``) as it fails and is undone. The points are not written down here: an operation is run once, and those that it reaches
-are its cases. So a new step is covered when it is added.
+For resize, confirm and revert; across cells and inside one; image- and volume-backed, and with ephemeral disks; each as it
+succeeds and (``given back``) as it fails and is undone. The points are not written down here: an operation is run once, and
+those that it reaches are its cases. So a new step is covered when it is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
@@ -85,6 +85,8 @@ class Flow:
 
     @property
     def flavors(self) -> tuple[str, str]:
+        if self.backing == "disks":
+            return ("gen1.disks", "gen2.disks")
         return ("gen1.small", "gen2.small") if self.reach == "cross" else ("any.small", "any.medium")
 
 
@@ -98,7 +100,12 @@ SPOILERS = {
 }
 FLOWS = [
     Flow(operation, reach, backing, spoiled)
-    for operation, reach, backing in product(("resize", "confirm", "revert"), ("cross", "same"), ("image", "volume"))
+    for operation, reach, backing in [
+        *product(("resize", "confirm", "revert"), ("cross", "same"), ("image", "volume")),
+        # with an ephemeral disk and swap
+        ("resize", "cross", "disks"),
+        ("revert", "cross", "disks"),
+    ]
     for spoiled in (None, SPOILERS[operation, reach])
 ]
 

@@ -39,6 +39,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 # name -> generation of hosts that it is tied to, and what it has.
 FLAVORS: dict[str, tuple[str, dict[str, int]]] = {
     "gen1.large": ("1", {"vcpus": 2, "ram": 192, "disk": 2}),
+    "gen1.disks": ("1", {"vcpus": 1, "ram": 128, "disk": 1, "ephemeral": 1, "swap": 64}),
+    "gen2.disks": ("2", {"vcpus": 2, "ram": 192, "disk": 2, "ephemeral": 2, "swap": 128}),
 }
 
 
