@@ -11,6 +11,8 @@ from causeway import errors
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import flavors_and_images, loading, resize
+from causeway.moves.steps.local_disks import refuse_smaller_disks
+from causeway.store.cell import block_devices
 
 RULE = "causeway:move_candidates"
 QUERY: VersionedSchemas = [(1, None, common.query({"flavor": common.once(common.ANY_STRING)}, strict=True))]
@@ -33,6 +35,10 @@ def index(request: ApiRequest, server_id: str) -> Response:
         resize.check_movable(request, home, "migrate" if flavor is None else "resize")
         if flavor is not None:
             resize.check_flavor(request, home, flavor)
+            # The move itself would find this out.
+            refuse_smaller_disks(
+                home.instance.flavor, flavor, block_devices.of_instance(home.database, home.instance.uuid)
+            )
     except errors.CausewayError as refusal:
         found.refusal = refusal.message
     return Response(200, {"move_candidates": msgspec.to_builtins(found)})

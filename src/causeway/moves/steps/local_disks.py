@@ -8,18 +8,22 @@ import uuid as uuids
 from causeway import errors
 from causeway.conductor.devices import next_device_name
 from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.flavor import Flavor
 from causeway.moves.run import Run
 
 
 def check_no_shrink(run: Run) -> None:
+    """`refuse_smaller_disks`; the block devices are only read if it could be."""
+    old, new = run.memory.old_flavor, run.memory.new_flavor
+    if new.root_gb < old.root_gb or new.ephemeral_gb < old.ephemeral_gb:
+        refuse_smaller_disks(old, new, run.source_devices())
+
+
+def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -> None:
     """Raises OperationFailed, in the field's words, if a disk would have to become smaller; swap may.
 
     The root disk counts only if it is local (bug 1825020).
     """
-    old, new = run.memory.old_flavor, run.memory.new_flavor
-    if new.root_gb >= old.root_gb and new.ephemeral_gb >= old.ephemeral_gb:
-        return
-    devices = run.source_devices()
     root_shrinks = new.root_gb < old.root_gb and not is_volume_backed(devices)
     present = sum(device.volume_size or 0 for device in devices if device.is_ephemeral)
     if root_shrinks or new.ephemeral_gb < present:
