@@ -197,9 +197,11 @@ class DevicesEndpoint:
                 connected = services.computes(cell.uuid).attach_volume(
                     context, instance.host or "", instance=instance, block_device=mapping
                 )
-        except errors.CausewayError:
+        except errors.CausewayError as failure:
             services.volumes.delete_attachment(context, mapping.attachment_id or "")
             block_devices.delete(database, mapping.uuid)
+            if instances.find(database, instance_uuid, with_tags=False) is None:
+                raise errors.ServerNotFound(instance_uuid) from failure
             raise
         block_devices.update(database, mapping.uuid, connection_info=connected.connection_info)
         return connected
@@ -234,11 +236,14 @@ class DevicesEndpoint:
                 ports = services.computes(cell.uuid).attach_interface(
                     context, instance.host or "", instance=instance, port_id=vif.id
                 )
-        except errors.CausewayError:
+            instances.update(database, instance_uuid, network_info=ports)
+        except errors.CausewayError as failure:
             instance.network_info = [vif]
             release(services, context, instance, [])
+            # Bug 1944787: a server that was deleted meanwhile is not found, whatever failed because of that.
+            if instances.find(database, instance_uuid, with_tags=False) is None:
+                raise errors.ServerNotFound(instance_uuid) from failure
             raise
-        instances.update(database, instance_uuid, network_info=ports)
         return next(port for port in ports if port.id == vif.id)
 
     def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
