@@ -77,7 +77,9 @@ def test_a_server_that_goes_while_something_is_attached_leaves_nothing(
             works(*given)
         # As a host that is slow: the server's lock is not what this is about.
         with cloud.cell("cell1").write() as connection:
-            connection.execute(sa.update(instances.TABLE).where(instances.TABLE.c.uuid == server.id).values(deleted=True))
+            connection.execute(
+                sa.update(instances.TABLE).where(instances.TABLE.c.uuid == server.id).values(deleted=True)
+            )
         if when == "before":
             raise GuestFailed("There is no such guest.")
 
@@ -189,6 +191,8 @@ def test_disks_are_never_worked_on_without_naming_their_format() -> None:
     """2137507: a guest could write a header of another format into its raw disk, and have other files of the host read."""
     commands = []
     for path in Path(causeway.virt.libvirt.__file__).parent.glob("*.py"):
-        commands += re.findall(r"[(\[]\s*\"qemu-img\",\s*\"(resize|convert|rebase|create|commit)\"(.*)", path.read_text())
+        commands += re.findall(
+            r"[(\[]\s*\"qemu-img\",\s*\"(resize|convert|rebase|create|commit)\"(.*)", path.read_text()
+        )
     assert len(commands) >= 5
     assert [command for command in commands if '"-f"' not in command[1]] == []
