@@ -1,8 +1,8 @@
 """The matrix of faults: every point on the way of every operation, and what becomes of the server.
 
-For resize, confirm and revert; across cells and inside one; image- and volume-backed, and with ephemeral disks; each as it
-succeeds and (``given back``) as it fails and is undone. The points are not written down here: an operation is run once, and
-those that it reaches are its cases. So a new step is covered when it is added.
+For resize, confirm and revert; across cells and inside one; image- and volume-backed, with ephemeral disks, and with a NUMA
+topology; each as it succeeds and (``given back``) as it fails and is undone. The points are not written down here: an
+operation is run once, and those that it reaches are its cases. So a new step is covered when it is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
@@ -51,7 +51,7 @@ from causeway.store.api import journal
 
 from . import look, paused
 from .roles_site import RolesSite, why_not
-from .site import OPTIONS, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
+from .site import OPTIONS, WITH_NUMA, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
 
 ACTIONS = ("error", "crash", "hang", *paused.ACTIONS)
 # Servers at once.
@@ -87,6 +87,8 @@ class Flow:
     def flavors(self) -> tuple[str, str]:
         if self.backing == "disks":
             return ("gen1.disks", "gen2.disks")
+        if self.backing == "numa":
+            return WITH_NUMA
         return ("gen1.small", "gen2.small") if self.reach == "cross" else ("any.small", "any.medium")
 
 
@@ -107,6 +109,12 @@ FLOWS = [
         ("revert", "cross", "disks"),
     ]
     for spoiled in (None, SPOILERS[operation, reach])
+]
+# Image-backed servers with a NUMA topology, so that hosts claim.
+FLOWS += [
+    Flow(operation, "cross", "numa", spoiled)
+    for operation in ("resize", "confirm", "revert")
+    for spoiled in (None, SPOILERS[operation, "cross"])
 ]
 
 

@@ -41,7 +41,11 @@ FLAVORS: dict[str, tuple[str, dict[str, int]]] = {
     "gen1.large": ("1", {"vcpus": 2, "ram": 192, "disk": 2}),
     "gen1.disks": ("1", {"vcpus": 1, "ram": 128, "disk": 1, "ephemeral": 1, "swap": 64}),
     "gen2.disks": ("2", {"vcpus": 2, "ram": 192, "disk": 2, "ephemeral": 2, "swap": 128}),
+    "numa.gen1.small": ("1", {"vcpus": 1, "ram": 128, "disk": 1}),
+    "numa.gen2.small": ("2", {"vcpus": 2, "ram": 192, "disk": 2}),
 }
+# Servers of these have a NUMA topology, which hosts claim.
+WITH_NUMA = ("numa.gen1.small", "numa.gen2.small")
 
 
 class Site:
@@ -75,6 +79,8 @@ class Site:
             if self.admin.compute.find_flavor(name) is None:
                 made = self.admin.compute.create_flavor(name=name, id=name, **fields)
                 specs = {"aggregate_instance_extra_specs:gen": gen}
+                if name in WITH_NUMA:
+                    specs["hw:numa_nodes"] = "1"
                 self.admin.compute.create_flavor_extra_specs(made, specs if gen else {})
 
     def start(self) -> None:
