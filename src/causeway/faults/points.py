@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from causeway.compute.claims_endpoint import ClaimsEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
@@ -39,7 +40,9 @@ def step_points() -> list[str]:
 
 
 def compute_points() -> list[str]:
-    return [
+    # Ends a claim, and asks nothing of the driver.
+    dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
+    return dropped + [
         f"compute.{name}.{place}"
         for name, _function in inspect.getmembers(SnapshotResizeEndpoint, inspect.isfunction)
         if not name.startswith("_")
