@@ -163,6 +163,20 @@ class VolumeClient:
             volume_id=volume_id,
         )
 
+    def create_snapshot(self, context: RequestContext, volume_id: str, *, name: str = "", description: str = "") -> str:
+        """Asks for a snapshot of a volume, in use or not; its id. It is not ready yet."""
+        wanted = {"volume_id": volume_id, "name": name, "description": description, "force": True}
+        answer = self._call(
+            context,
+            "POST",
+            "/v3/snapshots",
+            f"make a snapshot of volume {volume_id}",
+            body={"snapshot": wanted},
+            missing=_volume_missing(volume_id),
+        )
+        snapshot_id: str = answer.json()["snapshot"]["id"]
+        return snapshot_id
+
     # Attachments
 
     def create_attachment(

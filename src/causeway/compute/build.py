@@ -27,7 +27,7 @@ class BuildEndpoint:
         with (
             host.lock(instance.uuid),
             host.vif_events.watch(instance.uuid) as watch,
-            self._claimed(instance) as instance,
+            claimed(host, instance) as instance,
         ):
             for vif in instance.network_info:
                 host.network.bind_port(
@@ -51,19 +51,6 @@ class BuildEndpoint:
                 pci_devices=instance.pci_devices,
             )
 
-    @contextmanager
-    def _claimed(self, instance: Instance) -> Iterator[Instance]:
-        """The server with what was claimed for it, which is given up again if the block fails."""
-        claims = self._host.claims
-        held_before = claims.holds(instance.uuid)
-        claims.claim(instance, None)
-        try:
-            yield claims.use(instance, None)
-        except BaseException:
-            if not held_before:
-                claims.release(instance.uuid, None)
-            raise
-
     def destroy_instance(
         self,
         context: RequestContext,  # noqa: ARG002
@@ -80,3 +67,17 @@ class BuildEndpoint:
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
         return self._host.driver.inspect(instance_uuid)
+
+
+@contextmanager
+def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
+    """The server with what was claimed for it, which is given up again if the block fails."""
+    claims = host.claims
+    held_before = claims.holds(instance.uuid)
+    claims.claim(instance, None)
+    try:
+        yield claims.use(instance, None)
+    except BaseException:
+        if not held_before:
+            claims.release(instance.uuid, None)
+        raise

@@ -17,10 +17,12 @@ from causeway.compute.devices import DevicesEndpoint
 from causeway.compute.dry_run import DryRunEndpoint
 from causeway.compute.events import EventsEndpoint
 from causeway.compute.fence import Fence
+from causeway.compute.guest_states import GuestStatesEndpoint
 from causeway.compute.host import Host
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.inventory import InventoryEndpoint
 from causeway.compute.power import PowerEndpoint
+from causeway.compute.rebuild import RebuildEndpoint
 from causeway.compute.report import Reporter
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.hardware import host as hardware_of
@@ -75,6 +77,8 @@ class ComputeService:
             [
                 BuildEndpoint(self.host),
                 PowerEndpoint(self.host),
+                GuestStatesEndpoint(self.host),
+                RebuildEndpoint(self.host),
                 DevicesEndpoint(self.host),
                 SnapshotResizeEndpoint(self.host),
                 EventsEndpoint(self.host),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import timedelta
 
+from causeway.conductor.evacuate import EVACUATION
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.outcomes import HostReport, MoveToken
-from causeway.model.states import PowerState, VmState
+from causeway.model.states import MigrationStatus, PowerState, VmState
+from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
-from causeway.store.api import journal
+from causeway.store.api import journal, migrations
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 
@@ -21,12 +24,15 @@ LOG = logging.getLogger(__name__)
 class CellEndpoint:
     """RPC, on the cell's queue: reports of hosts and of transfers."""
 
-    def __init__(self, services: ConductorServices, cell_uuid: str) -> None:
+    def __init__(self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient) -> None:
         self._services = services
+        self._conductor = conductor
         self._cell_uuid = cell_uuid
         self._known: set[str] = set()
+        # host -> when it reported last
+        self._heard: dict[str, float] = {}
 
-    def report_host(self, context: RequestContext, *, report: HostReport) -> bool:  # noqa: ARG002
+    def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
         database = self._services.cells.database(self._cell_uuid)
         service = hosts.report_service(
             database,
@@ -51,7 +57,22 @@ class CellEndpoint:
             self._known.add(report.host)
         for instance in there:
             self._sync_power(database, instance, report)
+        self._look_for_evacuated(context, report, {instance.uuid for instance in there})
         return not service.disabled
+
+    def _look_for_evacuated(self, context: RequestContext, report: HostReport, there: set[str]) -> None:
+        """A host that was away, or that has guests of servers that are not there, may hold what was evacuated from it."""
+        last, now = self._heard.get(report.host), time.monotonic()
+        self._heard[report.host] = now
+        was_away = last is None or now - last > self._services.conf.service_down_time
+        if (was_away or report.guests.keys() - there) and migrations.search(
+            self._services.api,
+            source_compute=report.host,
+            migration_type=EVACUATION,
+            statuses=[MigrationStatus.DONE],
+            limit=1,
+        ):
+            self._conductor.clean_evacuated(context, host=report.host)
 
     def _sync_power(self, database: Database, instance: Instance, report: HostReport) -> None:
         """A guest that stopped by itself makes its server SHUTOFF. Work in progress, and hidden copies, are left alone."""

@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.rpc import cell_conductor
+from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
 
 LOG = logging.getLogger(__name__)
@@ -21,8 +22,11 @@ THREADS = 16
 class CellQueues:
     """A server for the queue of each cell. ``names``: of the cells, or their uuids; None: all cells."""
 
-    def __init__(self, services: ConductorServices, names: Collection[str] | None) -> None:
+    def __init__(
+        self, services: ConductorServices, names: Collection[str] | None, conductor: ConductorClient
+    ) -> None:
         self._services = services
+        self._conductor = conductor
         self._names = None if names is None else frozenset(names)
         # (cell, its queue's URL) -> who listens there
         self._servers: dict[tuple[str, str], RpcServer] = {}
@@ -51,7 +55,7 @@ class CellQueues:
         for cell_uuid, url in sorted(wanted - self._servers.keys()):
             LOG.info("Listening to cell %s", cell_uuid)
             queue = self._services.transports.get(url)
-            endpoints = [CellEndpoint(self._services, cell_uuid)]
+            endpoints = [CellEndpoint(self._services, cell_uuid, self._conductor)]
             server = RpcServer(queue, cell_conductor.TOPIC, self._services.host, endpoints, threads=THREADS)
             server.start()
             self._servers[cell_uuid, url] = server

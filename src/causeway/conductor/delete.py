@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import devices, history
+from causeway.conductor import devices, history, shelve
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
@@ -73,6 +73,8 @@ class DeleteEndpoint:
                 )
             devices.release(services, context, instance, volumes)
             services.placement.delete_allocations(uuid)
+            if shelve.IMAGE in instance.system_metadata:
+                services.images.delete(context, instance.system_metadata[shelve.IMAGE])
         instances.soft_delete(database, uuid)
         groups.remove_member(services.api, uuid)
         instance.vm_state, instance.task_state = VmState.DELETED, None

@@ -121,7 +121,8 @@ def release(
         if device.delete_on_termination and device.volume_id is not None and device.is_volume:
             try:
                 services.volumes.delete(context, device.volume_id)
-            except errors.ServiceFailed as failure:
+            except (errors.ServiceFailed, errors.InvalidVolume) as failure:
+                # It may have snapshots, of an image of the server for example.
                 LOG.warning("Volume %s was not deleted with its server: %s", device.volume_id, failure.message)
 
 
@@ -192,6 +193,10 @@ class DevicesEndpoint:
             ),
         )
         block_devices.add(database, mapping)
+        if instance.host is None:
+            # Shelved and offloaded: it is reserved, and connected when the server is brought back.
+            with history.event(database, context, instance_uuid, "compute_attach_volume", ""):
+                return mapping
         try:
             with history.event(database, context, instance_uuid, "compute_attach_volume", instance.host or ""):
                 connected = services.computes(cell.uuid).attach_volume(

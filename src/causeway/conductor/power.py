@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from causeway import errors
 from causeway.conductor import devices, history
@@ -76,35 +77,8 @@ class PowerEndpoint:
             ),
         )
 
-    def _do(
-        self,
-        context: RequestContext,
-        uuid: str,
-        event: str,
-        notification: str,
-        becomes: VmState,
-        tasks: set[TaskState],
-        work: Work,
-    ) -> None:
-        services = self._services
-        cell, database = services.cells.of_server(uuid)
-        instance = instances.get(database, uuid)
-        if instance.task_state not in tasks:
-            # The server was deleted, or reset by an administrator, before we came to it.
-            return
-        volumes = block_devices.of_instance(database, uuid)
-        services.notifier.instance_action(context, instance, notification, "start", host=instance.host or "")
-        try:
-            with history.event(database, context, uuid, event, instance.host or ""):
-                outcome = work(services.computes(cell.uuid), instance, volumes)
-        except errors.CausewayError as failure:
-            history.fail(
-                database, uuid, failure, instance.host, task_state=None, vm_state=_after_failure(event, instance)
-            )
-            return
-        devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=tasks)
-        instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
-        services.notifier.instance_action(context, instance, notification, "end", host=instance.host or "")
+    def _do(self, *arguments: Any) -> None:
+        change_guest(self._services, *arguments)
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
         services = self._services
@@ -115,6 +89,35 @@ class PowerEndpoint:
         return services.computes(cell.uuid).get_console_output(
             context, instance.host, instance_uuid=instance_uuid, length=length
         )
+
+
+def change_guest(
+    services: ConductorServices,
+    context: RequestContext,
+    uuid: str,
+    event: str,
+    notification: str,
+    becomes: VmState,
+    tasks: set[TaskState],
+    work: Work,
+) -> None:
+    """Has the server's host do something to its guest, and writes down what came of it."""
+    cell, database = services.cells.of_server(uuid)
+    instance = instances.get(database, uuid)
+    if instance.task_state not in tasks:
+        # The server was deleted, or reset by an administrator, before we came to it.
+        return
+    volumes = block_devices.of_instance(database, uuid)
+    services.notifier.instance_action(context, instance, notification, "start", host=instance.host or "")
+    try:
+        with history.event(database, context, uuid, event, instance.host or ""):
+            outcome = work(services.computes(cell.uuid), instance, volumes)
+    except errors.CausewayError as failure:
+        history.fail(database, uuid, failure, instance.host, task_state=None, vm_state=_after_failure(event, instance))
+        return
+    devices.save_guest(database, uuid, outcome, vm_state=becomes, task_state=None, expected_task=tasks)
+    instance.vm_state, instance.task_state, instance.power_state = becomes, None, outcome.power_state
+    services.notifier.instance_action(context, instance, notification, "end", host=instance.host or "")
 
 
 def _after_failure(event: str, instance: Instance) -> VmState:

@@ -14,10 +14,15 @@ from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
+from causeway.conductor.evacuate import EvacuateEndpoint
 from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.guest_states import GuestStatesEndpoint
 from causeway.conductor.moves import MovesEndpoint, go_on
 from causeway.conductor.power import PowerEndpoint
+from causeway.conductor.rebuild import RebuildEndpoint
 from causeway.conductor.services import ConductorServices
+from causeway.conductor.shelve import ShelveEndpoint
+from causeway.conductor.snapshot import SnapshotEndpoint
 from causeway.moves.engine import Engine
 from causeway.moves.keeper import Keeper
 from causeway.rpc import conductor as super_conductor
@@ -52,11 +57,16 @@ class ConductorService:
                     DevicesEndpoint(services),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
+                    GuestStatesEndpoint(services),
+                    SnapshotEndpoint(services),
+                    RebuildEndpoint(services),
+                    EvacuateEndpoint(services),
+                    ShelveEndpoint(services),
                     MovesEndpoint(self._keeper),
                 ],
             )
         ]
-        self._cells = CellQueues(services, cells)
+        self._cells = CellQueues(services, cells, conductor)
 
     def start(self) -> None:
         for server in self._servers:

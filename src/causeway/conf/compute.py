@@ -48,6 +48,23 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds after which a resize that nobody confirmed or reverted is confirmed; 0: never.",
         ),
         cfg.IntOpt(
+            "shelved_offload_time",
+            default=0,
+            min=-1,
+            help="Seconds after which a shelved server is removed from its host; 0: at once; -1: never.",
+        ),
+        cfg.IntOpt(
+            "shelved_poll_interval",
+            default=3600,
+            min=1,
+            help="Seconds between two looks for servers that were shelved long enough to be removed from their hosts.",
+        ),
+        cfg.ListOpt(
+            "non_inheritable_image_properties",
+            default=["cache_in_nova", "bittorrent"],
+            help="Image properties that images of servers do not take over from the server's image.",
+        ),
+        cfg.IntOpt(
             "vif_plugging_timeout",
             default=300,
             min=0,

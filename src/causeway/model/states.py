@@ -47,7 +47,9 @@ class TaskState(StrEnum):
     RESUMING = "resuming"
     IMAGE_SNAPSHOT_PENDING = "image_snapshot_pending"
     IMAGE_SNAPSHOT = "image_snapshot"
+    IMAGE_PENDING_UPLOAD = "image_pending_upload"
     IMAGE_UPLOADING = "image_uploading"
+    IMAGE_BACKUP = "image_backup"
     REBUILDING = "rebuilding"
     REBUILD_BLOCK_DEVICE_MAPPING = "rebuild_block_device_mapping"
     REBUILD_SPAWNING = "rebuild_spawning"
@@ -55,6 +57,8 @@ class TaskState(StrEnum):
     DELETING = "deleting"
     SOFT_DELETING = "soft-deleting"
     RESTORING = "restoring"
+    RESCUING = "rescuing"
+    UNRESCUING = "unrescuing"
     UPDATING_PASSWORD = "updating_password"
     SHELVING = "shelving"
     SHELVING_OFFLOADING = "shelving_offloading"
@@ -73,6 +77,10 @@ class PowerState(IntEnum):
 
 
 class MigrationStatus(StrEnum):
+    # The first and the last two are of evacuations: done at the target, and cleaned up at the source when it came back.
+    ACCEPTED = "accepted"
+    DONE = "done"
+    COMPLETED = "completed"
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
     POST_MIGRATING = "post-migrating"
@@ -107,6 +115,9 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
     MigrationStatus.REVERTING: frozenset(
         {MigrationStatus.REVERTED, MigrationStatus.FINISHED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
+    MigrationStatus.ACCEPTED: frozenset({MigrationStatus.DONE, MigrationStatus.ERROR, MigrationStatus.FAILED}),
+    MigrationStatus.DONE: frozenset({MigrationStatus.COMPLETED}),
+    MigrationStatus.COMPLETED: frozenset(),
     MigrationStatus.CONFIRMED: frozenset(),
     MigrationStatus.REVERTED: frozenset(),
     MigrationStatus.CANCELLED: frozenset(),
@@ -121,6 +132,7 @@ MIGRATION_ENDED = frozenset(
         MigrationStatus.ERROR,
         MigrationStatus.FAILED,
         MigrationStatus.CANCELLED,
+        MigrationStatus.COMPLETED,
     }
 )
 

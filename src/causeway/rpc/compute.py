@@ -18,6 +18,7 @@ from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
+from causeway.rpc.compute_verbs import ComputeVerbs
 from causeway.rpc.transport import Transport
 from causeway.virt.driver import GuestFacts
 
@@ -26,7 +27,7 @@ VERSION = "1.0"
 NOTHING = type(None)
 
 
-class ComputeClient:
+class ComputeClient(ComputeVerbs):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport) -> None:

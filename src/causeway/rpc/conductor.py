@@ -15,12 +15,13 @@ from causeway.model.events import HostEvents
 from causeway.model.flavor import Flavor
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.rpc.client import RpcClient
+from causeway.rpc.conductor_verbs import ConductorVerbs
 
 TOPIC = "conductor"
 VERSION = "1.0"
 
 
-class ConductorClient:
+class ConductorClient(ConductorVerbs):
     """The super conductor, as the API sees it. The request's states, action and records are written before a call."""
 
     def __init__(self, transport: Any) -> None:

@@ -219,6 +219,21 @@ class Driver(ABC):
     def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState: ...
 
     @abstractmethod
+    def pause(self, uuid: str) -> None:
+        """The guest's processors stand still; its memory stays. Raises `GuestFailed` if there is no guest that runs."""
+
+    @abstractmethod
+    def unpause(self, uuid: str) -> None: ...
+
+    @abstractmethod
+    def suspend(self, uuid: str) -> None:
+        """The guest's memory goes to the host's disk, and the guest is off."""
+
+    @abstractmethod
+    def resume(self, spec: GuestSpec) -> PowerState:
+        """The guest goes on where it was suspended; if its memory is lost, it boots."""
+
+    @abstractmethod
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         """Stops and undefines the guest, unplugs its ports and disconnects its volumes; deletes its disks if asked."""
 
@@ -253,7 +268,7 @@ class Driver(ABC):
 
     @abstractmethod
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
-        """A disk of a stopped guest as a file. ``flatten``: with everything in it, not only what differs from its image.
+        """A disk of a stopped or paused guest as a file. ``flatten``: with all that is in it, not only what differs from its image.
 
         Raises `GuestFailed` if the guest runs, or has no such disk.
         """

@@ -90,11 +90,12 @@ def _answer(request: ApiRequest, plan: Plan, instance: Instance) -> Response:
     }
     conf = request.services.conf
     if conf.api.enable_instance_password:
-        shown["adminPass"] = plan.server.get("adminPass") or _password(conf.password_length)
+        shown["adminPass"] = plan.server.get("adminPass") or password(conf.password_length)
     return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{instance.uuid}")})
 
 
-def _password(length: int) -> str:
+def password(length: int) -> str:
+    """A new administrator's password."""
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
 
 
@@ -113,7 +114,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
     metadata.check_quota(request, request.project_id, server.get("metadata", {}))
-    files = _files(request, server)
+    files = personality(request, server)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
     flavors_and_images.check_hardware(request, flavor, disks.image)
@@ -271,7 +272,8 @@ def _keypair(request: ApiRequest, server: dict[str, Any]) -> KeyPair | None:
         raise errors.BadRequest("Invalid key_name provided.") from missing
 
 
-def _files(request: ApiRequest, server: dict[str, Any]) -> list[InjectedFile]:
+def personality(request: ApiRequest, server: dict[str, Any]) -> list[InjectedFile]:
+    """The personality files of a create or rebuild request; raises OverQuota."""
     files = [InjectedFile(entry["path"], entry["contents"]) for entry in server.get("personality", [])]
     if files:
         services, project = request.services, request.project_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
 from causeway.model.instance import Instance, InstanceAction
+from causeway.model.server_actions import ServerAction
 from causeway.model.states import TaskState, VmState
 from causeway.store import listing
 from causeway.store.api import mappings
@@ -129,6 +131,42 @@ def begin(
             connection, home.instance.uuid, expected_task=expected_task, expected_vm=expected_vm, **changes
         )
         actions.start_in(connection, new_action(request, home.instance, action))
+
+
+def take(
+    request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, lockable: bool = True, host: bool = True
+) -> Home:
+    """A server to which an action may be done now; nothing is written yet. ``lockable``: a lock keeps users from it."""
+    home = load_in_cell(request, server_id, rule, action.name)
+    if lockable:
+        check_unlocked(request, home.instance)
+    check_state(home.instance, action.name, vm=action.vm, task=action.task)
+    if host:
+        check_host(home.instance)
+    return home
+
+
+def begin_action(request: ApiRequest, home: Home, action: ServerAction, **changes: Any) -> None:
+    """`begin` for an action of the table: its task state is set with the ``changes``."""
+    begin(
+        request,
+        home,
+        action.name,
+        expected_task=action.task,
+        expected_vm=action.vm,
+        **({"task_state": action.begins} | changes),
+    )
+
+
+def let_go(home: Home) -> None:
+    """Takes the task state back that `begin_action` set: the action ends before a conductor has heard of it."""
+    with suppress(errors.StateChanged, errors.ServerNotFound):
+        instances.update(
+            home.database,
+            home.instance.uuid,
+            expected_task=set(TaskState) - {TaskState.DELETING, TaskState.SOFT_DELETING},
+            task_state=None,
+        )
 
 
 def record(request: ApiRequest, home: Home, action: str) -> None:

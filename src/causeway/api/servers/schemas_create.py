@@ -70,11 +70,18 @@ def _networks(minor: int) -> JsonSchema:
     return {"oneOf": [listed, {"type": "string", "enum": ["none", "auto"]}]} if minor >= 37 else listed
 
 
-_PERSONALITY: JsonSchema = {
+PERSONALITY: JsonSchema = {
     "type": "array",
     "items": fields(
         {"path": {"type": "string"}, "contents": {"type": "string", "format": "base64"}}, ("path", "contents")
     ),
+}
+CERTIFICATES: JsonSchema = {
+    "type": ["array", "null"],
+    "minItems": 1,
+    "maxItems": 50,
+    "uniqueItems": True,
+    "items": {"type": "string", "minLength": 1},
 }
 SCHEDULER_HINTS: JsonSchema = {
     "type": "object",
@@ -118,19 +125,13 @@ def _server(minor: int) -> JsonSchema:
         "user_data": {"type": "string", "format": "base64", "maxLength": MAX_USER_DATA},
     }
     if minor < 57:
-        known["personality"] = _PERSONALITY
+        known["personality"] = PERSONALITY
     if minor >= 19:
         known["description"] = common.DESCRIPTION
     if minor >= 52:
         known["tags"] = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
     if minor >= 63:
-        known["trusted_image_certificates"] = {
-            "type": ["array", "null"],
-            "minItems": 1,
-            "maxItems": 50,
-            "uniqueItems": True,
-            "items": {"type": "string", "minLength": 1},
-        }
+        known["trusted_image_certificates"] = CERTIFICATES
     if minor >= 74:
         known["host"] = _ANY_NAME | {"pattern": "^[a-zA-Z0-9-._]*$"}
         known["hypervisor_hostname"] = _ANY_NAME | {"pattern": "^[a-zA-Z0-9-._]*$"}

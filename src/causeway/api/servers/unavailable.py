@@ -7,20 +7,9 @@ from causeway.api.request import ApiRequest, Handler, Response, handler
 
 # name, first and last minor version
 ACTIONS: list[tuple[str, int, int | None]] = [
-    ("rebuild", 1, None),
     ("restore", 1, None),
-    ("shelve", 1, None),
-    ("shelveOffload", 1, None),
-    ("unshelve", 1, None),
-    ("createImage", 1, None),
-    ("createBackup", 1, None),
-    ("pause", 1, None),
-    ("unpause", 1, None),
-    ("suspend", 1, None),
-    ("resume", 1, None),
     ("rescue", 1, None),
     ("unrescue", 1, None),
-    ("evacuate", 1, None),
     ("os-migrateLive", 1, None),
     ("trigger_crash_dump", 17, None),
     ("changePassword", 1, None),

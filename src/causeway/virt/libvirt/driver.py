@@ -191,6 +191,30 @@ class LibvirtDriver(Driver):
         power.shut_down(self._connection, spec.instance.uuid, 0 if hard else timeout)
         return self.power_on(spec)
 
+    def pause(self, uuid: str) -> None:
+        power.pause(self._connection, uuid)
+
+    def unpause(self, uuid: str) -> None:
+        power.resume(self._connection, uuid)
+
+    def suspend(self, uuid: str) -> None:
+        power.save(self._connection, uuid)
+
+    def resume(self, spec: GuestSpec) -> PowerState:
+        uuid = spec.instance.uuid
+        if not power.is_saved(self._connection, uuid):
+            return self.power_on(spec)
+        with ExitStack() as undo:
+            for volume in spec.volumes:
+                self._volumes.connect(volume)
+                undo.callback(self._volumes.disconnect, volume)
+            for vif in spec.vifs:
+                self._ports.plug(uuid, vif)
+                undo.callback(self._ports.unplug, uuid, vif)
+            power.start_saved(self._connection, uuid)
+            undo.pop_all()
+        return PowerState.RUNNING
+
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         power.remove(self._connection, uuid)
         for vif in vifs:
@@ -250,7 +274,7 @@ class LibvirtDriver(Driver):
     # disks of a move
 
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
-        if power.state(self._connection, instance.uuid) in (PowerState.RUNNING, PowerState.PAUSED):
+        if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
             raise GuestFailed(f"The disks of server {instance.uuid} can't be sent while its guest runs.")
         return self._disks.export(instance.uuid, name, image_ref=instance.image_ref, flatten=flatten)
 

@@ -61,7 +61,9 @@ def start_paused(connection: Connection, uuid: str, xml: str) -> None:
     """Defines the guest and starts it, so that its devices are there but it does not run yet."""
 
     def start(hypervisor: Any) -> None:
-        hypervisor.defineXML(xml).createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED)
+        # FORCE_BOOT: memory that was saved by a suspend is of another life of the guest.
+        flags = libvirt.VIR_DOMAIN_START_PAUSED | libvirt.VIR_DOMAIN_START_FORCE_BOOT
+        hypervisor.defineXML(xml).createWithFlags(flags)
 
     connection.call(f"start guest {uuid}", start)
 
@@ -77,6 +79,38 @@ def resume(connection: Connection, uuid: str) -> None:
             domain.resume()
 
     connection.call(f"start the processors of guest {uuid}", go_on, again=True)
+
+
+def pause(connection: Connection, uuid: str) -> None:
+    def stand_still(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        if power_state_of(domain) != PowerState.PAUSED:
+            domain.suspend()
+
+    connection.call(f"pause guest {uuid}", stand_still, again=True)
+
+
+def save(connection: Connection, uuid: str) -> None:
+    """Writes the guest's memory to a file of libvirt's and stops it; done already is a success."""
+
+    def write(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        if domain.isActive() or not domain.hasManagedSaveImage():
+            domain.managedSave()
+
+    connection.call(f"suspend guest {uuid}", write)
+
+
+def is_saved(connection: Connection, uuid: str) -> bool:
+    def ask(hypervisor: Any) -> bool:
+        domain = find(hypervisor, uuid)
+        return domain is not None and bool(domain.hasManagedSaveImage())
+
+    return connection.call(f"say whether guest {uuid} is suspended", ask, again=True)
+
+
+def start_saved(connection: Connection, uuid: str) -> None:
+    connection.call(f"resume guest {uuid}", lambda hypervisor: hypervisor.lookupByUUIDString(uuid).create())
 
 
 def shut_down(connection: Connection, uuid: str, timeout: float) -> None:

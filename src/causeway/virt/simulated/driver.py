@@ -178,6 +178,33 @@ class SimulatedDriver(virt.Driver):
             self._boot(guest)
             return guest.power_state
 
+    def pause(self, uuid: str) -> None:
+        self._set_power(uuid, PowerState.PAUSED, PowerState.RUNNING)
+
+    def unpause(self, uuid: str) -> None:
+        self._set_power(uuid, PowerState.RUNNING, PowerState.PAUSED)
+
+    def suspend(self, uuid: str) -> None:
+        self._set_power(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
+
+    def resume(self, spec: virt.GuestSpec) -> PowerState:
+        with self._locked(spec.instance.uuid):
+            guest = self._guests.get(spec.instance.uuid)
+            if guest is None or guest.power_state is not PowerState.SUSPENDED:
+                return self.power_on(spec)
+            self._look_for_others(guest.uuid)
+            self._set_power(guest.uuid, PowerState.RUNNING, PowerState.SUSPENDED)
+            return PowerState.RUNNING
+
+    def _set_power(self, uuid: str, becomes: PowerState, was: PowerState) -> None:
+        with self._locked(uuid):
+            guest = self._guests.get(uuid)
+            if guest is None or guest.power_state not in (was, becomes):
+                actual = guest.power_state.name.lower() if guest is not None else "not there"
+                raise GuestFailed(f"Guest {uuid} can't become {becomes.name.lower()}: it is {actual}.")
+            guest.power_state = becomes
+            self._save(guest)
+
     def destroy(
         self,
         uuid: str,
@@ -267,7 +294,7 @@ class SimulatedDriver(virt.Driver):
         target = self._exports_dir / f"{uuid}-{uuids.uuid4()}"
         with self._locked(uuid):
             guest = self._guests.get(uuid)
-            if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
+            if guest is not None and guest.power_state is PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
             copy = disk.export(self._disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
@@ -372,10 +399,13 @@ class SimulatedDriver(virt.Driver):
         self._boot(guest)
         return guest.power_state
 
+    def _look_for_others(self, uuid: str) -> None:
+        if self._peers_dir is not None and set(self.running_anywhere(uuid)) - {self.hostname}:
+            LOG.error("Guest %s is started on %s while another host runs it", uuid, self.hostname)
+            self.double_starts.append(uuid)
+
     def _boot(self, guest: Guest) -> None:
-        if self._peers_dir is not None and set(self.running_anywhere(guest.uuid)) - {self.hostname}:
-            LOG.error("Guest %s is started on %s while another host runs it", guest.uuid, self.hostname)
-            self.double_starts.append(guest.uuid)
+        self._look_for_others(guest.uuid)
         guest.power_state = PowerState.RUNNING
         self._save(guest)
         self._print(guest.uuid, guest.boot())

@@ -1,0 +1,132 @@
+"""Action rebuild: the server anew from an image, on its host, with its ports and volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import create, flavors_and_images, loading, metadata, schemas_verbs, show
+from causeway.api.servers.loading import Home
+from causeway.api.servers.views import Extras, ServerView
+from causeway.api.validation import is_uuid
+from causeway.model import server_actions
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.image import ImageMeta
+from causeway.scheduler.request import RequestSpec
+from causeway.store import listing
+from causeway.store.api import groups, keypairs, mappings
+from causeway.store.cell import block_devices
+
+RULE = "os_compute_api:servers:rebuild"
+_DIFFERENT_IMAGE = "Unable to rebuild with a different image for a volume-backed server."
+
+
+@handler(body=schemas_verbs.REBUILD, statuses=(202,))
+def rebuild(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["rebuild"]
+    home = loading.take(request, server_id, RULE, server_actions.REBUILD)
+    if wanted.get("trusted_image_certificates"):
+        request.authorize(RULE + ":trusted_certs", loading.target_of(home.instance))
+    image = _image(request, str(wanted["imageRef"]))
+    present = block_devices.of_instance(home.database, server_id)
+    _check_image(request, home, image, present)
+    changes = _changes(request, home, wanted)
+    if not is_volume_backed(present):
+        changes |= {"image_ref": image.id, "image_meta": image}
+    loading.begin_action(request, home, server_actions.REBUILD, progress=0, **changes)
+    if not is_volume_backed(present) and image.id != home.instance.image_ref:
+        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
+        spec.image = image
+        mappings.save_spec(request.services.api, server_id, spec.to_persist())
+    request.services.conductor.rebuild_instance(request.context, instance_uuid=server_id)
+    return _answer(request, server_id, wanted)
+
+
+def _image(request: ApiRequest, reference: str) -> ImageMeta:
+    image_id = reference.rstrip("/").rpartition("/")[2]
+    if not is_uuid(image_id):
+        raise errors.BadRequest("Invalid imageRef provided.")
+    try:
+        image = request.services.images.show(request.context, image_id)
+    except errors.ImageNotFound as missing:
+        raise errors.BadRequest("Cannot find image for rebuild") from missing
+    if image.status != "active":
+        raise errors.BadRequest(f"Image {image_id} is not active.")
+    return image
+
+
+def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: list[BlockDevice]) -> None:
+    instance, volume_backed = home.instance, is_volume_backed(present)
+    flavors_and_images.check_fits(instance.flavor, image, volume_backed=volume_backed)
+    if not volume_backed:
+        return
+    root = next(device for device in present if device.is_root)
+    of_volume = instance.image_meta.id if instance.image_meta else ""
+    if root.volume_id is not None:
+        found = request.services.volumes.show(request.context, root.volume_id)
+        of_volume = found.image_metadata.get("image_id", of_volume)
+    if image.id == of_volume and request.version < (2, 93):
+        # The volume stays as it is.
+        return
+    if request.version >= (2, 93):
+        raise errors.NotImplementedHere(
+            "Writing an image to the root volume of a server is not implemented by this cloud."
+        )
+    raise errors.BadRequest(_DIFFERENT_IMAGE)
+
+
+def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[str, Any]:
+    names = {
+        "name": "display_name",
+        "description": "display_description",
+        "hostname": "hostname",
+        "user_data": "user_data",
+        "trusted_image_certificates": "trusted_image_certificates",
+    }
+    changes = {field: wanted[key] for key, field in names.items() if key in wanted}
+    for key, field in (("accessIPv4", "access_ip_v4"), ("accessIPv6", "access_ip_v6")):
+        if key in wanted:
+            changes[field] = wanted[key] or None
+    if "OS-DCF:diskConfig" in wanted:
+        changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
+    if "metadata" in wanted:
+        metadata.check_quota(request, home.instance.project_id, wanted["metadata"])
+        changes["metadata"] = dict(wanted["metadata"])
+    if "personality" in wanted:
+        changes["injected_files"] = create.personality(request, wanted)
+    if "key_name" in wanted:
+        changes |= _key(request, home, wanted["key_name"])
+    return changes
+
+
+def _key(request: ApiRequest, home: Home, name: str | None) -> dict[str, Any]:
+    """The owner's key pair of that name; null takes the key away."""
+    if name is None:
+        return {"key_name": None, "keypairs": []}
+    try:
+        found = keypairs.get(request.services.api, home.instance.user_id, name)
+    except errors.KeyPairNotFound as missing:
+        raise errors.BadRequest("Invalid key_name provided.") from missing
+    return {"key_name": name, "keypairs": [found]}
+
+
+def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Response:
+    found = listing.get_server(request.services.cells, server_id, volumes=True)
+    view, instance = ServerView(request), found.instance
+    if request.version >= (2, 75):
+        shown = show.whole(request, view, found)
+    else:
+        extras = Extras(found.volumes)
+        if request.version >= (2, 71):
+            group = groups.of_server(request.services.api, server_id)
+            extras.groups = [group.uuid] if group else []
+        shown = view.detail(instance, extras, whole=False)
+    if request.version >= (2, 54):
+        shown["key_name"] = instance.key_name
+    if request.version >= (2, 57):
+        shown["user_data"] = instance.user_data
+    conf = request.services.conf
+    if conf.api.enable_instance_password:
+        shown["adminPass"] = wanted.get("adminPass") or create.password(conf.password_length)
+    return Response(202, {"server": shown}, {"Location": request.self_url(f"/servers/{server_id}")})

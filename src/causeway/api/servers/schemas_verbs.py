@@ -1,0 +1,92 @@
+"""What may be sent to rebuild, evacuate, unshelve and to make images of servers, by microversion."""
+
+from __future__ import annotations
+
+from causeway.api.request import JsonSchema, VersionedSchemas
+from causeway.api.schemas import common
+from causeway.api.servers import schemas_create
+from causeway.api.servers.schemas import DISK_CONFIG, FQDN, HOST_NAME, action, fields
+
+_HOST: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
+_PASSWORD: JsonSchema = {"type": "string", "maxLength": 255}
+
+
+def _rebuild(minor: int) -> JsonSchema:
+    known: dict[str, JsonSchema] = {
+        "imageRef": {"type": "string", "minLength": 1, "maxLength": 255},
+        "name": common.NAME,
+        "adminPass": _PASSWORD,
+        "metadata": common.METADATA,
+        "preserve_ephemeral": common.BOOLEAN,
+        "OS-DCF:diskConfig": DISK_CONFIG,
+        "accessIPv4": {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv4"}, {"enum": [""]}]},
+        "accessIPv6": {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]},
+    }
+    if minor < 57:
+        known["personality"] = schemas_create.PERSONALITY
+    if minor >= 19:
+        known["description"] = common.DESCRIPTION
+    if minor >= 54:
+        known["key_name"] = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
+    if minor >= 57:
+        known["user_data"] = {
+            "oneOf": [
+                {"type": "string", "format": "base64", "maxLength": schemas_create.MAX_USER_DATA},
+                {"type": "null"},
+            ]
+        }
+    if minor >= 63:
+        known["trusted_image_certificates"] = schemas_create.CERTIFICATES
+    if minor >= 90:
+        known["hostname"] = HOST_NAME if minor < 94 else FQDN
+    return action("rebuild", fields(known, ("imageRef",)))
+
+
+_CHANGES = [1, 19, 54, 57, 63, 90, 94]
+REBUILD: VersionedSchemas = [
+    (first, following - 1 if following else None, _rebuild(first))
+    for first, following in zip(_CHANGES, [*_CHANGES[1:], None], strict=True)
+]
+
+_EVACUATE: dict[str, JsonSchema] = {"host": _HOST, "adminPass": _PASSWORD}
+_SHARED: dict[str, JsonSchema] = {"onSharedStorage": common.BOOLEAN}
+EVACUATE: VersionedSchemas = [
+    (1, 13, action("evacuate", fields(_EVACUATE | _SHARED, ("onSharedStorage",)))),
+    (14, 28, action("evacuate", fields(_EVACUATE))),
+    (29, 67, action("evacuate", fields(_EVACUATE | {"force": common.BOOLEAN}))),
+    (68, None, action("evacuate", fields(_EVACUATE))),
+]
+
+_ZONE: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255}
+_TO_ZONE: JsonSchema = fields({"availability_zone": _ZONE}, ("availability_zone",)) | {"type": ["object", "null"]}
+_ANYWHERE: JsonSchema = fields({"availability_zone": _ZONE | {"type": ["string", "null"]}, "host": _HOST}) | {
+    "type": ["object", "null"],
+    "minProperties": 1,
+}
+UNSHELVE: VersionedSchemas = [
+    (1, 76, action("unshelve", {})),
+    (77, 90, action("unshelve", _TO_ZONE)),
+    (91, None, action("unshelve", _ANYWHERE)),
+]
+
+CREATE_IMAGE: VersionedSchemas = [
+    (1, None, action("createImage", fields({"name": common.NAME, "metadata": common.METADATA}, ("name",))))
+]
+CREATE_BACKUP: VersionedSchemas = [
+    (
+        1,
+        None,
+        action(
+            "createBackup",
+            fields(
+                {
+                    "name": common.NAME,
+                    "backup_type": {"type": "string", "minLength": 1, "maxLength": 255},
+                    "rotation": {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0, "maxLength": 10},
+                    "metadata": common.METADATA,
+                },
+                ("name", "backup_type", "rotation"),
+            ),
+        ),
+    )
+]

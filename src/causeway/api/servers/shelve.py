@@ -1,0 +1,89 @@
+"""Actions shelve, shelveOffload, unshelve."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api import zones
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import images, loading, schemas, schemas_verbs
+from causeway.api.servers.loading import Home
+from causeway.model import server_actions
+from causeway.model.block_device import is_volume_backed
+from causeway.model.states import VmState
+from causeway.scheduler.request import RequestSpec
+from causeway.store.api import cells as cell_records
+from causeway.store.api import mappings
+from causeway.store.cell import block_devices
+
+RULE = "os_compute_api:os-shelve:"
+
+
+@handler(body=schemas.bare("shelve"), statuses=(202,))
+def shelve(request: ApiRequest, server_id: str) -> Response:
+    home = loading.take(request, server_id, RULE + "shelve", server_actions.SHELVE)
+    loading.begin_action(request, home, server_actions.SHELVE)
+    image_id = None
+    if not is_volume_backed(block_devices.of_instance(home.database, server_id)):
+        try:
+            image_id = images.make(request, home.instance, f"{home.instance.display_name}-shelved", {}).id
+        except errors.CausewayError:
+            loading.let_go(home)
+            raise
+    request.services.conductor.shelve_instance(request.context, instance_uuid=server_id, image_id=image_id)
+    return Response(202)
+
+
+@handler(body=schemas.bare("shelveOffload"), statuses=(202,))
+def offload(request: ApiRequest, server_id: str) -> Response:
+    home = loading.take(request, server_id, RULE + "shelve_offload", server_actions.SHELVE_OFFLOAD)
+    loading.begin_action(request, home, server_actions.SHELVE_OFFLOAD)
+    request.services.conductor.shelve_offload_instance(request.context, instance_uuid=server_id)
+    return Response(202)
+
+
+@handler(body=schemas_verbs.UNSHELVE, statuses=(202,))
+def unshelve(request: ApiRequest, server_id: str) -> Response:
+    wanted = (request.body["unshelve"] if request.version >= (2, 77) else None) or {}
+    home = loading.take(request, server_id, RULE + "unshelve", server_actions.UNSHELVE, host=False)
+    host = wanted.get("host")
+    if host is not None:
+        request.authorize(RULE + "unshelve_to_host", loading.target_of(home.instance))
+    if wanted:
+        _check_target(request, home, host, wanted)
+    loading.begin_action(
+        request,
+        home,
+        server_actions.UNSHELVE,
+        **({"pinned_availability_zone": wanted["availability_zone"]} if "availability_zone" in wanted else {}),
+    )
+    if "availability_zone" in wanted:
+        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
+        spec.availability_zone = wanted["availability_zone"]
+        mappings.save_spec(request.services.api, server_id, spec.to_persist())
+    request.services.conductor.unshelve_instance(request.context, instance_uuid=server_id, host=host)
+    return Response(202)
+
+
+def _check_target(request: ApiRequest, home: Home, host: str | None, wanted: dict[str, str | None]) -> None:
+    """Where to may be said of a server that has no host; null as a zone unpins it (2.91)."""
+    instance, zone = home.instance, wanted.get("availability_zone")
+    if instance.vm_state is not VmState.SHELVED_OFFLOADED:
+        raise errors.Conflict(
+            f"Cannot unshelve instance {instance.uuid} to another availability zone or host: it is not offloaded "
+            f"(its vm_state is {instance.vm_state.value})."
+        )
+    if zone is not None and zone not in zones.available(request.services):
+        raise errors.BadRequest(f"The requested availability zone is not available: {zone}")
+    if host is None:
+        return
+    try:
+        cell_uuid = cell_records.cell_of_host(request.services.api, host)
+    except errors.HostNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
+    if cell_uuid != home.cell_uuid:
+        # What is kept of a shelved server is in its cell's records.
+        raise errors.BadRequest(f"Compute host {host} could not be found in the server's cell.")
+    pinned = zone if "availability_zone" in wanted else instance.pinned_availability_zone
+    of_host = zones.zone_of_host(request.services, host)
+    if pinned is not None and of_host != pinned:
+        raise errors.Conflict(f"Host {host} is in availability zone {of_host}, not in {pinned}.")

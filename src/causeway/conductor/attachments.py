@@ -1,0 +1,34 @@
+"""Volumes of servers that leave a host: they stay reserved, and are connected anew where the server comes up."""
+
+from __future__ import annotations
+
+from causeway.conductor import devices
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.store.cell import block_devices
+from causeway.store.database import Database
+
+
+def reserve_anew(
+    services: ConductorServices,
+    context: RequestContext,
+    database: Database,
+    present: list[BlockDevice],
+    *,
+    in_doubt: bool = False,
+) -> None:
+    """Every connected attachment is replaced by one that is not; a volume is never without one. May be repeated.
+
+    ``in_doubt``: those that are not known to be connected as well, for a host may have done so and then failed.
+    """
+    for device in present:
+        if not device.is_volume or device.volume_id is None or not (in_doubt or device.connection_info is not None):
+            continue
+        old = device.attachment_id
+        known = {other.attachment_id for other in present}
+        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, device.instance_uuid, known)
+        device.connection_info = None
+        block_devices.update(database, device.uuid, attachment_id=device.attachment_id, connection_info=None)
+        if old is not None:
+            services.volumes.delete_attachment(context, old)

@@ -1,0 +1,213 @@
+"""Evacuating servers from hosts that are down, and cleaning up when such a host comes back.
+
+The migration (type ``evacuation``) holds what the server has at its dead host, as in a move. ``accepted``: under way.
+``done``: the server is at its new host, and the old one may still have a guest and disks of it. When that host reports again
+they are removed, the allocation goes, and the migration is ``completed``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import uuid as uuids
+
+from causeway import errors
+from causeway.conductor import attachments, devices, history
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext, admin_context
+from causeway.model.instance import Instance
+from causeway.model.migration import Migration
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
+from causeway.store.api import mappings, migrations
+from causeway.store.cell import block_devices, hosts, instances
+from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+EVACUATION = "evacuation"
+REBUILDING = {TaskState.REBUILDING}
+
+
+class EvacuateEndpoint:
+    """RPC: evacuate_instance, clean_evacuated."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def evacuate_instance(
+        self, context: RequestContext, *, instance_uuid: str, host: str | None, forced: bool, power_on: bool
+    ) -> None:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        if instance.task_state not in REBUILDING or instance.host is None:
+            return
+        migration = self._migration(context, instance, cell.uuid, database)
+        target: Selection | None = None
+        try:
+            with history.event(database, context, instance_uuid, "rebuild_server", services.host):
+                target = self._select(context, instance, migration, cell.uuid, host, forced)
+            services.notifier.instance_action(
+                context, instance, "evacuate", None, host=services.host, source="nova-api"
+            )
+            with history.event(database, context, instance_uuid, "compute_rebuild_instance", target.host):
+                self._rebuild(context, cell.uuid, database, instance, target, power_on)
+        except errors.CausewayError as failure:
+            self._give_up(context, cell.uuid, database, instance, migration, target, failure)
+            return
+        migrations.update(services.api, migration.uuid, status=MigrationStatus.DONE)
+
+    def _migration(self, context: RequestContext, instance: Instance, cell_uuid: str, database: Database) -> Migration:
+        node = next(iter(hosts.list_nodes(database, host=instance.host)), None)
+        if node is None:
+            raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
+        migration = Migration(
+            uuid=str(uuids.uuid4()),
+            instance_uuid=instance.uuid,
+            migration_type=EVACUATION,
+            status=MigrationStatus.ACCEPTED,
+            source_compute=instance.host,
+            source_node=node.hypervisor_hostname,
+            source_cell=cell_uuid,
+            dest_cell=cell_uuid,
+            user_id=context.user_id,
+            project_id=context.project_id,
+        )
+        with self._services.api.write() as connection:
+            migrations.insert_in(connection, migration)
+        migration.source_node = node.uuid
+        return migration
+
+    def _select(
+        self,
+        context: RequestContext,
+        instance: Instance,
+        migration: Migration,
+        cell_uuid: str,
+        host: str | None,
+        forced: bool,
+    ) -> Selection:
+        services = self._services
+        spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
+        spec.requested_destination = Destination(host=host, cell=cell_uuid)
+        spec.ignore_hosts = [instance.host or ""]
+        if forced and host is not None:
+            spec.force_hosts = [host]
+        selected = services.scheduler.select_destinations(
+            context,
+            spec=spec,
+            instance_uuids=[instance.uuid],
+            alternates=False,
+            move=MoveClaim(migration.uuid, migration.source_node or ""),
+        )[0].selected
+        migrations.update(
+            services.api,
+            migration.uuid,
+            dest_compute=selected.host,
+            dest_node=selected.hypervisor_hostname,
+            dest_host=selected.host_ip,
+        )
+        return selected
+
+    def _rebuild(
+        self,
+        context: RequestContext,
+        cell_uuid: str,
+        database: Database,
+        instance: Instance,
+        target: Selection,
+        power_on: bool,
+    ) -> None:
+        services, present = self._services, block_devices.of_instance(database, instance.uuid)
+        services.notifier.instance_action(
+            context, instance, "rebuild", "start", host=target.host, block_devices=present
+        )
+        attachments.reserve_anew(services, context, database, present)
+        there = dataclasses.replace(
+            instance,
+            host=target.host,
+            node=target.hypervisor_hostname,
+            availability_zone=target.availability_zone,
+        )
+        outcome = services.computes(cell_uuid).rebuild_instance(
+            context, target.host, instance=there, block_devices=present, snapshot_id=None, power_on=power_on
+        )
+        becomes = VmState.ACTIVE if outcome.power_state is PowerState.RUNNING else VmState.STOPPED
+        # A server that is deleted meanwhile is deleted where its guest is now.
+        devices.save_guest(
+            database,
+            instance.uuid,
+            outcome,
+            host=there.host,
+            node=there.node,
+            availability_zone=there.availability_zone,
+            numa_topology=outcome.numa_topology,
+            pci_devices=outcome.pci_devices,
+        )
+        try:
+            instances.update(
+                database,
+                instance.uuid,
+                expected_task=REBUILDING,
+                vm_state=becomes,
+                task_state=None,
+                launched_at=utcnow(),
+            )
+        except (errors.StateChanged, errors.ServerNotFound):
+            LOG.info("Server %s changed while it was evacuated", instance.uuid)
+        there.vm_state, there.task_state, there.power_state = becomes, None, outcome.power_state
+        services.notifier.instance_action(context, there, "rebuild", "end", host=target.host, block_devices=present)
+
+    def _give_up(
+        self,
+        context: RequestContext,
+        cell_uuid: str,
+        database: Database,
+        instance: Instance,
+        migration: Migration,
+        target: Selection | None,
+        failure: errors.CausewayError,
+    ) -> None:
+        """The server is at its dead host as before; what was begun at the other one goes."""
+        services = self._services
+        if target is not None:
+            present = block_devices.of_instance(database, instance.uuid)
+            try:
+                services.computes(cell_uuid).destroy_instance(
+                    context, target.host, instance=instance, block_devices=present
+                )
+                attachments.reserve_anew(services, context, database, present, in_doubt=True)
+            except errors.CausewayError as second:
+                LOG.warning("Host %s may still hold something of %s: %s", target.host, instance.uuid, second.message)
+        services.placement.give_back(instance.uuid, migration.uuid)
+        migrations.update(services.api, migration.uuid, status=MigrationStatus.ERROR)
+        # Without a host that would fit nothing happened to it; else it is not known to be whole.
+        becomes = instance.vm_state if target is None else VmState.ERROR
+        history.fail(database, instance.uuid, failure, instance.host, vm_state=becomes, task_state=None)
+        services.notifier.compute_task_error(
+            context, "rebuild_server", instance_uuid=instance.uuid, state=becomes, error=failure
+        )
+
+    def clean_evacuated(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
+        services, ours = self._services, admin_context()
+        for migration in migrations.search(
+            services.api, source_compute=host, migration_type=EVACUATION, statuses=[MigrationStatus.DONE]
+        ):
+            try:
+                self._clean(ours, host, migration)
+            except errors.CausewayError as failure:
+                LOG.warning("What is left of %s on %s stays: %s", migration.instance_uuid, host, failure.message)
+
+    def _clean(self, context: RequestContext, host: str, migration: Migration) -> None:
+        services, uuid = self._services, migration.instance_uuid
+        database = services.cells.database(migration.source_cell or "")
+        instance = instances.find(database, uuid, deleted=True)
+        if instance is not None and (instance.host != host or instance.deleted):
+            LOG.warning("Host %s is back: what server %s left there when it was evacuated is removed", host, uuid)
+            # Its ports and volumes are in use elsewhere: nothing but the guest and its disks goes.
+            services.computes(migration.source_cell or "").destroy_instance(
+                context, host, instance=dataclasses.replace(instance, network_info=[]), block_devices=[]
+            )
+        services.placement.delete_allocations(migration.uuid)
+        migrations.update(services.api, migration.uuid, status=MigrationStatus.COMPLETED)

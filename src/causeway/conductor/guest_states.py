@@ -1,0 +1,62 @@
+"""Pausing and suspending servers, and going on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from causeway.conductor.power import change_guest
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import PowerState, TaskState, VmState
+from causeway.rpc.compute import ComputeClient
+
+
+class GuestStatesEndpoint:
+    """RPC: pause, unpause, suspend, resume. The API has set the task state."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def pause_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._change(context, instance_uuid, "pause", VmState.PAUSED, TaskState.PAUSING, ComputeClient.pause_instance)
+
+    def unpause_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._change(
+            context, instance_uuid, "unpause", VmState.ACTIVE, TaskState.UNPAUSING, ComputeClient.unpause_instance
+        )
+
+    def suspend_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._change(
+            context, instance_uuid, "suspend", VmState.SUSPENDED, TaskState.SUSPENDING, ComputeClient.suspend_instance
+        )
+
+    def resume_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        change_guest(
+            self._services,
+            context,
+            instance_uuid,
+            "compute_resume_instance",
+            "resume",
+            VmState.ACTIVE,
+            {TaskState.RESUMING},
+            lambda computes, instance, devices: computes.resume_instance(
+                context, instance.host or "", instance=instance, block_devices=devices
+            ),
+        )
+
+    def _change(
+        self,
+        context: RequestContext,
+        uuid: str,
+        verb: str,
+        becomes: VmState,
+        task: TaskState,
+        ask: Callable[..., PowerState],
+    ) -> None:
+        def work(computes: ComputeClient, instance: Instance, _devices: list[BlockDevice]) -> GuestOutcome:
+            return GuestOutcome(ask(computes, context, instance.host or "", instance=instance), instance.network_info)
+
+        change_guest(self._services, context, uuid, f"compute_{verb}_instance", verb, becomes, {task}, work)

@@ -1,0 +1,81 @@
+"""What a conductor asks of computes apart from builds, devices and moves: states of guests, images of disks, rebuilds."""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import PowerState
+from causeway.rpc.client import RpcClient
+
+
+class ComputeVerbs:
+    """A part of `causeway.rpc.compute.ComputeClient`."""
+
+    _rpc: RpcClient
+
+    def pause_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
+        return self._guest_state(context, host, "pause_instance", instance)
+
+    def unpause_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
+        return self._guest_state(context, host, "unpause_instance", instance)
+
+    def suspend_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
+        """Writes the guest's memory to the host's disk and stops it."""
+        return self._guest_state(context, host, "suspend_instance", instance)
+
+    def _guest_state(self, context: RequestContext, host: str, method: str, instance: Instance) -> PowerState:
+        return self._rpc.call(context, method, result=PowerState, server=host, monitor=True, instance=instance)
+
+    def resume_instance(
+        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> GuestOutcome:
+        """The guest goes on where it was suspended."""
+        return self._rpc.call(
+            context,
+            "resume_instance",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def snapshot_instance(self, context: RequestContext, host: str, *, instance: Instance, image_id: str) -> None:
+        """Uploads the root disk, with everything in it, into an image that is there; a running guest pauses for the copy."""
+        self._rpc.call(
+            context,
+            "snapshot_instance",
+            result=type(None),
+            server=host,
+            monitor=True,
+            instance=instance,
+            image_id=image_id,
+        )
+
+    def rebuild_instance(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot_id: str | None,
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Makes the guest anew on this host, with its ports and volumes; what was there of it is removed.
+
+        Its root disk, if it is local, is made from the server's image, or is what is in the image ``snapshot_id``.
+        """
+        return self._rpc.call(
+            context,
+            "rebuild_instance",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            instance=instance,
+            block_devices=block_devices,
+            snapshot_id=snapshot_id,
+            power_on=power_on,
+        )
