@@ -29,6 +29,23 @@ EVACUATION = "evacuation"
 REBUILDING = {TaskState.REBUILDING}
 
 
+def settle(services: ConductorServices) -> None:
+    """Ends evacuations that nobody works on any more. Only for when nobody works on anything."""
+    for migration in migrations.search(services.api, migration_type=EVACUATION, statuses=[MigrationStatus.ACCEPTED]):
+        database = services.cells.database(migration.source_cell or "")
+        instance = instances.find(database, migration.instance_uuid)
+        if instance is not None and instance.host == migration.dest_compute:
+            migrations.update(services.api, migration.uuid, status=MigrationStatus.DONE)
+            continue
+        services.placement.give_back(migration.instance_uuid, migration.uuid)
+        migrations.update(services.api, migration.uuid, status=MigrationStatus.ERROR)
+        if instance is not None:
+            failure = errors.OperationFailed(
+                "The service was stopped while it evacuated this server. Evacuate it again."
+            )
+            history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
+
+
 class EvacuateEndpoint:
     """RPC: evacuate_instance, clean_evacuated."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import history
+from causeway.conductor import evacuate, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import admin_context
 from causeway.model.instance import Instance
@@ -28,6 +28,7 @@ def settle(services: ConductorServices, conductor: ConductorClient) -> None:
     """Ends or repeats every task that nobody works on. Only for when nobody works on anything."""
     for request in build_requests.list_for(services.api, None):
         conductor.build_instance(admin_context(), instance_uuid=request.instance_uuid)
+    evacuate.settle(services)
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
     for cell in services.cells.mappings(cell0=False):
         database = services.cells.database(cell.uuid)

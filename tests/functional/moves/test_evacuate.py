@@ -10,17 +10,20 @@ import pytest
 from audited_cloud import AuditedCloud
 from moves_cloud import Cloud, until
 
+from causeway import roles
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.store.cell import hosts
 
 DEAD = "cell1-host1"
 
 
 @pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[AuditedCloud]:
-    embedded = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=2)
+def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AuditedCloud]:
+    embedded = EmbeddedCloud(tmp_path, port=0, cells=2, hosts_per_cell=getattr(request, "param", 2))
     embedded.start()
     yield AuditedCloud(embedded)
+    # Those that were started again are not known to it.
+    for service in embedded.computes.values():
+        service.stop()
     embedded.stop()
 
 
@@ -31,9 +34,28 @@ def evacuate(cloud: Cloud, server: Any, value: Any = None, version: str = "2.94"
 
 
 def force_down(cloud: Cloud, host: str, down: bool = True) -> None:
-    database = cloud.cell(host[:5])
-    service = hosts.list_services(database, host=host, binary="nova-compute")[0]
-    hosts.update_service(database, service.uuid, forced_down=down)
+    compute = cloud.admin.compute
+    service = compute.get("/os-services", params={"host": host}, microversion="2.53").json()["services"][0]
+    answer = compute.put(f"/os-services/{service['id']}", json={"forced_down": down}, microversion="2.53")
+    assert answer.status_code == 200
+
+
+def die(cloud: Cloud, host: str) -> None:
+    """The host loses its power, and somebody who made sure of that says so."""
+    cloud.embedded.computes[host].stop()
+    for uuid in cloud.driver(host).list_guests():
+        cloud.driver(host).power_off(uuid, 0)
+    force_down(cloud, host)
+
+
+def come_back(cloud: Cloud, host: str) -> None:
+    embedded = cloud.embedded
+    cell = next(cell for cell in embedded.cells.mappings() if cell.name == host[:5])
+    driver = embedded.hosts.driver(host)
+    service = roles.compute(embedded.around, host, driver, cell.transport_url, embedded.state.host(host))
+    embedded.computes[host] = service
+    force_down(cloud, host, False)
+    service.start()
 
 
 def booted_on(cloud: Cloud, host: str, make: Any) -> Any:
@@ -49,14 +71,10 @@ def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
     server = booted_on(cloud, DEAD, cloud.boot if kind == "image" else cloud.boot_from_volume)
     volume = cloud.volume()
     cloud.attach(server, volume)
-    ports = {port: None for port in cloud.ports(server)}
+    ports = dict.fromkeys(cloud.ports(server))
     assert evacuate(cloud, server).json()["badRequest"]["message"] == f"Compute service of {DEAD} is still in use."
 
-    dead = cloud.embedded.computes[DEAD]
-    guest = cloud.driver(DEAD)
-    guest.power_off(server.id, 0)
-    dead.stop()
-    force_down(cloud, DEAD)
+    die(cloud, DEAD)
     assert evacuate(cloud, server, {"host": DEAD}).status_code == 400
     assert evacuate(cloud, server, {"host": "nowhere"}).status_code == 404
     assert evacuate(cloud, server, {"host": "cell2-host1"}).status_code == 404
@@ -66,7 +84,7 @@ def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
         lambda: cloud.show(server), lambda found: found.task_state is None and found.status != "ERROR", "the evacuation"
     )
     assert (found.status, found.compute_host) == ("ACTIVE", "cell1-host2")
-    assert {port: None for port in cloud.ports(server)} == ports
+    assert dict.fromkeys(cloud.ports(server)) == ports
     assert {status for _, status, _ in cloud.reality(server)["attachments"]} == {"attached"}
     assert cloud.events(server, "evacuate") == [("rebuild_server", "Success"), ("compute_rebuild_instance", "Success")]
     migration = cloud.migration(server)
@@ -74,11 +92,47 @@ def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
     assert list(cloud.allocations(migration.uuid)) == [DEAD]
     assert list(cloud.allocations(server.id)) == ["cell1-host2"]
 
-    guest.start()
-    force_down(cloud, DEAD, False)
-    cloud.embedded.restart_compute(DEAD) if hasattr(cloud.embedded, "restart_compute") else dead_again(cloud)
+    come_back(cloud, DEAD)
     until(lambda: cloud.migration(server).status, lambda status: status == "completed", "the host to be cleaned")
     assert cloud.hosts_of(server) == {"cell1-host2": "guest"}
     assert cloud.allocations(migration.uuid) == {}
     assert cloud.audit().disagreements == []
     assert cloud.show(server).status == "ACTIVE"
+
+
+@pytest.mark.parametrize("cloud", [1], indirect=True, ids=["one host in each cell"])
+def test_where_nothing_fits_the_server_stays_as_it_was(cloud: AuditedCloud) -> None:
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    allocations = cloud.allocations(server.id)
+    assert evacuate(cloud, server).status_code == 200
+    until(
+        lambda: [found.status for found in cloud.admin.compute.migrations(instance_uuid=server.id)],
+        lambda statuses: statuses == ["error"],
+        "the evacuation to fail",
+    )
+    found = until(lambda: cloud.show(server), lambda found: found.task_state is None, "the server to rest")
+    assert (found.status, found.compute_host) == ("ACTIVE", DEAD)
+    assert cloud.events(server, "evacuate") == [("rebuild_server", "Error")]
+    assert cloud.allocations(server.id) == allocations
+    assert cloud.allocations(cloud.migration(server).uuid) == {}
+
+
+def test_from_2_95_on_the_server_is_off_until_its_user_starts_it(cloud: AuditedCloud) -> None:
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    evacuate(cloud, server, {"host": "cell1-host2"}, version="2.95")
+    found = until(lambda: cloud.show(server), lambda found: found.compute_host != DEAD, "the evacuation")
+    assert cloud.wait(server, "SHUTOFF").compute_host == found.compute_host
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    assert cloud.embedded.computes[DEAD] is not None
+
+
+def test_a_host_that_died_while_a_resize_waits_is_not_evacuated(cloud: AuditedCloud) -> None:
+    server = cloud.boot()
+    cloud.resized(server)
+    host = cloud.show(server).compute_host
+    die(cloud, host)
+    answer = evacuate(cloud, server)
+    assert answer.status_code == 409 and "resized" in answer.json()["conflictingRequest"]["message"]
