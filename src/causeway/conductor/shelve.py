@@ -198,7 +198,12 @@ class ShelveEndpoint:
                 context, there.host or "", instance=there, block_devices=present
             )
         except errors.CausewayError as failure:
-            LOG.warning("Host %s may still hold something of %s: %s", there.host, there.uuid, failure.message)
+            LOG.warning(
+                "Host %s may still hold something of %s: %s",
+                there.host,
+                there.uuid,
+                f"{failure.message} {failure.details}",
+            )
         if not gone:
             attachments.reserve_anew(services, context, database, present, in_doubt=True)
             for vif in there.network_info:

@@ -268,7 +268,7 @@ class Driver(ABC):
 
     @abstractmethod
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
-        """A disk of a stopped or paused guest as a file. ``flatten``: with all that is in it, not only what differs from its image.
+        """A disk of a stopped or paused guest as a file. ``flatten``: with all of it, not only what differs from its image.
 
         Raises `GuestFailed` if the guest runs, or has no such disk.
         """
