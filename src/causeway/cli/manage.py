@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import processes
+from causeway.cli import archive, processes
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.rpc.transport import Transports
 from causeway.store import schema
@@ -51,7 +51,11 @@ def manage() -> None:
 
 @manage.group()
 def db() -> None:
-    """Schemas of the databases."""
+    """Schemas of the databases, and what is left of deleted servers."""
+
+
+db.add_command(archive.archive_deleted_rows)
+db.add_command(archive.purge)
 
 
 @manage.group()

@@ -22,9 +22,7 @@ THREADS = 16
 class CellQueues:
     """A server for the queue of each cell. ``names``: of the cells, or their uuids; None: all cells."""
 
-    def __init__(
-        self, services: ConductorServices, names: Collection[str] | None, conductor: ConductorClient
-    ) -> None:
+    def __init__(self, services: ConductorServices, names: Collection[str] | None, conductor: ConductorClient) -> None:
         self._services = services
         self._conductor = conductor
         self._names = None if names is None else frozenset(names)
