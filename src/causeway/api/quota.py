@@ -12,6 +12,7 @@ from causeway.api.services import ApiServices
 from causeway.context import RequestContext
 from causeway.store.api import build_requests, groups, keypairs, mappings, quotas
 from causeway.store.cell import instances as instance_records
+from causeway.store.cell.instances import CellUsage
 
 UNLIMITED = -1
 COUNTED = ("instances", "cores", "ram")
@@ -56,11 +57,10 @@ def limits(services: ApiServices, project_id: str, user_id: str | None = None) -
 
 
 def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
-    """Counts the servers of a project in all cells that answer, and those that have no cell yet."""
+    """Counts the servers of a project in all cells that answer, and those that have no cell yet; each server once."""
     answers = services.cells.ask_all(lambda _cell, database: instance_records.usage(database, project_id, user_id))
-    servers = sum(count for count, _cores, _ram in answers.by_cell.values())
-    cores = sum(cores for _count, cores, _ram in answers.by_cell.values())
-    ram = sum(ram for _count, _cores, ram in answers.by_cell.values())
+    taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
+    servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
     pending = build_requests.list_for(services.api, project_id)
     if pending:
         # One whose server is in a cell already was counted there.
@@ -71,6 +71,27 @@ def usage(services: ApiServices, project_id: str, user_id: str | None = None) ->
                 cores += request.instance.flavor.vcpus
                 ram += request.instance.flavor.memory_mb
     return Usage(servers, cores, ram)
+
+
+def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[int, int, int]]:
+    """Servers that may have a copy in two cells, each once: as the copy in the cell where it lives.
+
+    If that cell has none that moves, it was read when the move had ended, and counted there.
+    """
+    copies: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for cell_uuid, found in by_cell.items():
+        for uuid, (cores, ram) in found.moving.items():
+            copies.setdefault(uuid, {})[cell_uuid] = (1, cores, ram)
+    mapped = mappings.cells_of(services.api, sorted(copies))
+    counted = []
+    for uuid, places in copies.items():
+        home = mapped.get(uuid)
+        if home in places:
+            counted.append(places[home])
+        elif home is not None and home not in by_cell:
+            # Its cell does not answer; what the other copy has is what is known.
+            counted.append(next(iter(places.values())))
+    return counted
 
 
 def check_deltas(

@@ -36,7 +36,7 @@ class DryRunEndpoint:
 
     def _check_room(self, instance: Instance) -> str:
         facts = self._host.driver.inspect(instance.uuid)
-        if facts.power_state is not None or facts.has_disks:
+        if instance.host != self._host.name and (facts.power_state is not None or facts.has_disks):
             raise errors.ClaimRefused("The host holds a guest or disks of the server already.")
         self._host.claims.check(instance)
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from causeway import errors
 from causeway.api import quota
 from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
+from causeway.store.cell import instances
 
 DEFAULTS = {
     "instances": 10, "cores": 20, "ram": 51200, "metadata_items": 128, "key_pairs": 100, "server_groups": 10,
@@ -38,9 +40,10 @@ def test_limits_are_set_and_taken_back(api: Any, admin: Any) -> None:
 
 
 def test_details_tell_what_is_in_use_in_all_cells(api: Any, cloud: Any) -> None:
-    cloud.server("cell1", flavor=BIG)
+    copied = cloud.server("cell1", flavor=BIG)
     cloud.server("cell2", flavor=BIG)
-    cloud.server("cell2", flavor=BIG, hidden=True)
+    with cloud.cell("cell2").write() as connection:
+        instances.insert(connection, replace(copied, hidden=True))
     detail = api.get("/os-quota-sets/project/detail").json["quota_set"]
     assert detail["cores"] == {"limit": 20, "in_use": 8, "reserved": 0}
     assert detail["instances"]["in_use"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -204,19 +205,50 @@ def soft_delete(database: Database, uuid: str) -> None:
         connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
 
 
-def usage(database: Database, project_id: str, user_id: str | None = None) -> tuple[int, int, int]:
-    """(servers, vCPUs, MiB of memory) of a project, hidden copies not counted."""
-    query = sa.select(
-        sa.func.count(),
-        sa.func.coalesce(sa.func.sum(TABLE.c.vcpus), 0),
-        sa.func.coalesce(sa.func.sum(TABLE.c.memory_mb), 0),
-    ).where(
-        TABLE.c.project_id == project_id,
-        TABLE.c.deleted.is_(False),
-        sa.or_(TABLE.c.hidden.is_(False), TABLE.c.hidden.is_(None)),
+@dataclass
+class CellUsage:
+    """What the servers of a project in one cell take: (servers, vCPUs, MiB of memory).
+
+    ``moving``: those that may have a copy in another cell, by uuid: (vCPUs, MiB); not in ``settled``.
+    """
+
+    settled: tuple[int, int, int] = (0, 0, 0)
+    moving: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+_MOVING = (
+    TaskState.RESIZE_PREP,
+    TaskState.RESIZE_MIGRATING,
+    TaskState.RESIZE_MIGRATED,
+    TaskState.RESIZE_FINISH,
+    TaskState.RESIZE_REVERTING,
+)
+
+
+def usage(database: Database, project_id: str, user_id: str | None = None) -> CellUsage:
+    """One statement: sums over the servers at rest, and those that move one by one."""
+    moves = sa.or_(
+        TABLE.c.hidden.is_(True),
+        TABLE.c.vm_state == VmState.RESIZED.value,
+        TABLE.c.task_state.in_([state.value for state in _MOVING]),
+    )
+    query = (
+        sa.select(
+            sa.case((moves, TABLE.c.uuid), else_="").label("who"),
+            sa.func.count(),
+            sa.func.sum(TABLE.c.vcpus),
+            sa.func.sum(TABLE.c.memory_mb),
+        )
+        .where(TABLE.c.project_id == project_id, TABLE.c.deleted.is_(False))
+        .group_by(sa.literal_column("who"))
     )
     if user_id is not None:
         query = query.where(TABLE.c.user_id == user_id)
+    found = CellUsage()
     with database.read() as connection:
-        count, vcpus, memory = connection.execute(query).one()
-    return int(count), int(vcpus), int(memory)
+        for who, count, vcpus, memory in connection.execute(query):
+            if who:
+                found.moving[who] = (int(vcpus), int(memory))
+            else:
+                found.settled = (int(count), int(vcpus), int(memory))
+    return found
