@@ -268,6 +268,8 @@ def test_a_failed_build_says_why_no_host_fitted(cloud: Cloud, huge: Any) -> None
     with pytest.raises(AssertionError, match="No valid host was found"):
         cloud.wait(server, "ACTIVE")
     to_user = cloud.member.compute.get_server(server.id).fault
-    assert to_user["message"].startswith("No valid host was found. 4 hosts: 4 are full on MEMORY_MB (needs 99000000, ")
+    message = to_user["message"]
+    assert message.startswith("No valid host was found. 4 hosts: "), message
+    assert "are full on MEMORY_MB (needs 99000000, " in message, message
     assert "cell1-host1" not in json.dumps(to_user)
     assert "cell1-host1" in cloud.show(server).fault["details"]
