@@ -46,6 +46,7 @@ class Devcloud:
 
     - `plug_delay`: seconds between the binding of a port and its becoming ACTIVE with `network-vif-plugged`;
     - `unpluggable_hosts`: ports on these hosts never become ACTIVE;
+    - `port_resource_request_groups`: how ports show what they ask Placement for: as groups, or the older way, as one;
     - `on_ports_changed`: called on a background thread after networks, subnets, ports or bindings changed, and
       before ports that wait for it become ACTIVE;
     - `token_lifetime`: seconds, for tokens issued from then on.
@@ -66,6 +67,7 @@ class Devcloud:
         self.calls: Counter[str] = Counter()
         self.plug_delay = 0.0
         self.unpluggable_hosts: set[str] = set()
+        self.port_resource_request_groups = True
         self.on_ports_changed: Callable[[], None] | None = None
         self._calls_lock = threading.Lock()
         with self.store.transaction() as session:

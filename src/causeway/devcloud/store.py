@@ -272,6 +272,24 @@ class PortBinding(Base):
     created_at: Mapped[str] = mapped_column(default=now)
 
 
+class QosPolicy(Base):
+    __tablename__ = "qos_policies"
+    id: Mapped[str] = mapped_column(primary_key=True, default=new_id)
+    project_id: Mapped[str] = mapped_column(index=True)
+    name: Mapped[str] = mapped_column(default="")
+    description: Mapped[str] = mapped_column(default="")
+    shared: Mapped[bool] = mapped_column(default=False)
+    rules: Mapped[list[Any]] = mapped_column(default=list)
+
+
+class QosAssociation(Base):
+    """The policy of a port or network."""
+
+    __tablename__ = "qos_associations"
+    resource_id: Mapped[str] = mapped_column(primary_key=True)
+    policy_id: Mapped[str] = mapped_column(ForeignKey("qos_policies.id"), index=True)
+
+
 class SecurityGroup(Base):
     __tablename__ = "security_groups"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

@@ -33,6 +33,12 @@ def boolean(name: str, value: Any) -> bool:
     raise bad_request(f"Invalid input for {name}. Reason: '{value}' cannot be converted to boolean.")
 
 
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise bad_request(f"Invalid input for {name}. Reason: {value!r} is not one of {', '.join(allowed)}.")
+    return str(value)
+
+
 def number(name: str, value: Any, minimum: int = 0, maximum: int = 2147483647) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).lstrip("-").isdigit():
         raise bad_request(f"Invalid input for {name}. Reason: '{value}' is not an integer.")

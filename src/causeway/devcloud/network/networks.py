@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from causeway.devcloud.errors import conflict, forbidden, not_found
-from causeway.devcloud.network import attributes
+from causeway.devcloud.network import attributes, qos
 from causeway.devcloud.network.listing import collection, one, stamp
 from causeway.devcloud.store import Network, Port, now
 from causeway.devcloud.web import Call, Json
@@ -50,7 +50,7 @@ def view(call: Call, row: Network) -> Json:
         "ipv4_address_scope": None,
         "ipv6_address_scope": None,
         "dns_domain": row.dns_domain,
-        "qos_policy_id": None,
+        "qos_policy_id": qos.policy_of(call, row.id),
         "is_default": False,
         "l2_adjacency": True,
         "description": row.description,
@@ -134,6 +134,8 @@ def _make(call: Call, given: Json) -> Network:
     row.segmentation_id = _segmentation_id(call, given)
     call.session.add(row)
     call.session.flush()
+    if given.get("qos_policy_id"):
+        qos.associate(call, row.id, given["qos_policy_id"])
     call.after_commit.append(call.cloud.plugger.notice_change)
     return row
 
@@ -166,6 +168,8 @@ def update(call: Call, network_id: str) -> Json:
     _set(call, row, given)
     if given.get("mtu"):
         row.mtu = attributes.number("mtu", given["mtu"], 68, 65535)
+    if "qos_policy_id" in given:
+        qos.associate(call, row.id, given["qos_policy_id"])
     row.revision += 1
     row.updated_at = now()
     call.after_commit.append(call.cloud.plugger.notice_change)
@@ -181,6 +185,7 @@ def delete(call: Call, network_id: str) -> None:
         )
     for subnet in list(row.subnets):
         call.session.delete(subnet)
+    qos.associate(call, row.id, None)
     call.session.flush()
     call.session.delete(row)
     call.after_commit.append(call.cloud.plugger.notice_change)

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import select
 
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
-from causeway.devcloud.network import addresses, attributes, binding, networks, security_groups
+from causeway.devcloud.network import addresses, attributes, binding, networks, qos, security_groups
 from causeway.devcloud.network.listing import collection, many, one, stamp
 from causeway.devcloud.store import FloatingIp, Network, Port, new_id, now
 from causeway.devcloud.web import Call, Json
@@ -47,8 +47,8 @@ def view(call: Call, row: Port) -> Json:
         "dns_assignment": [],
         "dns_domain": "",
         "propagate_uplink_status": row.propagate_uplink_status,
-        "qos_policy_id": None,
-        "qos_network_policy_id": None,
+        "qos_policy_id": qos.policy_of(call, row.id),
+        "qos_network_policy_id": qos.policy_of(call, row.network_id),
         "ip_allocation": "immediate",
         "numa_affinity_policy": None,
         "device_profile": None,
@@ -64,7 +64,7 @@ def view(call: Call, row: Port) -> Json:
         body["binding:profile"] = active.profile if active else {}
         body["binding:vif_type"] = active.vif_type if active else binding.UNBOUND
         body["binding:vif_details"] = active.vif_details if active else {}
-        body["resource_request"] = None
+        body["resource_request"] = qos.resource_request(call, row)
     return body
 
 
@@ -155,6 +155,8 @@ def _make(call: Call, given: Json) -> Port:
     _set_profile(row, given)
     call.session.add(row)
     call.session.flush()
+    if given.get("qos_policy_id"):
+        qos.associate(call, row.id, given["qos_policy_id"])
     call.cloud.plugger.reconcile(call, row, None)
     return row
 
@@ -180,6 +182,8 @@ def update(call: Call, port_id: str) -> Json:
     if "binding:host_id" in given:
         binding.move(call.cloud, row, str(given["binding:host_id"] or ""))
     _set_profile(row, given)
+    if "qos_policy_id" in given:
+        qos.associate(call, row.id, given["qos_policy_id"])
     row.revision += 1
     row.updated_at = now()
     call.cloud.plugger.reconcile(call, row, before)
@@ -203,6 +207,7 @@ def remove(call: Call, row: Port) -> None:
     for floating_ip in call.session.scalars(select(FloatingIp).where(FloatingIp.port_id == row.id)):
         floating_ip.port_id = floating_ip.fixed_ip_address = floating_ip.router_id = None
     call.cloud.plugger.tell(call, row, "network-vif-deleted")
+    qos.associate(call, row.id, None)
     call.session.delete(row)
     call.after_commit.append(call.cloud.plugger.notice_change)
 

@@ -1,5 +1,6 @@
 """The Network API on one screen."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,6 +10,7 @@ from causeway.devcloud.network import (
     extensions,
     networks,
     ports,
+    qos,
     quotas,
     routers,
     security_groups,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 V2 = "/v2.0"
 BINDINGS = V2 + "/ports/{port_id}/bindings"
 GROUPS, RULES = V2 + "/security-groups", V2 + "/security-group-rules"
+POLICIES = V2 + "/qos/policies"
 ROUTERS, FLOATING_IPS = V2 + "/routers", V2 + "/floatingips"
 
 ROUTES = [
@@ -63,6 +66,18 @@ ROUTES = [
     Route("POST", RULES, security_groups.create_rule, 201),
     Route("GET", RULES + "/{rule_id}", security_groups.show_rule),
     Route("DELETE", RULES + "/{rule_id}", security_groups.delete_rule, 204),
+    Route("GET", POLICIES, qos.list_policies),
+    Route("POST", POLICIES, qos.create, 201),
+    Route("GET", POLICIES + "/{policy_id}", qos.show),
+    Route("DELETE", POLICIES + "/{policy_id}", qos.delete, 204),
+    *(
+        route
+        for kind in qos.AMOUNTS
+        for route in (
+            Route("POST", f"{POLICIES}/{{policy_id}}/{kind}_rules", partial(qos.create_rule, kind=kind), 201),
+            Route("DELETE", f"{POLICIES}/{{policy_id}}/{kind}_rules/{{rule_id}}", qos.delete_rule, 204),
+        )
+    ),
     Route("GET", V2 + "/quotas", quotas.list_quotas),
     Route("GET", V2 + "/quotas/{project_id}", quotas.show),
     Route("PUT", V2 + "/quotas/{project_id}", quotas.update),

@@ -1,0 +1,92 @@
+"""What ports ask Placement for, and how the network service is told who gives it.
+
+A port with a QoS policy shows ``resource_request``: in the older form one group (``required``, ``resources``), with the
+extension ``port-resource-request-groups`` several (``request_groups``, ``same_subtree``). Each is a granular group of the
+server's allocation candidates; the provider that was chosen for it goes into the binding profile as ``allocation``: its
+uuid in the older form, group id -> uuid in the other. Source: Network API reference, "Port resource request".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from causeway.clients.placement.types import RequestGroup, Resources
+
+ALLOCATION = "allocation"
+
+Json = dict[str, Any]
+
+
+@dataclass
+class PortRequest:
+    """What one port asks for. ``is_single``: it is told in the older form."""
+
+    port_id: str
+    groups: list[RequestGroup]
+    same_subtree: set[str] = field(default_factory=set)
+    is_single: bool = False
+
+    def allocation(self, mappings: Mapping[str, list[str]]) -> str | dict[str, str]:
+        """What the network service is told, of Placement's mappings (group -> its providers)."""
+        if self.is_single:
+            return mappings[self.groups[0].suffix][0]
+        return {group.suffix: mappings[group.suffix][0] for group in self.groups}
+
+    def held(self, allocation: str | Mapping[str, str]) -> dict[str, Resources]:
+        """Provider -> what the port holds there; the reverse of `allocation`."""
+        total: dict[str, Resources] = {}
+        for group in self.groups:
+            provider = allocation if isinstance(allocation, str) else allocation.get(group.suffix)
+            if provider is None:
+                continue
+            amounts = total.setdefault(provider, {})
+            for name, amount in group.resources.items():
+                amounts[name] = amounts.get(name, 0) + amount
+        return total
+
+
+def request_of(port_id: str, asked: Mapping[str, Any] | None) -> PortRequest | None:
+    """A port's ``resource_request``; None if it asks for nothing."""
+    if not asked:
+        return None
+    if "request_groups" not in asked:
+        group = _group(port_id, asked)
+        return PortRequest(port_id, [group], is_single=True) if group.resources else None
+    groups = [_group(each["id"], each) for each in asked["request_groups"] or []]
+    groups = [group for group in groups if group.resources]
+    if not groups:
+        return None
+    return PortRequest(port_id, groups, set(asked.get("same_subtree") or ()))
+
+
+def requests_of(ports: list[Json]) -> list[PortRequest]:
+    """Of ports as the network service shows them to us."""
+    found = (request_of(port["id"], port.get("resource_request")) for port in ports)
+    return [request for request in found if request is not None]
+
+
+def all_groups(requests: list[PortRequest]) -> list[RequestGroup]:
+    return [group for request in requests for group in request.groups]
+
+
+def subtrees(requests: list[PortRequest]) -> list[set[str]]:
+    """The groups that have to be met below one provider; one group is always."""
+    return [request.same_subtree for request in requests if len(request.same_subtree) > 1]
+
+
+def with_allocation(
+    profile: Mapping[str, Any], request: PortRequest | None, mappings: Mapping[str, list[str]]
+) -> Json:
+    """A binding profile that names the providers of another host; or none, if the port asks for nothing."""
+    bare = {name: value for name, value in profile.items() if name != ALLOCATION}
+    return bare if request is None else {**bare, ALLOCATION: request.allocation(mappings)}
+
+
+def _group(suffix: str, asked: Mapping[str, Any]) -> RequestGroup:
+    return RequestGroup(
+        suffix=suffix,
+        resources={name: amount for name, amount in (asked.get("resources") or {}).items() if amount},
+        required=set(asked.get("required") or ()),
+    )
