@@ -74,7 +74,8 @@ class NetworkClient(NetworkRequests, PortBindings):
     ) -> Vif:
         """Makes a port for a server, bound to ``host`` if one is given. ``security_groups``: ids; None: the default one.
 
-        Raises NetworkNotFound, OverQuota, Conflict (the address is in use), BadRequest (it does not fit, or none is left).
+        Raises NetworkNotFound, OverQuota, Conflict (the address is in use), BadRequest (it does not fit, none is left, or
+        the network's ports ask Placement for resources).
         """
         wanted: Json = {
             "network_id": network_id,
@@ -104,6 +105,12 @@ class NetworkClient(NetworkRequests, PortBindings):
         if answer.status_code >= 400:
             raise _port_refused(kind_of(answer), message_of(answer), network_id, fixed_ip)
         port = port_of(answer)
+        if port.get("resource_request"):
+            # Nothing was claimed for it: only ports that were there before the server was placed can be met.
+            self.delete_port(context, port["id"])
+            raise errors.BadRequest(
+                f"Using networks with QoS policy is not supported for instance {instance_uuid}. (Network ID is {network_id})"
+            )
         _require_bound(port, host)
         networks, subnets = self._cache.of_ports([port])
         vif = vif_of(port, networks, subnets, {})

@@ -83,7 +83,13 @@ class NetworkRequests(NetworkApi):
             raise errors.BadRequest(f"Port {port['id']} is not usable for this instance: it is another project's.")
         if not port.get("fixed_ips") and port.get("ip_allocation") != "deferred":
             raise errors.BadRequest(f"Port {port['id']} requires a FixedIP in order to be used.")
-        return RequestedNetwork(port["network_id"], port["id"], requested.fixed_ip, requested.tag)
+        return RequestedNetwork(
+            port["network_id"],
+            port["id"],
+            requested.fixed_ip,
+            requested.tag,
+            resource_request=port.get("resource_request"),
+        )
 
     def _check_networks(
         self, context: RequestContext, requested: list[RequestedNetwork], project_id: str, external: bool

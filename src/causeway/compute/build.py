@@ -30,9 +30,7 @@ class BuildEndpoint:
             claimed(host, instance) as instance,
         ):
             for vif in instance.network_info:
-                host.network.bind_port(
-                    context, vif.id, host.name, instance.uuid, f"compute:{instance.availability_zone or ''}"
-                )
+                guest.bind_port(host, context, instance, vif)
             vifs = guest.refreshed_ports(host, context, instance)
             root_disk = None
             if not is_volume_backed(block_devices):

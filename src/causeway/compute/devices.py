@@ -32,8 +32,8 @@ class DevicesEndpoint:
     def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
         host = self._host
         with host.lock(instance.uuid), host.vif_events.watch(instance.uuid):
-            owner = f"compute:{instance.availability_zone or ''}"
-            host.network.bind_port(context, port_id, host.name, instance.uuid, owner)
+            vif = next(vif for vif in instance.network_info if vif.id == port_id)
+            guest.bind_port(host, context, instance, vif)
             vifs = guest.refreshed_ports(host, context, instance)
             host.driver.attach_interface(instance.uuid, next(vif for vif in vifs if vif.id == port_id))
             return vifs

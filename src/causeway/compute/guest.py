@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from causeway import errors
+from causeway.clients.port_resources import ALLOCATION
 from causeway.compute import config_drive
 from causeway.compute.host import Host
 from causeway.compute.local_disks import local_disks
@@ -88,12 +89,12 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     """
     if not instance.network_info:
         return []
-    owner = f"compute:{instance.availability_zone or ''}"
+    owner = owner_of(instance)
     for vif in instance.network_info:
         try:
             host.network.activate_binding(context, vif.id, host.name)
         except errors.NotFound:
-            _bind_anew(host, context, instance, vif, owner)
+            _bind_anew(host, context, instance, vif)
     ports = host.network.ports_of_server(context, instance.uuid)
     ports = [
         port
@@ -104,11 +105,22 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
 
 
-def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif, owner: str) -> None:
+def owner_of(instance: Instance) -> str:
+    """The owner of the server's ports."""
+    return f"compute:{instance.availability_zone or ''}"
+
+
+def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
+    """Binds a port to this host; the network service is told which providers give what the port asks for."""
+    profile = vif.profile if ALLOCATION in vif.profile else None
+    host.network.bind_port(context, vif.id, host.name, instance.uuid, owner_of(instance), profile)
+
+
+def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
     """For a port whose binding somebody removed; one that is not the server's any more is left alone."""
     try:
         if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
-            host.network.bind_port(context, vif.id, host.name, instance.uuid, owner)
+            bind_port(host, context, instance, vif)
     except errors.PortNotFound:
         LOG.warning("Port %s of server %s is gone: the guest goes without it", vif.id, instance.uuid)
 

@@ -7,6 +7,8 @@ import logging
 import msgspec
 
 from causeway import errors
+from causeway.clients import port_resources
+from causeway.clients.port_resources import PortRequest
 from causeway.conductor import devices, groups, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
@@ -39,6 +41,9 @@ class BuildEndpoint:
             return
         try:
             spec = self._spec(instance_uuid)
+            asked = _asked_by_ports(request)
+            spec.requested_resources = port_resources.all_groups(asked)
+            spec.same_subtree = port_resources.subtrees(asked)
             result = services.scheduler.select_destinations(
                 context, spec=spec, instance_uuids=[instance_uuid], alternates=True
             )[0]
@@ -200,7 +205,12 @@ class BuildEndpoint:
         group: RequestedGroup | None,
     ) -> GuestOutcome:
         services, instance = self._services, request.instance
+        asked = {each.port_id: each for each in _asked_by_ports(request)}
         for place, target in enumerate(targets):
+            for vif in instance.network_info if asked else ():
+                vif.profile = port_resources.with_allocation(
+                    vif.profile, asked.get(vif.id), target.allocation_request.mappings
+                )
             if place:
                 try:
                     _claim(services, instance, target)
@@ -232,6 +242,12 @@ def _claim(services: ConductorServices, instance: Instance, target: Selection) -
     services.placement.claim(
         instance.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
     )
+
+
+def _asked_by_ports(request: BuildRequest) -> list[PortRequest]:
+    given = [network for network in request.requested_networks if network.port_id is not None]
+    found = (port_resources.request_of(network.port_id or "", network.resource_request) for network in given)
+    return [each for each in found if each is not None]
 
 
 def _place_at(instance: Instance, target: Selection) -> None:

@@ -20,6 +20,7 @@ from causeway.model.instance import Instance
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
+from causeway.moves.port_resources import ask_for_ports
 from causeway.scheduler.explain import Explanation, HostVerdict
 from causeway.store.cell import block_devices, hosts, instances
 
@@ -58,6 +59,8 @@ class CandidatesEndpoint:
         spec = request_spec(
             services.api, services.conf, instance_uuid, memory, lambda: any(device.is_volume for device in devices)
         )
+        if instance.network_info:
+            ask_for_ports(spec, memory, services.network.ports_of_server(context, instance_uuid))
         explanation = services.scheduler.explain(context, spec=spec)
         found = [candidate_of(verdict, cell.uuid) for verdict in explanation.hosts]
         with_new_flavor = dataclasses.replace(

@@ -10,8 +10,9 @@ from collections.abc import Collection
 from typing import Any
 
 from causeway import errors
+from causeway.clients.port_resources import ALLOCATION, request_of
 from causeway.clients.volume import Volume
-from causeway.conductor import history
+from causeway.conductor import history, port_resources
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
@@ -236,7 +237,10 @@ class DevicesEndpoint:
             requested = services.network.validate_networks(context, [], 1, instance.project_id)[0]
         vif = make_port(services, context, instance, requested)
         instance.network_info.append(vif)
+        asked = request_of(vif.id, requested.resource_request)
         try:
+            if asked is not None:
+                port_resources.claim(services, database, instance, vif, asked)
             with history.event(database, context, instance_uuid, "compute_attach_interface", instance.host or ""):
                 ports = services.computes(cell.uuid).attach_interface(
                     context, instance.host or "", instance=instance, port_id=vif.id
@@ -245,6 +249,8 @@ class DevicesEndpoint:
         except errors.CausewayError as failure:
             instance.network_info = [vif]
             release(services, context, instance, [])
+            if asked is not None:
+                port_resources.settle(services, context, instance)
             # Bug 1944787: a server that was deleted meanwhile is not found, whatever failed because of that.
             if instances.find(database, instance_uuid, with_tags=False) is None:
                 raise errors.ServerNotFound(instance_uuid) from failure
@@ -261,5 +267,7 @@ class DevicesEndpoint:
         with history.event(database, context, instance_uuid, "compute_detach_interface", instance.host or ""):
             services.computes(cell.uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
             release(services, context, dataclasses.replace(instance, network_info=[vif]), [])
+            if ALLOCATION in vif.profile:
+                port_resources.settle(services, context, instance)
         left = [other for other in instance.network_info if other.id != port_id]
         instances.update(database, instance_uuid, network_info=left)

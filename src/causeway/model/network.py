@@ -50,3 +50,5 @@ class RequestedNetwork:
     port_id: str | None = None
     fixed_ip: str | None = None
     tag: str | None = None
+    # Of a given port: what it asks Placement for, as the network service shows it.
+    resource_request: dict[str, Any] | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from causeway.clients.port_resources import PortRequest
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
@@ -40,6 +41,7 @@ class MoveMemory:
     old_vm_state: VmState
     cross_cell_allowed: bool = False
     requested_host: str | None = None
+    has_ports: bool = True
 
     # The server's group, if its policy has to be looked after (see `causeway.conductor.groups`).
     group: RequestedGroup | None = None
@@ -47,6 +49,9 @@ class MoveMemory:
     alternates: list[Selection] = field(default_factory=list)
     # Hosts that were chosen first and refused; bindings may have been made for them.
     bound_hosts: list[str] = field(default_factory=list)
+    # What ports ask Placement for, and who gave it before (port -> "allocation" of its binding profile).
+    port_requests: list[PortRequest] = field(default_factory=list)
+    port_allocations: dict[str, str | dict[str, str]] = field(default_factory=dict)
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False

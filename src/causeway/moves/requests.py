@@ -94,6 +94,7 @@ def request_resize(
         old_vm_state=instance.vm_state,
         cross_cell_allowed=cross_cell_allowed,
         requested_host=host,
+        has_ports=bool(instance.network_info),
     )
     move = _move(context, migration.uuid, instance.uuid, "resize", memory, reason)
     with services.api.write() as connection:

@@ -12,7 +12,6 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.network import FixedIp, Vif
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves import requests as moves
 from causeway.policy import CROSS_CELL_RESIZE
@@ -404,18 +403,6 @@ class TestResize:
         assert act(api, server, "resize", {"flavorRef": "2"}).status == 202
         assert asked.resizes[0]["cross_cell_allowed"] is True
         assert network.calls == []
-
-    @pytest.mark.usefixtures("cross_cell")
-    def test_ports_with_resource_requests_stay_in_their_cell(
-        self, api: Any, cloud: Any, asked: Asked, server: Instance, network: Any
-    ) -> None:
-        vif = Vif("port", "fa:16:3e:00:00:01", "net", "net", [FixedIp("10.0.0.5", "sub")])
-        instances.update(cloud.cell("cell1"), server.uuid, network_info=[vif])
-        for request, allowed in ((None, True), ({"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 1}}, False)):
-            network.answers["ports_of_server"] = [{"id": "port", "resource_request": request}]
-            assert act(api, server, "resize", {"flavorRef": "2"}).status == 202
-            assert asked.resizes[-1]["cross_cell_allowed"] is allowed
-        assert len(network.calls) == 2
 
     @pytest.mark.parametrize("flavor", ["nonsense", "1", "3", "4", "5", "6", ""])
     def test_flavors_that_do_not_do(self, api: Any, asked: Asked, server: Instance, flavor: str) -> None:

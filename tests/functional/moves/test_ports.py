@@ -162,25 +162,3 @@ def test_a_port_deleted_while_verifying_does_not_hold_up_the_revert(cloud: Cloud
     assert after.status == "ACTIVE"
     assert list(cloud.ports(server)) == [kept.id]
     assert [vif.id for vif in cloud.record(server, "cell1").network_info] == [kept.id]
-
-
-def test_a_server_whose_port_asks_for_resources_stays_in_its_cell(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = cloud.boot()
-    before = cloud.show(server)
-    network = cloud.embedded.around.network
-    works = network.ports_of_server
-    request = {"request_groups": [{"id": "x", "required": [], "resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 1}}]}
-    monkeypatch.setattr(
-        network, "ports_of_server", lambda *given: [{**port, "resource_request": request} for port in works(*given)]
-    )
-    other = next(host for host in ("cell1-host1", "cell1-host2") if host != before.compute_host)
-    refused = cloud.admin.compute.post(
-        f"/servers/{server.id}/action", json={"migrate": {"host": "cell2-host1"}}, microversion="2.56"
-    )
-    assert refused.status_code == 400
-    assert cloud.resized(server, "any.medium").compute_host == other
-    cloud.confirmed(server)
-    cloud.member.compute.resize_server(server.id, "gen2.small")
-    cloud.failed(server)

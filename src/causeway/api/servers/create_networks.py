@@ -28,6 +28,11 @@ def plan(request: ApiRequest, server: dict[str, Any], count: int) -> list[Reques
     found: list[RequestedNetwork] = request.services.network.validate_networks(
         request.context, wanted, count, request.project_id, external=request.allows(EXTERNAL, target)
     )
+    if request.version < (2, 72) and any(network.resource_request for network in found):
+        raise errors.BadRequest(
+            "Creating servers with ports having resource requests, like a port with a QoS minimum bandwidth policy, is not"
+            " supported until microversion 2.72."
+        )
     if asked == "auto" and not found:
         raise errors.BadRequest(
             f"Unable to automatically allocate a network for project {request.project_id}: it has no network to use."

@@ -70,7 +70,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
         tag=wanted.get("tag"),
     )
     if network_id or port_id:
-        request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
+        [asked] = request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
     loading.record(request, home, "attach_interface")
     vif = request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked)
     return Response(200, {"interfaceAttachment": _view(request, vif)})

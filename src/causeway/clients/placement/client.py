@@ -151,6 +151,28 @@ class PlacementClient(ProviderCalls):
         ):
             return self._with_truth(lambda: write(record), again, consumer)
 
+    def change_allocations(
+        self, consumer: str, change: Callable[[Allocations], Allocations], project_id: str, user_id: str
+    ) -> AllocationRecord:
+        """Makes what a consumer holds what ``change`` makes of it; asked again if somebody else wrote meanwhile.
+
+        Raises ClaimRefused if there is no room.
+        """
+
+        def work() -> AllocationRecord:
+            current = self.get_allocations(consumer)
+            wanted = change(current.allocations)
+            if wanted == current.allocations:
+                return current
+            write = _Write(current, wanted, project_id, user_id)
+            self._write(write)
+            return write.after
+
+        with translated(
+            f"to change what server {consumer} holds", no_room=f"There is no room left for server {consumer}."
+        ):
+            return self._with_truth(work, work, consumer)
+
     def delete_allocations(self, consumer: str) -> None:
         """Whatever the consumer holds is free again; holding nothing is success."""
         self._records.forget(consumer)

@@ -6,6 +6,7 @@ import dataclasses
 
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.notices import told
+from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.prepare import volumes
@@ -47,6 +48,7 @@ class FinishResizeAtDest(Step):
                     flavor=memory.new_flavor,
                     host=memory.dest_host,
                     availability_zone=memory.destination.availability_zone,
+                    network_info=at_target(memory, run.source_instance().network_info),
                 ),
                 block_devices=target_devices(run, run.source_devices()),
                 snapshot=memory.snapshot,

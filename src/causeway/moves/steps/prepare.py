@@ -12,6 +12,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import hardware
 from causeway.moves.notices import told
+from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of, make_images
@@ -83,7 +84,9 @@ class PrepResizeAtDest(Step):
         for vif in run.source_instance().network_info:
             # A port that its user deleted meanwhile is no reason to stay.
             with suppress(errors.PortNotFound):
-                run.services.network.create_binding(run.context, vif.id, target.host, vnic_type=vif.vnic_type)
+                run.services.network.create_binding(
+                    run.context, vif.id, target.host, vif.vnic_type, profile_at(memory, vif, target)
+                )
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is None:

@@ -12,6 +12,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import MigrationStatus, TaskState
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
+from causeway.moves.port_resources import at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
@@ -203,6 +204,7 @@ class ReturnRecord(Step):
             flavor=memory.old_flavor,
             vm_state=vm_state_of(memory.was_running),
             task_state=TaskState.RESIZE_REVERTING,
+            network_info=at_source(memory, bundle.instance.network_info),
         )
         bundle.block_devices = source_devices(run, bundle.block_devices)
         copies.write(run.source_database, bundle)

@@ -6,6 +6,7 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway.moves.destination import request_spec
+from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import check_no_shrink
@@ -24,6 +25,8 @@ class SelectDestination(Step):
             check_no_shrink(run)
             spec = request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run))
             memory.group = spec.server_group
+            if memory.has_ports:
+                ask_for_ports(spec, memory, run.services.network.ports_of_server(run.context, run.uuid))
             results = run.services.scheduler.select_destinations(
                 run.context,
                 spec=spec,

@@ -1,0 +1,76 @@
+"""Ports that ask Placement for resources, attached to and detached from servers that are there.
+
+A server holds what its ports ask for together with what its flavor does; its ports' binding profiles say who gives it.
+"""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.clients.placement.types import Allocations, CandidatesRequest, Resources
+from causeway.clients.port_resources import ALLOCATION, PortRequest, requests_of, subtrees, with_allocation
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.store.cell import hosts
+from causeway.store.database import Database
+
+# The classes of resources that only ports ask for begin so.
+OF_PORTS = "NET_"
+
+
+def claim(services: ConductorServices, database: Database, instance: Instance, vif: Vif, request: PortRequest) -> None:
+    """Has the server hold what a port asks for, on its own host, and notes it in the port's profile.
+
+    Raises BadRequest if there is not enough.
+    """
+    (node,) = hosts.list_nodes(database, host=instance.host)
+    for group in request.groups:
+        group.in_tree = node.uuid
+    several = len(request.groups) > 1
+    offered = services.placement.allocation_candidates(
+        CandidatesRequest(request.groups, group_policy="none" if several else None, same_subtree=subtrees([request]))
+    )
+    refusal = (
+        f"Failed to allocate additional resources to instance {instance.uuid} to satisfy the resource request of port"
+        f" {vif.id}: its host has not enough left."
+    )
+    if not offered.requests:
+        raise errors.BadRequest(refusal)
+    chosen = offered.requests[0]
+    try:
+        services.placement.change_allocations(
+            instance.uuid, lambda held: _sum(held, chosen.allocations), instance.project_id, instance.user_id
+        )
+    except errors.ClaimRefused as full:
+        raise errors.BadRequest(refusal, details=full.details) from full
+    vif.profile = with_allocation(vif.profile, request, chosen.mappings)
+
+
+def settle(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
+    """After a port with an allocation is gone: the server holds what its other ports ask for, and no more."""
+    ports = services.network.ports_of_server(context, instance.uuid)
+    profiles = {port["id"]: port.get("binding:profile") or {} for port in ports}
+    wanted: Allocations = {}
+    for request in requests_of(ports):
+        if allocation := profiles[request.port_id].get(ALLOCATION):
+            wanted = _sum(wanted, request.held(allocation))
+
+    def change(held: Allocations) -> Allocations:
+        others = {provider: _without_ports(resources) for provider, resources in held.items()}
+        return _sum({provider: resources for provider, resources in others.items() if resources}, wanted)
+
+    services.placement.change_allocations(instance.uuid, change, instance.project_id, instance.user_id)
+
+
+def _without_ports(resources: Resources) -> Resources:
+    return {name: amount for name, amount in resources.items() if not name.startswith(OF_PORTS)}
+
+
+def _sum(held: Allocations, more: Allocations) -> Allocations:
+    total = {provider: dict(resources) for provider, resources in held.items()}
+    for provider, resources in more.items():
+        there = total.setdefault(provider, {})
+        for name, amount in resources.items():
+            there[name] = there.get(name, 0) + amount
+    return total
