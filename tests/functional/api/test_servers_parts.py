@@ -311,7 +311,8 @@ class TestInterfaces:
         assert api.get(f"{path}/{PORT}").json == {"interfaceAttachment": port | {"tag": "nic"}}
         assert api.get(f"{path}/{NETWORK}").status == 404
 
-    def test_attached_and_detached(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_attached_and_detached(self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance) -> None:
+        network.answers["validate_networks"] = lambda _context, asked, *_given: asked
         conductor.answers["attach_interface"] = lambda _context, **_given: Vif(OTHER, "fa:16:3e:00:00:02", NETWORK)
         path = f"/servers/{server.uuid}/os-interface"
         wanted = {"net_id": NETWORK, "fixed_ips": [{"ip_address": "10.0.0.9"}]}
