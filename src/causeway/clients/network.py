@@ -89,7 +89,7 @@ class NetworkClient(NetworkRequests, PortBindings):
             "security_groups": security_groups,
             "binding:host_id": host,
             "binding:vnic_type": vnic_type,
-            "dns_name": dns_name,
+            "dns_name": self._dns_name(dns_name),
             "name": name,
         }
         wanted.update({key: value for key, value in given.items() if value is not None})
@@ -117,6 +117,10 @@ class NetworkClient(NetworkRequests, PortBindings):
         vif.tag = tag
         return vif
 
+    def _dns_name(self, wanted: str | None) -> str | None:
+        """Not every network service names ports, and one that does not refuses the attribute."""
+        return wanted if wanted is not None and self.has_extension("dns-integration") else None
+
     def update_port(self, context: RequestContext | None, port_id: str, changes: Mapping[str, Any]) -> Json:
         """Changes attributes of a port; the port afterwards."""
         body = {"port": dict(changes)}
@@ -136,7 +140,7 @@ class NetworkClient(NetworkRequests, PortBindings):
         changes: Json = {"binding:host_id": host, "device_id": device_id, "device_owner": device_owner}
         if profile is not None:
             changes["binding:profile"] = dict(profile)
-        if dns_name is not None:
+        if self._dns_name(dns_name) is not None:
             changes["dns_name"] = dns_name
         port = self.update_port(context, port_id, changes)
         _require_bound(port, host)

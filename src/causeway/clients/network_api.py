@@ -12,7 +12,7 @@ from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 
 PORTS, PORT = "/v2.0/ports", "/v2.0/ports/{port_id}"
-BINDING_FAILED = "binding_failed"
+BINDING_FAILED, UNBOUND = "binding_failed", "unbound"
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.answers import message_of
-from causeway.clients.network_api import BINDING_FAILED, PORT, NetworkApi, about, binding_failed
+from causeway.clients.network_api import BINDING_FAILED, PORT, UNBOUND, NetworkApi, about, binding_failed
 from causeway.context import RequestContext
 
 BINDINGS, BINDING = PORT + "/bindings", PORT + "/bindings/{host}"
@@ -25,6 +25,15 @@ class PortBinding:
     vif_type: str | None = None
     vif_details: dict[str, Any] = field(default_factory=dict)
     profile: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def must_be_alone(self) -> bool:
+        """Whether the port stays down for as long as other hosts have bindings, and until it is updated.
+
+        Neutron's Open vSwitch agents take an inactive binding for a live migration that is going on. And what Neutron made
+        inactive it unbound: activated again, such a binding has to be made anew.
+        """
+        return self.vif_type == UNBOUND or "openvswitch" in (self.vif_details.get("bound_drivers") or {}).values()
 
 
 class PortBindings(NetworkApi):
@@ -80,7 +89,9 @@ class PortBindings(NetworkApi):
             **about(port_id, missing=_binding_missing(port_id, host)),
         )
         if answer.status_code != 409:
-            return _binding(answer.json()["binding"])
+            # Neutron answers with the bare binding, though its reference says otherwise.
+            found = answer.json()
+            return _binding(found.get("binding", found))
         binding = self._existing(context, port_id, host, message_of(answer))
         if binding.status != "ACTIVE":
             raise errors.ServiceRefused(
@@ -88,6 +99,12 @@ class PortBindings(NetworkApi):
                 details=f"host {host}: {message_of(answer)}",
             )
         return binding
+
+    def leave_alone(self, context: RequestContext | None, port_id: str, host: str) -> None:
+        """Deletes the bindings of all other hosts, for a port whose binding `must_be_alone`."""
+        for binding in self.list_bindings(context, port_id):
+            if binding.host != host:
+                self.delete_binding(context, port_id, binding.host)
 
     def delete_binding(self, context: RequestContext | None, port_id: str, host: str) -> None:
         """A binding that is not there (any more), or whose port is gone, is fine."""

@@ -90,15 +90,19 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     if not instance.network_info:
         return []
     owner = owner_of(instance)
+    alone: set[str] = set()
     for vif in instance.network_info:
         try:
-            host.network.activate_binding(context, vif.id, host.name)
+            if host.network.activate_binding(context, vif.id, host.name).must_be_alone:
+                host.network.leave_alone(context, vif.id, host.name)
+                alone.add(vif.id)
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)
     ports = host.network.ports_of_server(context, instance.uuid)
     ports = [
         port
-        if port.get("device_owner") == owner
+        # The agent looks at the port again when it is updated.
+        if port.get("device_owner") == owner and port["id"] not in alone
         else host.network.update_port(context, port["id"], {"device_owner": owner})
         for port in ports
     ]

@@ -68,7 +68,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
         waiting = snapshot.waiting(home.uuid)
         if waiting is None or port_id not in waiting.memory.port_ids:
             continue
-        if waiting.source_host not in {binding.host for binding in bindings}:
+        if waiting.source_host not in {binding.host for binding in bindings} and not (own and own.must_be_alone):
             yield Disagreement(
                 "binding.missing",
                 Severity.ERROR,

@@ -87,7 +87,8 @@ def activate(call: Call, port_id: str, host: str) -> Json:
     port.revision += 1
     port.updated_at = now()
     call.cloud.plugger.reconcile(call, port, before)
-    return {"binding": binding.view(row)}
+    # Bare, as Neutron answers.
+    return binding.view(row)
 
 
 def delete(call: Call, port_id: str, host: str) -> None:

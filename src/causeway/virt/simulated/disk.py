@@ -2,11 +2,13 @@
 
 A disk is a text file: a header, then one JSON string per line for each line that the guest wrote. A disk made from an image
 is an overlay on it: it names the image, and sees the lines that are in the image (if that was a simulated disk once). An
-overlay can be read only together with its image, as a real one.
+overlay can be read only together with its image, as a real one. What is exported begins with the header of an empty qcow2 image:
+image services look into what they are given.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +19,10 @@ from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.simulated import files
 
 MAGIC = "causeway-simulated-disk"
+# Version 3, clusters of 64 KiB, 1 GiB, no backing file; as the format's specification says.
+EXPORTED = struct.pack(
+    ">4sIQIIQIIQQIIQQQQII", b"QFI\xfb", 3, 0, 0, 16, 1 << 30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 104
+).ljust(512, b"\0")
 
 
 @dataclass
@@ -49,7 +55,7 @@ class Disk:
 
 def decode(content: bytes) -> Disk | None:
     """The disk that these bytes are, or None if they are something else (a real image)."""
-    first, _, rest = content.partition(b"\n")
+    first, _, rest = content.removeprefix(EXPORTED).partition(b"\n")
     if MAGIC.encode() not in first:
         return None
     try:
@@ -129,7 +135,7 @@ def export(path: Path, target: Path, *, flatten: bool) -> Disk:
     else:
         header.base_image_id = disk.header.base_image_id
         copy = Disk(header, disk.lines)
-    files.replace(target, copy.encode())
+    files.replace(target, EXPORTED + copy.encode())
     return copy
 
 
@@ -148,7 +154,7 @@ def _lines_of_image(source: RootDisk) -> list[str]:
 def _is_ours(path: Path) -> bool:
     """Images can be large: only the beginning is looked at."""
     with path.open("rb") as file:
-        return MAGIC.encode() in file.read(len(MAGIC) + 20)
+        return MAGIC.encode() in file.read(len(EXPORTED) + len(MAGIC) + 20)
 
 
 def _received(snapshot: Path) -> Disk:

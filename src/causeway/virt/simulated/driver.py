@@ -302,7 +302,7 @@ class SimulatedDriver(virt.Driver):
             yield virt.DiskExport(
                 name=name,
                 path=target,
-                disk_format="raw" if base_image_id is None else "qcow2",
+                disk_format="qcow2",
                 size=target.stat().st_size,
                 base_image_id=base_image_id,
             )

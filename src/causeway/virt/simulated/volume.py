@@ -15,8 +15,14 @@ REGION = 64 * 1024
 
 
 def device_path(connection_info: dict[str, Any] | None) -> Path:
-    """Where a connected volume can be opened. Raises `GuestFailed` if this host can't."""
-    path = ((connection_info or {}).get("data") or {}).get("device_path")
+    """Where a connected volume can be opened. Raises `GuestFailed` if this host can't.
+
+    A simulated host mounts nothing: of an NFS share it opens what this machine exports.
+    """
+    data = (connection_info or {}).get("data") or {}
+    path = data.get("device_path")
+    if not path and (connection_info or {}).get("driver_volume_type") == "nfs":
+        path = f"{str(data.get('export')).partition(':')[2]}/{data.get('name')}"
     if not path:
         raise GuestFailed("The volume's connection names no device path: a simulated host can't open it.")
     if not Path(path).is_file():
