@@ -110,4 +110,5 @@ class ComputeService:
         """Finishes what is under way; guests keep running."""
         self._reporter.stop()
         self._server.stop()
+        self.host.vif_events.close()
         self.host.driver.close()

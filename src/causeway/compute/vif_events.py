@@ -23,6 +23,13 @@ class Watch:
         self.instance_uuid = instance_uuid
         self._changed = threading.Condition()
         self._plugged: dict[str, str] = {}
+        self._closed = False
+
+    def close(self) -> None:
+        """Whoever waits waits no longer."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
     def deliver(self, event: ExternalEvent) -> None:
         if event.name == PLUGGED and event.tag:
@@ -42,9 +49,11 @@ class Watch:
         if not wanted or timeout <= 0:
             return
         with self._changed:
-            self._changed.wait_for(lambda: wanted <= self._plugged.keys(), timeout)
+            self._changed.wait_for(lambda: self._closed or wanted <= self._plugged.keys(), timeout)
             missing = sorted(wanted - self._plugged.keys())
             failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
+            if missing and self._closed:
+                raise errors.VifPluggingFailed(f"The host was stopped before it heard of port {', '.join(missing)}.")
         if fatal and missing:
             raise errors.VifPluggingFailed(
                 f"The network service did not plug port {', '.join(missing)} of server {self.instance_uuid} "
@@ -76,6 +85,12 @@ class VifEvents:
                 self._watches[instance_uuid].remove(watch)
                 if not self._watches[instance_uuid]:
                     del self._watches[instance_uuid]
+
+    def close(self) -> None:
+        """Ends all waiting: the host is being stopped."""
+        with self._lock:
+            for watch in (watch for watches in self._watches.values() for watch in watches):
+                watch.close()
 
     def deliver(self, event: ExternalEvent) -> bool:
         """Gives an event to whoever watches the server; False if nobody does."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from causeway import errors
 from causeway.model.host import ComputeNode, Service
 from causeway.store.cell_tables import ComputeNodes, Services
 from causeway.store.columns import RowMapper
@@ -73,12 +74,22 @@ def delete_service(database: Database, service_uuid: str) -> None:
 
 
 def save_node(database: Database, node: ComputeNode) -> None:
-    """Writes what a host reported of itself; a node is known by its uuid."""
+    """Writes what a host reported of itself; a node is known by its uuid.
+
+    Raises Conflict if another node has its name: its compute's ``state_path`` was lost, or two computes have one name.
+    """
     now = utcnow()
     with database.write() as connection:
         values = NODE.to_row(node, without=frozenset({"id", "uuid", "created_at"})) | {"updated_at": now}
         if not connection.execute(NODES.update().where(NODES.c.uuid == node.uuid).values(values)).rowcount:
-            connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
+            try:
+                connection.execute(NODES.insert(), values | {"uuid": node.uuid, "created_at": now})
+            except sa.exc.IntegrityError as error:
+                raise errors.Conflict(
+                    f"Host {node.host} is known to its cell as another node than {node.uuid}. Give it the compute_id that it"
+                    " had, or delete its compute service if that is gone for good.",
+                    details=f"node {node.hypervisor_hostname}",
+                ) from error
 
 
 def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNode]:
