@@ -6,11 +6,11 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test demo bench faults storm clean
+.PHONY: help packages install lint format test integration demo bench faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
-		do printf '  make %-10s %s\n' "$$name" "$$what"; done
+		do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 packages: ## installs the Debian packages that are missing (as root)
 	@scripts/install-packages.sh
@@ -32,6 +32,10 @@ format: install ## lets ruff mend what it can
 test: install ## all tests; make test TESTS=tests/unit for some
 	$(BIN)/pytest -v $(PYTEST_OPTIONS) $(TESTS)
 
+integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); KIND=mariadb for one run
+	@scripts/install-services.sh
+	$(BIN)/pytest -v tests/integration/openstack $(if $(KIND),-k $(KIND))
+
 demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep" and others)
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)
 
@@ -45,5 +49,5 @@ storm: install ## 500 moves, 50 at a time, and a crash every few seconds; prints
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-services build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

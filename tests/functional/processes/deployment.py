@@ -18,7 +18,7 @@ from typing import Any
 import openstack
 import requests
 import yaml
-from rabbit import free_ports
+from tests.functional.processes.rabbit import free_ports
 
 from causeway.store.api import journal
 from causeway.store.database import Database
@@ -102,40 +102,41 @@ class Deployment:
         *,
         cells: Mapping[str, Sequence[str]] = CELLS,
         options: Mapping[str, Mapping[str, Any]] = OPTIONS,
+        new_database: Callable[[str], str] | None = None,
+        surround: Callable[[Deployment], None] | None = None,
     ) -> None:
+        """``new_database`` gives the URL of a database of a name, of SQLite without it. ``surround`` starts the services around,
+        and leaves services.conf and clouds.yaml in the folder; devcloud's do without it."""
         self.directory = directory
+        self._database = new_database or (lambda name: f"sqlite:///{directory}/{name}.sqlite")
+        self._surround = surround or Deployment._start_devcloud
         self._cells, self._options = cells, options
-        self._hosts = {host: cell for cell, hosts in cells.items() for host in hosts}
-        self._rabbit = rabbit
+        self.hosts = {host: cell for cell, hosts in cells.items() for host in hosts}
+        self.rabbit = rabbit
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
-
-    def start(self) -> None:
         (api_port,) = free_ports(1)
         self.api_url = f"http://127.0.0.1:{api_port}"
-        services = self._start(
-            "devcloud",
-            *("devcloud", "--state-dir", str(self.directory), "--port", "0", "--compute-url", f"{self.api_url}/v2.1"),
-            *(argument for host in self._hosts for argument in ("--host", host)),
-        )
-        databases = {name: f"sqlite:///{self.directory}/{name}.sqlite" for name in ("api", "cell0", *self._cells)}
+
+    def start(self) -> None:
+        self._surround(self)
+        databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
         self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
         self.api_database = Database(databases["api"], "the API")
         configured = f"--config-file={self.directory}/databases.conf"
         self.manage("db", "sync", configured, "--cell0", databases["cell0"])
         for name in self._cells:
-            urls = ("--transport-url", f"{self._rabbit}/{name}", "--database-connection", databases[name])
+            urls = ("--transport-url", f"{self.rabbit}/{name}", "--database-connection", databases[name])
             self.manage("cell", "create", configured, "--name", name, *urls)
-        services.wait_ready()
 
         common = {group: {name: str(value) for name, value in each.items()} for group, each in self._options.items()}
         common["DEFAULT"]["state_path"] = str(self.directory)
         self._write("common.conf", common)
-        cloud = {"transport_url": f"{self._rabbit}/cloud"}
+        cloud = {"transport_url": f"{self.rabbit}/cloud"}
         for name in ("api", "scheduler", *CONDUCTORS):
             self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}})
-        for host, cell in self._hosts.items():
-            own = {"host": host, "transport_url": f"{self._rabbit}/{cell}"}
+        for host, cell in self.hosts.items():
+            own = {"host": host, "transport_url": f"{self.rabbit}/{cell}"}
             self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}})
         for conductor in CONDUCTORS:
             self.start_role("conductor", conductor)
@@ -143,7 +144,7 @@ class Deployment:
         self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
         for name in CONDUCTORS:
             self.processes[name].wait_ready()
-        for name in self._hosts:
+        for name in self.hosts:
             self.start_role("compute", name)
         for process in self.processes.values():
             process.wait_ready()
@@ -160,7 +161,7 @@ class Deployment:
     def stop(self) -> None:
         """Everything; all of it must end by itself. What others call ends last."""
         statuses = {}
-        for names in ({"api", *self._hosts}, set(CONDUCTORS), {"scheduler"}, {"devcloud"}):
+        for names in ({"api", *self.hosts}, set(CONDUCTORS), {"scheduler"}, {"devcloud"}):
             group = [self.processes.pop(name) for name in names if name in self.processes]
             for process in group:
                 process.terminate()
@@ -229,13 +230,21 @@ class Deployment:
     def running_on(self, server: Any) -> list[str]:
         """The hosts on which a guest of the server runs: asked of the hosts' own files."""
         found = []
-        for host in self._hosts:
+        for host in self.hosts:
             path = self.directory / "hosts" / host / "guests" / f"{server.id}.json"
             if path.exists() and json.loads(path.read_text())["power_state"] == 1:
                 found.append(host)
         return found
 
     # making it
+
+    def _start_devcloud(self) -> None:
+        services = self._start(
+            "devcloud",
+            *("devcloud", "--state-dir", str(self.directory), "--port", "0", "--compute-url", f"{self.api_url}/v2.1"),
+            *(argument for host in self.hosts for argument in ("--host", host)),
+        )
+        services.wait_ready()
 
     def _start(self, name: str, *arguments: str) -> Process:
         self.processes[name] = Process(self.directory, name, *arguments)

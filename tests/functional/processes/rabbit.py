@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-HOSTS = ("cloud", "cell1", "cell2")
+# "services" is for the services around us
+HOSTS = ("cloud", "cell1", "cell2", "services")
 START_SECONDS = 90
 
 

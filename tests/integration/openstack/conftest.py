@@ -1,0 +1,83 @@
+"""A deployment of ours beside the real services: every role a process, on MariaDB and on PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.functional.processes.deployment import OPTIONS, Deployment
+from tests.functional.processes.rabbit import rabbit, why_not
+from tests.integration.database_servers import database_server
+from tests.integration.openstack.machine import VENV
+from tests.integration.openstack.services import RealServices
+
+from causeway.embedded.settings import POLICY
+
+# Seconds. Users' tokens end in the middle of moves: whatever takes long goes on with the services' own.
+TOKEN_LIFE = 60
+
+
+class Cloud(Deployment):
+    """With what is known of the services around it in ``services``."""
+
+    services: RealServices
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
+def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    reason = why_not()
+    if not (VENV / "bin/neutron-rpc-server").exists():
+        reason = "the real services are not installed: make integration does that"
+    elif os.geteuid() != 0:
+        reason = "the volume service mounts shares: it needs root"
+    if reason is not None:
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="causeway-integration-", ignore_cleanup_errors=True) as folder,
+        database_server(request.param) as new_database,
+        rabbit(Path(folder) / "rabbit") as queue,
+    ):
+        directory = Path(folder)
+
+        def surround(_cloud: Deployment) -> None:
+            services.start()
+            policy = directory / "policy.yaml"
+            policy.write_text(POLICY)
+            services.write_client_files(directory, policy)
+
+        cells = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
+        cloud = Cloud(directory, queue, cells=cells, options=OPTIONS, new_database=new_database, surround=surround)
+        services = cloud.services = RealServices(
+            directory / "services",
+            new_database=new_database,
+            queue=f"{queue}/services",
+            compute_url=f"{cloud.api_url}/v2.1",
+            hosts=cloud.hosts,
+            token_seconds=TOKEN_LIFE,
+        )
+        try:
+            cloud.start()
+            yield cloud
+        finally:
+            try:
+                if cloud.processes:
+                    cloud.stop()
+            finally:
+                services.stop()
+
+
+@pytest.fixture
+def cloud(running: Cloud) -> Iterator[Cloud]:
+    yield running
+    for server in running.member.compute.servers():
+        running.member.compute.delete_server(server.id)
+        running.member.compute.wait_for_delete(server, wait=60)
