@@ -74,6 +74,12 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         elevated: RequestContext = RequestContext.from_dict(values, overwrite=False)
         return elevated
 
+    def for_another_request(self) -> RequestContext:
+        """The same user with a request id of its own: for what a request entails that is an action in itself."""
+        values = self.to_dict() | {"request_id": oslo_context.generate_request_id()}
+        other: RequestContext = RequestContext.from_dict(values, overwrite=False)
+        return other
+
 
 def admin_context(*, request_id: str | None = None, project_id: str | None = None) -> RequestContext:
     """A context for what the system does on its own account (periodic tasks, recovery): no user and no token."""

@@ -58,8 +58,10 @@ class DeleteEndpoint:
         False: that can't be done now. It is tried again later, and who ends it deletes the server.
         """
         services = Requests(self._services.api, self._services.cells, self._conductor)
-        move_id = request_confirm(services, context, instance, start=False)
-        move = self._engine.run(context, move_id)
+        # An action of its own: the events of the two must not be mixed.
+        own = context.for_another_request()
+        move_id = request_confirm(services, own, instance, start=False)
+        move = self._engine.run(own, move_id)
         return move is not None and move.state is MoveState.DONE
 
     def _delete(self, context: RequestContext, cell_uuid: str, database: Database, instance: Instance) -> None:

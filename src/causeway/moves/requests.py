@@ -1,8 +1,9 @@
 """What the API calls to ask for a move.
 
-The move is written to the journal first, then the server's states are changed by compare-and-swap, then a conductor is told.
-If the swap is lost, the move is taken out of the journal again and the caller gets a 409; if the process dies in between,
-a conductor finds the move in state ``requested`` and looks at the server's task state to know whether it counts.
+The move is written to the journal first, then the server's states are changed by compare-and-swap, together with the action's
+record; then the migration is written, which everybody sees, and a conductor is told. If the swap is lost, the move is taken out
+of the journal again and the caller gets a 409; if the process dies in between, a conductor finds the move in state
+``requested``, and the action of its request tells whether it counts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
@@ -69,21 +71,8 @@ def request_resize(
     nodes = hosts.list_nodes(database, host=instance.host)
     if not nodes:
         raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
-    migration = Migration(
-        uuid=str(uuids.uuid4()),
-        instance_uuid=instance.uuid,
-        migration_type="resize" if flavor is not None else "migration",
-        status=MigrationStatus.PRE_MIGRATING,
-        source_compute=instance.host,
-        source_node=instance.node,
-        source_cell=cell.uuid,
-        old_flavor_id=instance.flavor.id,
-        new_flavor_id=(flavor or instance.flavor).id,
-        user_id=context.user_id,
-        project_id=context.project_id,
-    )
     memory = MoveMemory(
-        migration_type=migration.migration_type,
+        migration_type="resize" if flavor is not None else "migration",
         source_cell=cell.uuid,
         source_host=instance.host or "",
         source_node=nodes[0].uuid,
@@ -96,9 +85,8 @@ def request_resize(
         requested_host=host,
         has_ports=bool(instance.network_info),
     )
-    move = _move(context, migration.uuid, instance.uuid, "resize", memory, reason)
+    move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
     with services.api.write() as connection:
-        migrations.insert_in(connection, migration)
         journal.insert_in(connection, move)
     changes = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
     try:
@@ -116,9 +104,34 @@ def request_resize(
     except errors.CausewayError:
         with services.api.write() as connection:
             journal.delete_in(connection, move.id)
-            migrations.delete_in(connection, migration.uuid)
         raise
+    migration = _written(services.api, move)
     services.conductor.run_move(context, move_id=move.id)
+    return migration
+
+
+def _written(api: Database, move: Move) -> Migration:
+    """The migration of a resize that counts, written unless it is there already."""
+    memory = msgspec.convert(move.data, MoveMemory)
+    migration = Migration(
+        uuid=move.migration_uuid,
+        instance_uuid=move.instance_uuid,
+        migration_type=memory.migration_type,
+        status=MigrationStatus.PRE_MIGRATING,
+        source_compute=memory.source_host,
+        source_node=memory.source_hypervisor,
+        source_cell=memory.source_cell,
+        old_flavor_id=memory.old_flavor.id,
+        new_flavor_id=memory.new_flavor.id,
+        user_id=move.user_id,
+        project_id=move.project_id,
+    )
+    try:
+        with api.write() as connection:
+            migrations.insert_in(connection, migration)
+    except sa.exc.IntegrityError:
+        # A conductor took this for the request of an API that had died, and wrote it.
+        return migrations.get(api, move.migration_uuid)
     return migration
 
 
@@ -179,19 +192,21 @@ def request_revert(
 def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
     """For a move that was written down and never begun: takes it out of the journal if its request was not accepted.
 
-    The API died between writing the move and changing the server's states; or after that, and the move counts.
+    The API died between writing the move and changing the server's states; or after that, and the move counts: then what it
+    had not come to is made up for.
     """
     if move.recipe != "resize":
         return False
     try:
         _cell, database = cells.of_server(move.instance_uuid)
-        if instances.get(database, move.instance_uuid).task_state is TaskState.RESIZE_PREP:
-            return False
+        accepted = actions.get(database, move.instance_uuid, move.request_id or "") is not None
     except errors.ServerNotFound:
-        pass
+        accepted = False
+    if accepted:
+        _written(api, move)
+        return False
     with api.write() as connection:
         journal.delete_in(connection, move.id)
-        migrations.delete_in(connection, move.migration_uuid)
     return True
 
 

@@ -53,6 +53,14 @@ def test_while_the_resize_waits_for_its_end(cloud: Cloud, flavor: str) -> None:
     cloud.member.compute.delete_server(server.id)
     check_gone(cloud, server, volume)
     assert cloud.migration(server).status == "confirmed"
+    history = {each.action: each for each in cloud.admin.compute.server_actions(server.id)}
+    assert history["confirmResize"].request_id != history["delete"].request_id
+    events = {
+        name: [event["event"] for event in cloud.admin.compute.get_server_action(each.request_id, server.id).events]
+        for name, each in history.items()
+    }
+    assert events["delete"] == ["compute_terminate_instance"]
+    assert "conductor_confirm_snapshot_based_resize" in events["confirmResize"]
 
 
 @pytest.mark.parametrize(

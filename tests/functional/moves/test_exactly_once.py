@@ -5,10 +5,16 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from moves_cloud import Cloud
+
+from causeway import errors
+from causeway.store.api import journal, migrations
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
 
 MOVING_SERVERS = 4
 LISTS = (
@@ -118,6 +124,56 @@ def test_of_several_resizes_at_once_one_is_taken(cloud: Cloud) -> None:
     assert len(list(cloud.admin.compute.migrations(instance_uuid=server.id))) == 1
     assert cloud.actions(server) == ["create", "resize"]
     cloud.confirmed(server)
+
+
+def test_a_resize_that_loses_the_race_is_never_seen(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another resize is accepted when this one was checked already, and has not changed the server yet."""
+    server, swap = cloud.boot(), instances.swap_in
+    seen: list[list[str]] = []
+
+    def slower(connection: Any, uuid: str, **changes: Any) -> None:
+        seen.append([each.uuid for each in cloud.admin.compute.migrations(instance_uuid=server.id)])
+        raise errors.StateChanged(f"Server {uuid} is being changed by another request.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(instances, "swap_in", slower)
+        assert action(cloud, server, {"resize": {"flavorRef": "gen2.small"}})().status_code == 409
+    assert (seen, instances.swap_in) == ([[]], swap)
+    assert list(cloud.admin.compute.migrations(instance_uuid=server.id)) == []
+    cloud.resized(server)
+    cloud.confirmed(server)
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_what_an_api_that_died_had_written_counts_if_the_server_was_changed(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, accepted: bool
+) -> None:
+    """It died before it wrote the migration and told a conductor, or before it changed the server."""
+    server = cloud.boot()
+    dead = (migrations, "insert_in") if accepted else (instances, "swap_in")
+    with monkeypatch.context() as patched:
+        patched.setattr(*dead, lambda *_, **__: _die())
+        assert action(cloud, server, {"resize": {"flavorRef": "gen2.small"}})().status_code == 500
+    # So long ago that no API can be about to tell of it.
+    with cloud.embedded.api_database.write() as connection:
+        connection.execute(
+            journal.MOVES.update()
+            .where(journal.MOVES.c.instance_uuid == server.id)
+            .values(started_at=utcnow() - timedelta(hours=1))
+        )
+    cloud.embedded.conductor._keeper.take_over()
+    if accepted:
+        cloud.wait(server, "VERIFY_RESIZE")
+        assert cloud.migration(server).status == "finished"
+        cloud.confirmed(server)
+    else:
+        cloud.settle()
+        assert cloud.show(server).status == "ACTIVE"
+        assert list(cloud.admin.compute.migrations(instance_uuid=server.id)) == []
+
+
+def _die() -> None:
+    raise RuntimeError("the API died here")
 
 
 def test_of_a_confirm_and_a_revert_at_once_one_is_taken(cloud: Cloud) -> None:

@@ -60,7 +60,8 @@ _MOVE_AND_EARLIER = sa.select(
         _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
         _EARLIER.c.id != MOVES.c.id,
         _EARLIER.c.started_at < MOVES.c.started_at,
-        _EARLIER.c.state.not_in([state.value for state in MOVE_ENDED]),
+        # One that nobody took yet is the request of somebody who was slower than this one's, and is about to be refused.
+        _EARLIER.c.state.not_in([MoveState.REQUESTED.value, *(state.value for state in MOVE_ENDED)]),
     )
     .label("must_wait"),
 ).where(MOVES.c.id == sa.bindparam("of_move"))
