@@ -9,6 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from causeway import decoding
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
 from causeway.clients.identity import IdentityClient
@@ -69,6 +70,7 @@ class Surroundings:
 
 def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundings:
     """The clients that a configuration names."""
+    decoding.learn()
     sessions, transports = ServiceSessions(conf), Transports(conf)
     hooks.install(conf, transports)
     return Surroundings(

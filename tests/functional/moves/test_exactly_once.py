@@ -131,7 +131,7 @@ def test_a_resize_that_loses_the_race_is_never_seen(cloud: Cloud, monkeypatch: p
     server, swap = cloud.boot(), instances.swap_in
     seen: list[list[str]] = []
 
-    def slower(connection: Any, uuid: str, **changes: Any) -> None:
+    def slower(_connection: Any, uuid: str, **_changes: Any) -> None:
         seen.append([each.uuid for each in cloud.admin.compute.migrations(instance_uuid=server.id)])
         raise errors.StateChanged(f"Server {uuid} is being changed by another request.")
 

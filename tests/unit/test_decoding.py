@@ -1,0 +1,34 @@
+"""Types are known to msgspec before threads can come to them at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+LEARN = """
+import causeway.roles
+from causeway import decoding
+from causeway.compute.fence import _Record
+from causeway.moves.memory import MoveMemory
+from causeway.scheduler.request import RequestSpec, SchedulingResult
+from causeway.store.api.build_requests import BuildRequest
+
+types = [BuildRequest, MoveMemory, RequestSpec, SchedulingResult, _Record]
+assert not any("__msgspec_cache__" in vars(each) for each in types), "known without it"
+decoding.learn()
+unknown = [each.__qualname__ for each in types if "__msgspec_cache__" not in vars(each)]
+assert not unknown, unknown
+"""
+
+
+def test_what_is_decoded_is_learnt_at_once() -> None:
+    """In a process of its own: here some may have been decoded already."""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", LEARN], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_process_with_roles_learns_before_it_listens() -> None:
+    learn = "from causeway import decoding, roles; from causeway.conf import new_config; from unittest import mock\n"
+    learn += "around = roles.surroundings(new_config(), mock.Mock()); assert len(decoding._known) > 100; around.close()"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", learn], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
