@@ -4,6 +4,9 @@ For each move the highest epoch seen is kept, and what was asked for and done. A
 conductor that lost the move, and is refused. An order that is being carried out already is joined; one that was carried out
 is answered with the outcome that was recorded. So no step takes effect twice, however often it is asked for.
 
+An order can also come too late: it was sent, its sender gave up waiting, had its effects undone, and then it arrives, of the
+same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
+
 The records are files: they outlive the process. They are small, and deleted when their move is long past.
 """
 
@@ -24,6 +27,16 @@ from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 
 T = TypeVar("T")
+
+# method -> what ends it for its move on this host
+UNDONE_BY = {
+    "prep_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
+    "prep_snapshot_based_resize_at_source": ("restore_at_source",),
+    "finish_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
+    "prep_resize": ("drop_move_claim", "revert_resize"),
+    "resize_instance": ("finish_revert_resize",),
+    "finish_resize": ("drop_move_claim", "revert_resize"),
+}
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
@@ -50,7 +63,7 @@ class Fence:
     def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
         """Does ``work`` unless it was done for this move, and returns its outcome. What fails is not recorded.
 
-        Raises TakenOver if the token is older than one that was seen.
+        Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
         # Two lives of one order meet here: the second waits, and finds the first one's outcome.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
@@ -60,6 +73,8 @@ class Fence:
                 raise errors.TakenOver(
                     f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
                 )
+            if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
+                raise self._undone(token)
             if method in record.outcomes:
                 return msgspec.convert(record.outcomes[method], outcome)
             if token.epoch > record.epoch:
@@ -74,7 +89,10 @@ class Fence:
         """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
         path = self._directory / f"{token.move_id}.json"
         if path.exists() and method in msgspec.json.decode(path.read_bytes(), type=_Record).outcomes:
-            raise errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
+            raise self._undone(token)
+
+    def _undone(self, token: MoveToken) -> errors.ClaimRefused:
+        return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
         new = path.with_suffix(".new")

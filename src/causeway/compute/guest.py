@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from causeway import errors
 from causeway.clients.port_resources import ALLOCATION
@@ -70,6 +70,18 @@ def connected_volumes(
     yield connected
     for attachment_id in fresh:
         host.volumes.complete_attachment(context, attachment_id)
+
+
+def with_connections(host: Host, context: RequestContext, block_devices: list[BlockDevice]) -> list[BlockDevice]:
+    """The devices with the connection info that the volume service has of attachments of this host, where it is missing."""
+    found = []
+    for device in block_devices:
+        if device.is_volume and device.connection_info is None and device.attachment_id is not None:
+            with suppress(errors.VolumeNotFound):
+                attachment = host.volumes.get_attachment(context, device.attachment_id)
+                device = dataclasses.replace(device, connection_info=attachment.connection_info or None)
+        found.append(device)
+    return found
 
 
 def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:

@@ -45,7 +45,6 @@ class SnapshotResizeEndpoint:
             for device in guest.volumes_of(block_devices):
                 if device.connection_info is not None:
                     driver.check_volume_connectable(device.connection_info)
-            self.fence.refuse_after(token, "drop_move_claim")
             return claim_for_move(self._host.claims, instance, token.migration_uuid, self._host.name)
 
     @fenced
@@ -129,14 +128,16 @@ class SnapshotResizeEndpoint:
     @fenced
     def drop_move_at_dest(
         self,
-        context: RequestContext,  # noqa: ARG002
+        context: RequestContext,
         *,
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
         with self._host.lock(instance.uuid):
-            self._remove_guest(instance, block_devices, destroy_disks=True)
+            # Whoever lost the answer of the connecting does not know what is connected here.
+            devices = guest.with_connections(self._host, context, block_devices)
+            self._remove_guest(instance, devices, destroy_disks=True)
             self._host.claims.release(instance.uuid, token.migration_uuid)
 
     @fenced
@@ -181,8 +182,9 @@ class SnapshotResizeEndpoint:
         driver = self._host.driver
         disk_transfer.discard(self._host, instance.uuid)
         facts = driver.inspect(instance.uuid)
-        if facts.power_state is not None or facts.has_disks:
-            volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
+        volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
+        # Volumes may be connected for a guest that was not made in the end.
+        if facts.power_state is not None or facts.has_disks or volumes:
             driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=destroy_disks)
 
 
