@@ -147,7 +147,7 @@ class Cloud:
         """A compute host that has just reported."""
         database = self.cell(cell)
         cell_records.map_host(self.services.api, name, self.cell_uuids[cell])
-        hosts.report_service(database, name, "nova-compute", "compute", 1)
+        hosts.report_service(database, name, "nova-compute", "compute", 2)
         values: dict[str, Any] = {
             "hypervisor_type": "simulated",
             "hypervisor_version": 1000,

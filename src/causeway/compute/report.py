@@ -15,13 +15,13 @@ from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
 from causeway.context import admin_context
 from causeway.hardware import pci_fit
+from causeway.model import versions
 from causeway.model.host import ComputeNode
 from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
 
 # Raised when a compute learns something that conductors must know of before they rely on it.
-SERVICE_VERSION = 1
 DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
@@ -144,5 +144,5 @@ class Reporter:
         devices = self._host.claims.devices()
         node.numa_topology, node.pci_stats = self._host.claims.topology(), pci_fit.pools(devices)
         return HostReport(
-            host=self._host.name, service_version=SERVICE_VERSION, node=node, guests=guests, pci_devices=devices
+            host=self._host.name, service_version=versions.SERVICE, node=node, guests=guests, pci_devices=devices
         )

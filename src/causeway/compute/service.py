@@ -27,8 +27,10 @@ from causeway.compute.report import Reporter
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
+from causeway.model import versions
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import TOPIC
+from causeway.rpc.endpoint import expose
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
 from causeway.virt.driver import Driver
@@ -75,16 +77,19 @@ class ComputeService:
             TOPIC,
             name,
             [
-                BuildEndpoint(self.host),
-                PowerEndpoint(self.host),
-                GuestStatesEndpoint(self.host),
-                RebuildEndpoint(self.host),
-                DevicesEndpoint(self.host),
-                SnapshotResizeEndpoint(self.host),
-                EventsEndpoint(self.host),
-                InventoryEndpoint(self.host),
-                DryRunEndpoint(self.host),
-                ClaimsEndpoint(self.host),
+                expose(endpoint, versions.RPC)
+                for endpoint in (
+                    BuildEndpoint(self.host),
+                    PowerEndpoint(self.host),
+                    GuestStatesEndpoint(self.host),
+                    RebuildEndpoint(self.host),
+                    DevicesEndpoint(self.host),
+                    SnapshotResizeEndpoint(self.host),
+                    EventsEndpoint(self.host),
+                    InventoryEndpoint(self.host),
+                    DryRunEndpoint(self.host),
+                    ClaimsEndpoint(self.host),
+                )
             ],
         )
         self._reporter = Reporter(self.host, placement, state_dir)

@@ -11,6 +11,7 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
+from causeway.model import versions
 from causeway.notify.notifier import Notifier
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.scheduler import SchedulerClient
@@ -42,5 +43,7 @@ class ConductorServices:
         """The computes of a cell, over its own queue."""
         url = self.cells.mapping(cell_uuid).transport_url
         if url not in self._computes:
-            self._computes[url] = ComputeClient(self.transports.get(url))
+            self._computes[url] = ComputeClient(
+                self.transports.get(url), versions.cap(self.conf.upgrade_levels.compute)
+            )
         return self._computes[url]

@@ -23,5 +23,13 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds for what takes long: the steps of a move, volume attachments. While such a call runs, its server"
             " shows that it is alive; if it does not for rpc_response_timeout, the call has failed.",
         ),
-    ]
+    ],
+    "upgrade_levels": [
+        cfg.StrOpt(
+            "compute",
+            regex=r"^(auto|\d+\.\d+)?$",
+            help="The RPC version that computes are held to while hosts are upgraded one after the other, such as 1.0; auto:"
+            " each host for itself, by the version that it reports. Below 1.1 no server moves between cells.",
+        ),
+    ],
 }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from causeway.model import versions
 from causeway.model.numa import NUMATopology
 from causeway.model.pci import PciDevicePool
 
@@ -34,7 +35,7 @@ class Service:
     host: str
     binary: str
     topic: str = ""
-    version: int = 1
+    version: int = versions.SERVICE
     disabled: bool = False
     disabled_reason: str | None = None
     forced_down: bool = False

@@ -30,8 +30,8 @@ NOTHING = type(None)
 class ComputeClient(ComputeVerbs):
     """The computes of one cell, over that cell's message queue."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._rpc = RpcClient(transport, TOPIC, version=VERSION)
+    def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
+        self._rpc = RpcClient(transport, TOPIC, version=VERSION, version_cap=version_cap)
 
     # life of a server
 

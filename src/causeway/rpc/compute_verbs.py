@@ -9,6 +9,9 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
 
+# They came later than the rest.
+VERSION = "1.1"
+
 
 class ComputeVerbs:
     """A part of `causeway.rpc.compute.ComputeClient`."""
@@ -26,7 +29,9 @@ class ComputeVerbs:
         return self._guest_state(context, host, "suspend_instance", instance)
 
     def _guest_state(self, context: RequestContext, host: str, method: str, instance: Instance) -> PowerState:
-        return self._rpc.call(context, method, result=PowerState, server=host, monitor=True, instance=instance)
+        return self._rpc.call(
+            context, method, result=PowerState, server=host, monitor=True, version=VERSION, instance=instance
+        )
 
     def resume_instance(
         self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
@@ -38,6 +43,7 @@ class ComputeVerbs:
             result=GuestOutcome,
             server=host,
             monitor=True,
+            version=VERSION,
             instance=instance,
             block_devices=block_devices,
         )
@@ -50,6 +56,7 @@ class ComputeVerbs:
             result=type(None),
             server=host,
             monitor=True,
+            version=VERSION,
             instance=instance,
             image_id=image_id,
         )
@@ -74,6 +81,7 @@ class ComputeVerbs:
             result=GuestOutcome,
             server=host,
             monitor=True,
+            version=VERSION,
             instance=instance,
             block_devices=block_devices,
             snapshot_id=snapshot_id,

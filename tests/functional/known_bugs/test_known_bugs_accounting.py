@@ -94,7 +94,7 @@ def test_a_node_that_another_host_took_over_outlives_its_first_hosts_service(clo
     """1853009: neither its record goes nor its provider; a node is who its uuid says, not what its host is called."""
     database = cloud.cell("cell1")
     (real,) = hosts.list_nodes(database, host="cell1-host1")
-    hosts.report_service(database, "old-host", "nova-compute", "compute", 1)
+    hosts.report_service(database, "old-host", "nova-compute", "compute", 2)
     cell = next(each for each in cloud.embedded.cells.mappings() if each.name == "cell1")
     cell_records.map_host(cloud.embedded.api_database, "old-host", cell.uuid)
     real.host = "old-host"

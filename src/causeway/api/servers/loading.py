@@ -10,6 +10,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
+from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import TaskState, VmState
@@ -51,6 +52,8 @@ class Home:
     instance: Instance
     cell_uuid: str
     database: Database
+    # The compute service of the server's host, if it was looked at.
+    service: Service | None = None
 
 
 def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str, *, tags: bool = True) -> Home:

@@ -6,11 +6,14 @@ written to the journal by `causeway.moves.requests`.
 
 from __future__ import annotations
 
+import logging
+
 from causeway import errors
 from causeway.api import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.model import versions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.model.states import VmState
@@ -18,6 +21,8 @@ from causeway.moves import requests as moves
 from causeway.policy import CROSS_CELL_RESIZE
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import block_devices
+
+LOG = logging.getLogger(__name__)
 
 _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 _ACCELERATORS = "accel:device_profile"
@@ -117,12 +122,34 @@ def check_movable(request: ApiRequest, home: Home, action: str) -> None:
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_MOVABLE)
     # Bugs 1856925, 1938326: a source that is down is refused, one that is only disabled is not.
-    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    home.service = hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
 
 
 def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
-    """Whether policy allows it. What the server's ports ask for is no obstacle, as it is in the field (bug 1907522)."""
-    return request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance))
+    """Policy allows it, and neither the server's host nor an upgrade level is too old for it.
+
+    What the server's ports ask for is no obstacle, as it is in the field (bug 1907522).
+    """
+    if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
+        return False
+    if not versions.allows_cross_cell(request.services.conf.upgrade_levels.compute):
+        LOG.info(
+            "Server %s stays in its cell: [upgrade_levels] compute is %s, and moves between cells need %s",
+            home.instance.uuid,
+            request.services.conf.upgrade_levels.compute,
+            versions.CROSS_CELL_RPC,
+        )
+        return False
+    if home.service is not None and home.service.version < versions.CROSS_CELL_SERVICE:
+        LOG.info(
+            "Server %s stays in its cell: the compute service of its host %s has version %s, moves between cells need %s",
+            home.instance.uuid,
+            home.service.host,
+            home.service.version,
+            versions.CROSS_CELL_SERVICE,
+        )
+        return False
+    return True
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed: bool) -> None:
@@ -135,6 +162,10 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     if cell_uuid != home.cell_uuid and not cross_cell_allowed:
         # Who may not leave the cell is not told what is outside it.
         raise errors.BadRequest(f"Compute host {host} could not be found.")
+    if cell_uuid != home.cell_uuid:
+        service = hosts.service_of(request, host, cell_uuid)
+        if service is not None and service.version < versions.CROSS_CELL_SERVICE:
+            raise errors.BadRequest(f"Compute host {host} is too old for moves between cells: upgrade it first.")
     if cell_uuid != home.cell_uuid and not request.services.cells.answers(cell_uuid):
         raise errors.CellDown(f"Compute host {host} is in a cell that does not answer now. Try again later.")
 

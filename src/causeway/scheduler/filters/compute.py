@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from causeway.model import versions
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters.base import HostFilter, Request
 from causeway.scheduler.host_state import HostState
 
 
 class ComputeFilter(HostFilter):
-    """The compute service must be enabled and up."""
+    """The compute service must be enabled and up, and new enough for a move from another cell."""
 
-    def check(self, host: HostState, request: Request) -> Refusal | None:  # noqa: ARG002
+    def check(self, host: HostState, request: Request) -> Refusal | None:
         service = host.record.service
         if service.disabled:
             return Refusal("is disabled", "are disabled", {"reason": service.disabled_reason or "none given"})
         if not host.is_up:
             seen = "forced down" if service.forced_down else f"{service.last_seen_up or 'never'}"
             return Refusal("is down", "are down", {"last seen up": seen})
+        cell = request.spec.preferred_cell
+        if cell is not None and cell != host.record.cell_uuid and service.version < versions.CROSS_CELL_SERVICE:
+            return Refusal(
+                "is too old for moves between cells",
+                "are too old for moves between cells",
+                {"service version": str(service.version), "needed": str(versions.CROSS_CELL_SERVICE)},
+            )
         return None
