@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
 from causeway.store.api import groups, mappings
 from causeway.store.cell_tables import CellBase
 from causeway.store.database import Database
-from causeway.store.shadow_tables import ARCHIVED, SHADOWS
+from causeway.store.shadow_tables import ARCHIVED, OF_SERVER, SHADOWS
 
 # Servers looked for at once.
 BATCH = 100
@@ -58,14 +57,13 @@ def _deleted(database: Database, before: datetime | None) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def _of_server(name: str, tables: dict[str, sa.Table], uuid: str) -> sa.ColumnElement[bool]:
-    """The rows of one server in a table, or in its shadow."""
-    table = tables[name]
+def _of_server(name: str, uuid: str) -> sa.ColumnElement[bool]:
+    """The rows of one server in a table."""
+    table = _TABLES[name]
     if name == "instances":
         return table.c.uuid == uuid
     if name == "instance_actions_events":
-        actions = tables["instance_actions"]
-        return table.c.action_id.in_(sa.select(actions.c.id).where(actions.c.instance_uuid == uuid))
+        return table.c.action_id.in_(sa.select(ACTIONS.c.id).where(ACTIONS.c.instance_uuid == uuid))
     return table.c.instance_uuid == uuid
 
 
@@ -78,7 +76,7 @@ def _rows_of(database: Database, uuid: str) -> Counter[str]:
             {
                 name: int(
                     connection.execute(
-                        sa.select(sa.func.count()).select_from(_TABLES[name]).where(_of_server(name, _TABLES, uuid))
+                        sa.select(sa.func.count()).select_from(_TABLES[name]).where(_of_server(name, uuid))
                     ).scalar_one()
                 )
                 for name in ARCHIVED
@@ -102,33 +100,26 @@ def _move(database: Database, uuid: str) -> None:
     with database.write() as connection:
         for name in ARCHIVED:
             table, shadow = _TABLES[name], SHADOWS[name]
-            columns = [column.name for column in shadow.columns]
-            rows = sa.select(*(table.c[column] for column in columns)).where(_of_server(name, _TABLES, uuid))
+            rows = sa.select(sa.literal(uuid, shadow.c[OF_SERVER].type), *table.columns).where(_of_server(name, uuid))
+            columns = [OF_SERVER, *(column.name for column in table.columns)]
             connection.execute(shadow.insert().from_select(columns, rows))
         for name in ARCHIVED:
-            connection.execute(_TABLES[name].delete().where(_of_server(name, _TABLES, uuid)))
+            connection.execute(_TABLES[name].delete().where(_of_server(name, uuid)))
 
 
 def purge(database: Database, *, before: datetime | None = None) -> Counter[str]:
     """Deletes from the shadow tables what is of servers deleted earlier than ``before`` (None: everything)."""
     instances = SHADOWS["instances"]
-    query = sa.select(instances.c.uuid)
-    if before is not None:
-        query = query.where(instances.c.deleted_at < before)
+    query = sa.select(instances.c.uuid).where(_before(before))
     deleted: Counter[str] = Counter()
     with database.write() as connection:
-        chosen = query.scalar_subquery()
+        # Of all tables `instances` comes last: the others are found by it.
         for name in ARCHIVED:
             table = SHADOWS[name]
-            statement: Any = table.delete().where(_of_servers(name, chosen))
-            deleted[name] = connection.execute(statement).rowcount
+            chosen = table.c[OF_SERVER].in_(query) if name != "instances" else _before(before)
+            deleted[name] = connection.execute(table.delete().where(chosen)).rowcount
     return +deleted
 
 
-def _of_servers(name: str, chosen: Any) -> sa.ColumnElement[bool]:
-    table, actions = SHADOWS[name], SHADOWS["instance_actions"]
-    if name == "instances":
-        return table.c.uuid.in_(chosen)
-    if name == "instance_actions_events":
-        return table.c.action_id.in_(sa.select(actions.c.id).where(actions.c.instance_uuid.in_(chosen)))
-    return table.c.instance_uuid.in_(chosen)
+def _before(limit: datetime | None) -> sa.ColumnElement[bool]:
+    return sa.true() if limit is None else SHADOWS["instances"].c.deleted_at < limit
