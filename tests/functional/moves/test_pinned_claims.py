@@ -122,6 +122,41 @@ def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> No
     assert claims_of(cloud, server) == [source]
 
 
+def test_a_move_that_failed_does_not_count_for_the_next_one(cloud: Cloud) -> None:
+    """Bug 1600304: claims are of a migration; the next one of the server starts from nothing, and ends nothing else."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    source = cloud.show(server).compute_host
+    large = pinned(cloud, "pinned.4.2", 4, gen="2")
+    cloud.fail("status", "/file$", method="PUT", status=503)
+    cloud.member.compute.resize_server(server.id, large)
+    cloud.failed(server)
+    cloud.heal()
+    target = cloud.resized(server, large).compute_host
+    assert sorted(claims_of(cloud, server)) == sorted([source, target])
+    assert (held(cloud, source)["cpus"], held(cloud, target)["cpus"]) == ([4, 5], [4, 5, 6, 7])
+    cloud.confirmed(server)
+    assert claims_of(cloud, server) == [target]
+
+
+def test_confirm_and_revert_that_fail_on_the_way_count_neither_twice_nor_not_at_all(cloud: Cloud) -> None:
+    """Bugs 1879878, 1834349: the source's claim ends when the confirm has done its work there, not before."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    source = cloud.show(server).compute_host
+    target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
+    cloud.option("rpc_response_timeout", 1)
+    cloud.option("long_rpc_timeout", 1)
+    # The order arrives and its answer does not: it is asked for again.
+    cloud.lose("confirm_snapshot_based_resize_at_source", Verdict.LOSE_REPLY)
+    cloud.confirmed(server)
+    assert claims_of(cloud, server) == [target]
+    assert held(cloud, source) == NOTHING
+    cloud.resized(server, "pinned.2")
+    cloud.lose("drop_move_at_dest", Verdict.LOSE_REPLY)
+    cloud.reverted(server)
+    assert claims_of(cloud, server) == [target]
+    assert held(cloud, target)["cpus"] == [4, 5, 6, 7]
+
+
 def test_the_records_say_what_is_held(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
     host = cloud.show(server).compute_host
