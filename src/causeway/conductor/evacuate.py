@@ -15,6 +15,7 @@ from causeway import errors
 from causeway.conductor import attachments, devices, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
+from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
@@ -107,6 +108,8 @@ class EvacuateEndpoint:
     ) -> Selection:
         services = self._services
         spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
+        asked = asked_of(services.conf, spec.flavor, spec.image)
+        spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
         spec.requested_destination = Destination(host=host, cell=cell_uuid)
         spec.ignore_hosts = [instance.host or ""]
         if forced and host is not None:

@@ -14,6 +14,7 @@ from causeway import errors
 from causeway.conductor import attachments, devices, history
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.hardware.requests import asked_of
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
@@ -163,6 +164,8 @@ class ShelveEndpoint:
     def _select(self, context: RequestContext, instance: Instance, cell_uuid: str, host: str | None) -> Selection:
         services = self._services
         spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
+        asked = asked_of(services.conf, spec.flavor, spec.image)
+        spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
         spec.requested_destination = Destination(host=host, cell=cell_uuid)
         return services.scheduler.select_destinations(
             context, spec=spec, instance_uuids=[instance.uuid], alternates=False
