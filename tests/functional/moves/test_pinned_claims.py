@@ -249,5 +249,18 @@ def test_a_server_that_fits_nowhere_says_why(cloud: Cloud) -> None:
     server = cloud.member.compute.create_server(
         name="server", flavor_id=flavor, image_id=cloud.image_id, networks="none"
     )
-    found = until(lambda: cloud.show(server), lambda seen: seen.status == "ERROR", "the server to be in error")
+    found = until(lambda: cloud.show(server), lambda seen: seen.fault is not None, "the server's fault")
     assert "4 have too few free PCI devices for alias nic (needs 3, 2 free)" in found.fault["message"]
+
+
+def test_an_offloaded_server_holds_nothing_and_is_pinned_anew_when_it_is_back(cloud: Cloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"), networks="none")
+    cloud.option("shelved_offload_time", 0)
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    assert nothing_held(cloud)
+    cloud.member.compute.unshelve_server(server.id)
+    host = cloud.wait(server, "ACTIVE").compute_host
+    assert held(cloud, host) == {"cpus": [4, 5], "pages": 0, "devices": [pinned_cloud.FIRST]}
+    assert guest_topology(cloud, server)[1] == [pinned_cloud.FIRST]
+    assert cloud.record(server, "cell1").numa_topology == guest_topology(cloud, server)[0]

@@ -73,7 +73,7 @@ def test_a_pinned_guest_goes_to_another_cell_and_back(cloud: Cloud) -> None:
     other = cloud.member.compute.create_server(
         name="other", flavor_id="pinned.1", image_id=cloud.image_id, networks="none"
     )
-    refused = moves_cloud.until(lambda: cloud.show(other), lambda seen: seen.status == "ERROR", "no valid host")
+    refused = moves_cloud.until(lambda: cloud.show(other), lambda seen: seen.fault is not None, "no valid host")
     assert "No valid host was found" in refused.fault["message"]
 
     cloud.reverted(server)
