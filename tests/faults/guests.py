@@ -20,7 +20,7 @@ class Guests(Protocol):
         """host -> the power state of the guest that its hypervisor knows."""
 
     def disks(self, uuid: str) -> dict[str, list[str]]:
-        """host -> "disks", "stashed" and "download"."""
+        """host -> "disks", "stashed", "download" and "offer"."""
 
     def mark(self, uuid: str, text: str) -> None:
         """A program in the guest writes to its disk."""
@@ -40,6 +40,8 @@ def disks(folders: dict[str, Path], uuid: str) -> dict[str, list[str]]:
             if (base / "instances" / name).is_dir()
         ]
         kinds += ["download" for path in base.glob(f"_base/*{uuid}*") if path.exists()]
+        if "stashed" not in kinds:
+            kinds += ["offer" for _folder in base.glob(f"offers/*.{uuid}")]
         if kinds:
             found[host] = kinds
     return found

@@ -82,7 +82,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
 
     # One guest, where the records say; what a revert needs at the source, and nothing else.
     expect("guests", site.guests.power_states(uuid), {here: PowerState.RUNNING})
-    expect("disks", site.guests.disks(uuid), {here: ["disks"]} | ({there: ["stashed"]} if there else {}))
+    expect("disks", site.guests.disks(uuid), _kept(here, there))
     if here in site.guests.power_states(uuid):
         expect("its data is there", site.guests.marks(uuid, here, text), 1)
         expect("vcpus of the guest", site.guests.vcpus(uuid, here), server.flavor["vcpus"])
@@ -97,7 +97,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
     for port in site.admin.network.ports(device_id=uuid):
         bindings = site.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
         seen = {each["host"]: each["status"] for each in bindings}
-        expect("bindings", seen, {here: "ACTIVE"} | ({there: "INACTIVE"} if there else {}))
+        expect("bindings", seen, ({there: "INACTIVE"} if there else {}) | {here: "ACTIVE"})
         expect("port", (port.status, port.binding_host_id), ("ACTIVE", here))
     expect("attachments", attachments(site, uuid), wanted_attachments(site, uuid, here, last if there else None))
     expect("temporary images", temporary_images(site, uuid), [])
@@ -116,6 +116,13 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
     expect("migrations under way", unfinished, [])
     expect("finished migrations", statuses.count("finished"), 1 if resized else 0)
     return found
+
+
+def _kept(here: str, there: str | None) -> dict[str, list[str]]:
+    """The disks of a server that is here and may go back."""
+    if here == there:
+        return {here: ["disks", "stashed"]}
+    return {here: ["disks"]} | ({there: ["stashed"]} if there else {})
 
 
 def attachments(site: Site, uuid: str) -> list[tuple[str, str]]:

@@ -1,8 +1,8 @@
 """The matrix of faults: every point on the way of every operation, and what becomes of the server.
 
-For resize, confirm and revert; across cells and inside one; image- and volume-backed, with ephemeral disks, and with a NUMA
-topology; each as it succeeds and (``given back``) as it fails and is undone. The points are not written down here: an
-operation is run once, and those that it reaches are its cases. So a new step is covered when it is added.
+For resize, confirm and revert; across cells, inside one, and on one host; image- and volume-backed, with ephemeral disks, and
+with a NUMA topology; each as it succeeds and (``given back``) as it fails and is undone. The points are not written down here:
+an operation is run once, and those that it reaches are its cases. So a new step is covered when it is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
@@ -89,21 +89,28 @@ class Flow:
             return ("gen1.disks", "gen2.disks")
         if self.backing == "numa":
             return WITH_NUMA
-        return ("gen1.small", "gen2.small") if self.reach == "cross" else ("any.small", "any.medium")
+        return {
+            "cross": ("gen1.small", "gen2.small"),
+            "same": ("host1.small", "host2.medium"),
+            "host": ("host1.small", "host1.medium"),
+        }[self.reach]
 
 
 SPOILERS = {
     ("resize", "cross"): "cross_cell_resize.SwitchInstanceMapping.do.before",
     ("resize", "same"): "same_cell_resize.MoveRecord.do.before",
+    ("resize", "host"): "same_cell_resize.MoveRecord.do.before",
     ("confirm", "cross"): "cross_cell_confirm.ConfirmResizeAtSource.do.before",
-    ("confirm", "same"): "same_cell_confirm.ConfirmResizeAtSource.do.before",
+    ("confirm", "same"): "same_cell_confirm.ConfirmResize.do.before",
+    ("confirm", "host"): "same_cell_confirm.ConfirmResize.do.before",
     ("revert", "cross"): "cross_cell_revert.SwitchInstanceMappingBack.do.before",
     ("revert", "same"): "same_cell_revert.BeginRevert.do.before",
+    ("revert", "host"): "same_cell_revert.BeginRevert.do.before",
 }
 FLOWS = [
     Flow(operation, reach, backing, spoiled)
     for operation, reach, backing in [
-        *product(("resize", "confirm", "revert"), ("cross", "same"), ("image", "volume")),
+        *product(("resize", "confirm", "revert"), ("cross", "same", "host"), ("image", "volume")),
         # with an ephemeral disk and swap
         ("resize", "cross", "disks"),
         ("revert", "cross", "disks"),
@@ -439,10 +446,10 @@ def table(cases: list[Case], seconds: dict[str, float]) -> Table:
         of_action = [case for case in cases if case.action == action]
         if not of_action:
             continue
-        for operation, reach in product(("resize", "confirm", "revert"), ("cross", "same")):
+        for operation, reach in product(("resize", "confirm", "revert"), ("cross", "same", "host")):
             group = [each for each in of_action if (each.flow.operation, each.flow.reach) == (operation, reach)]
             if group:
-                shown.add_row(action, f"{reach}-cell {operation}", *_counts(group))
+                shown.add_row(action, f"{reach}{'-cell' if reach != 'host' else ''} {operation}", *_counts(group))
         shown.add_row(action, f"all ({seconds[action]:.0f} s)", *_counts(of_action), end_section=True)
     return shown
 

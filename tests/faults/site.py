@@ -31,18 +31,26 @@ from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
 PATIENCE = 40.0
 # Short leases and pauses: what takes a minute in a cloud takes a second here.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "DEFAULT": {"report_interval": 60, "service_down_time": 600, "vif_plugging_timeout": 2},
+    "DEFAULT": {
+        "report_interval": 60,
+        "service_down_time": 600,
+        "vif_plugging_timeout": 2,
+        "allow_resize_to_same_host": True,
+    },
     "fault_injection": {"enabled": True},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     "moves": {"lease": 1.5, "first_pause": 0.02, "stuck_retry_interval": 0.3, "attempts": 3},
 }
-# name -> generation of hosts that it is tied to, and what it has.
-FLAVORS: dict[str, tuple[str, dict[str, int]]] = {
-    "gen1.large": ("1", {"vcpus": 2, "ram": 192, "disk": 2}),
-    "gen1.disks": ("1", {"vcpus": 1, "ram": 128, "disk": 1, "ephemeral": 1, "swap": 64}),
-    "gen2.disks": ("2", {"vcpus": 2, "ram": 192, "disk": 2, "ephemeral": 2, "swap": 128}),
-    "numa.gen1.small": ("1", {"vcpus": 1, "ram": 128, "disk": 1}),
-    "numa.gen2.small": ("2", {"vcpus": 2, "ram": 192, "disk": 2}),
+# name -> property of the hosts that it is tied to, and what it has.
+FLAVORS: dict[str, tuple[dict[str, str], dict[str, int]]] = {
+    "gen1.large": ({"gen": "1"}, {"vcpus": 2, "ram": 192, "disk": 2}),
+    "gen1.disks": ({"gen": "1"}, {"vcpus": 1, "ram": 128, "disk": 1, "ephemeral": 1, "swap": 64}),
+    "gen2.disks": ({"gen": "2"}, {"vcpus": 2, "ram": 192, "disk": 2, "ephemeral": 2, "swap": 128}),
+    "numa.gen1.small": ({"gen": "1"}, {"vcpus": 1, "ram": 128, "disk": 1}),
+    "numa.gen2.small": ({"gen": "2"}, {"vcpus": 2, "ram": 192, "disk": 2}),
+    "host1.small": ({"only": "cell1-host1"}, {"vcpus": 1, "ram": 128, "disk": 1}),
+    "host1.medium": ({"only": "cell1-host1"}, {"vcpus": 2, "ram": 192, "disk": 2}),
+    "host2.medium": ({"only": "cell1-host2"}, {"vcpus": 2, "ram": 192, "disk": 2}),
 }
 # Servers of these have a NUMA topology, which hosts claim.
 WITH_NUMA = ("numa.gen1.small", "numa.gen2.small")
@@ -74,14 +82,19 @@ class Site:
         self.stop()
 
     def make_flavors(self) -> None:
-        """Flavors of tests, beside those that a new cloud has."""
-        for name, (gen, fields) in FLAVORS.items():
+        """Flavors of tests, beside those that a new cloud has; some are tied to one host."""
+        for host in ("cell1-host1", "cell1-host2")[: self.hosts_per_cell]:
+            if self.admin.compute.find_aggregate(host) is None:
+                made = self.admin.compute.create_aggregate(name=host)
+                self.admin.compute.set_aggregate_metadata(made, {"only": host})
+                self.admin.compute.add_host_to_aggregate(made, host)
+        for name, (tied, fields) in FLAVORS.items():
             if self.admin.compute.find_flavor(name) is None:
                 made = self.admin.compute.create_flavor(name=name, id=name, **fields)
-                specs = {"aggregate_instance_extra_specs:gen": gen}
+                specs = {f"aggregate_instance_extra_specs:{key}": value for key, value in tied.items()}
                 if name in WITH_NUMA:
                     specs["hw:numa_nodes"] = "1"
-                self.admin.compute.create_flavor_extra_specs(made, specs if gen else {})
+                self.admin.compute.create_flavor_extra_specs(made, specs)
 
     def start(self) -> None:
         raise NotImplementedError

@@ -17,7 +17,11 @@ def _run(site: Site, action: str, flows: list[Flow], count: int, paths: LocalSit
     assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
+# What is given back on one host takes the way of any other in its cell.
+STEPS = [flow for flow in FLOWS if flow.reach != "host" or flow.spoiled_by is None]
+
+
+@pytest.mark.parametrize("flow", STEPS, ids=lambda flow: flow.name)
 def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow) -> None:
     _run(local_site, "error", [flow], 4, local_site)
 

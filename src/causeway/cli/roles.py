@@ -160,5 +160,9 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     from causeway.virt.libvirt.driver import LibvirtDriver
 
     return LibvirtDriver(
-        conf.libvirt.connection_uri, conf.host, state_dir / "instances", virt_type=conf.libvirt.virt_type
+        conf.libvirt.connection_uri,
+        conf.host,
+        state_dir / "instances",
+        virt_type=conf.libvirt.virt_type,
+        host_ip=conf.my_ip,
     )

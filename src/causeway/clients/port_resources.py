@@ -76,9 +76,7 @@ def subtrees(requests: list[PortRequest]) -> list[set[str]]:
     return [request.same_subtree for request in requests if len(request.same_subtree) > 1]
 
 
-def with_allocation(
-    profile: Mapping[str, Any], request: PortRequest | None, mappings: Mapping[str, list[str]]
-) -> Json:
+def with_allocation(profile: Mapping[str, Any], request: PortRequest | None, mappings: Mapping[str, list[str]]) -> Json:
     """A binding profile that names the providers of another host; or none, if the port asks for nothing."""
     bare = {name: value for name, value in profile.items() if name != ALLOCATION}
     return bare if request is None else {**bare, ALLOCATION: request.allocation(mappings)}

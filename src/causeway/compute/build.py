@@ -62,6 +62,7 @@ class BuildEndpoint:
             driver.delete_disks(instance.uuid)
             driver.delete_stashed_disks(instance.uuid)
             self._host.claims.release_all(instance.uuid)
+            self._host.offers.withdraw_all(instance.uuid)
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
         return self._host.driver.inspect(instance_uuid)

@@ -1,24 +1,32 @@
 """The data path of a move: how the local disks of a stopped guest get from host to host.
 
-Between cells only the image service is shared, so a disk goes up as an image and comes down again. A root disk goes as the
-layer over its base image when the target can get that base image too, else with everything in it. Ephemeral disks go along,
-an image each; swap is made anew. The receiver checks the digest.
+Between cells only the image service is shared, so a disk goes up as an image and comes down again (`send`, `download`). Hosts
+of one cell reach each other: the source offers its disks over HTTP, and the target fetches them (`offer`, `fetch`).
+
+A root disk goes as the layer over its base image when the target can get that base image too, else with everything in it.
+Ephemeral disks go along, each by itself; swap is made anew. The receiver checks the digest.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import shutil
 import threading
 import time
+import uuid as uuids
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 from causeway import errors
+from causeway.compute import disk_fetch
 from causeway.compute.host import Host
 from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.instance import Instance
-from causeway.model.outcomes import MoveToken, Snapshot
-from causeway.virt.driver import ROOT_DISK, LocalDisk, Progress, RootDisk
+from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
 
 LOG = logging.getLogger(__name__)
 
@@ -44,50 +52,88 @@ def send(
     return snapshot
 
 
-def receive(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> RootDisk:
-    """Downloads a snapshot and, if it needs one, its base image."""
-    base: Path | None = None
-    if snapshot.base_image_id is not None:
-        base = host.image_cache.fetch(context, snapshot.base_image_id)
+def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
+    """Downloads a snapshot; the file is `discard`ed if nobody takes it."""
+    path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
+    host.images.download(context, snapshot.image_id, path, progress(host, context, token))
+    return path
+
+
+def offer(
+    host: Host, context: RequestContext, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
+) -> DiskOffer:
+    """Makes the local disks of a stopped guest ready for another host of the cell to fetch; made before: nothing is copied."""
+    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
+    # Swap is made anew.
+    names += [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
+    flatten = ROOT_DISK in names and not _base_is_available(host, context, instance)
+
+    def export(name: str) -> AbstractContextManager[DiskExport]:
+        return host.driver.export_disk(instance, name, flatten=flatten or name != ROOT_DISK)
+
+    made = host.offers.make(token.move_id, instance.uuid, names, export)
+    return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
+
+
+def fetch(
+    host: Host, context: RequestContext, token: MoveToken, instance: Instance, offered: DiskOffer
+) -> dict[str, Path]:
+    """Fetches what another host offers; name -> file. The files are `discard`ed if nobody takes them."""
+    report = progress(host, context, token)
+    paths: dict[str, Path] = {}
+    done = 0
+    for disk in offered.disks:
+        of_all = partial(lambda before, come: report(before + come, offered.size), done)
+        paths[disk.name] = _received_path(host, token, instance, disk.name)
+        disk_fetch.fetch(host, offered, disk, paths[disk.name], of_all)
+        done += disk.size
+    return paths
+
+
+def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -> dict[str, Path]:
+    """Like `fetch`, of what this host itself offers."""
+    paths = {}
+    for disk in offered.disks:
+        path = host.offers.path(token.move_id, disk.name)
+        if path is None:
+            raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
+        paths[disk.name] = Path(shutil.move(path, _received_path(host, token, instance, disk.name)))
+    return paths
+
+
+def _received_path(host: Host, token: MoveToken, instance: Instance, name: str) -> Path:
+    return host.image_cache.path(f"{uuids.uuid5(uuids.UUID(token.move_id), name)}.part-of-{instance.uuid}")
+
+
+def root_disk(
+    host: Host, context: RequestContext, instance: Instance, sent: Snapshot | OfferedDisk, path: Path
+) -> RootDisk:
+    """The root disk that came, with its base image if it needs one."""
+    base = host.image_cache.fetch(context, sent.base_image_id) if sent.base_image_id is not None else None
     return RootDisk(
         base=base,
-        base_image_id=snapshot.base_image_id,
-        snapshot=_download(host, context, token, instance, snapshot),
-        snapshot_format=snapshot.disk_format,
+        base_image_id=sent.base_image_id,
+        snapshot=path,
+        snapshot_format=sent.disk_format,
         size_gb=instance.flavor.root_gb,
     )
 
 
-def receive_local(
-    host: Host,
-    context: RequestContext,
-    token: MoveToken,
-    instance: Instance,
-    wanted: list[LocalDisk],
-    snapshots: dict[str, Snapshot],
+def with_content(
+    instance: Instance, wanted: list[LocalDisk], paths: dict[str, Path], formats: dict[str, str]
 ) -> list[LocalDisk]:
     """The local disks of the new guest, with what was on them at the source; those that the source had not are new."""
-    missing = snapshots.keys() - {disk.name for disk in wanted}
+    missing = paths.keys() - {disk.name for disk in wanted}
     if missing:
         raise errors.DiskTransferFailed(
             f"Server {instance.uuid} has no place for all of its disks.", details=f"sent, but not wanted: {missing}"
         )
     return [
-        dataclasses.replace(
-            disk,
-            snapshot=_download(host, context, token, instance, snapshots[disk.name]),
-            snapshot_format=snapshots[disk.name].disk_format,
-        )
-        if disk.name in snapshots
+        dataclasses.replace(disk, snapshot=paths[disk.name], snapshot_format=formats[disk.name])
+        if disk.name in paths
         else disk
         for disk in wanted
     ]
-
-
-def _download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
-    path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
-    host.images.download(context, snapshot.image_id, path, progress(host, context, token))
-    return path
 
 
 def discard(host: Host, instance_uuid: str) -> None:

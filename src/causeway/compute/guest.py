@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
 
 from causeway import errors
 from causeway.clients.port_resources import ALLOCATION
@@ -111,13 +112,17 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)
     ports = host.network.ports_of_server(context, instance.uuid)
-    ports = [
-        port
+    wanted = {vif.id: vif.profile.get(ALLOCATION) for vif in instance.network_info}
+    for number, port in enumerate(ports):
         # The agent looks at the port again when it is updated.
-        if port.get("device_owner") == owner and port["id"] not in alone
-        else host.network.update_port(context, port["id"], {"device_owner": owner})
-        for port in ports
-    ]
+        again = port.get("device_owner") != owner or port["id"] in alone
+        changes: dict[str, Any] = {"device_owner": owner} if again else {}
+        profile = port.get("binding:profile") or {}
+        if wanted.get(port["id"]) and profile.get(ALLOCATION) != wanted[port["id"]]:
+            # A move within the host keeps the binding, and may take from another provider of it.
+            changes["binding:profile"] = {**profile, ALLOCATION: wanted[port["id"]]}
+        if changes:
+            ports[number] = host.network.update_port(context, port["id"], changes)
     return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
 
 

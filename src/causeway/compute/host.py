@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.volume import VolumeClient
 from causeway.compute.claims import Claims
+from causeway.compute.disk_offers import DiskOffers
+from causeway.compute.disk_server import DiskServer
 from causeway.compute.fence import Fence
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.vif_events import VifEvents
@@ -34,7 +37,11 @@ class Host:
     image_cache: ImageCache
     fence: Fence
     claims: Claims
+    offers: DiskOffers
+    disk_server: DiskServer
     vif_events: VifEvents = field(default_factory=VifEvents)
+    #: set when the service ends: who waits stops waiting
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def lock(self, instance_uuid: str) -> AbstractContextManager[object]:
         """Work on one server is done one after the other on a host."""

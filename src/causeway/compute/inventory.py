@@ -13,6 +13,10 @@ from causeway.model.audit import HostContents, LeftoverFile
 # A snapshot that a move received, or a download that is not complete: never an image in use.
 LEFTOVER = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
+# The disks of a server that are offered to other hosts.
+OFFERS = "offers.part-of-"
+OFFER = re.compile(r"^offers\.part-of-[0-9a-f-]{36}$")
+
 
 class InventoryEndpoint:
     """RPC: lists what is there; removes what was left over."""
@@ -29,6 +33,9 @@ class InventoryEndpoint:
             # A server with both kinds shows as stashed only.
             if not is_stashed or driver.inspect(uuid).has_disks:
                 contents.disks.append(uuid)
+        # While the disks themselves are kept for a move, so may be what is offered of them.
+        for uuid in self._host.offers.servers() - set(contents.stashed):
+            contents.leftover_files.append(LeftoverFile(f"{OFFERS}{uuid}", 0.0))
         now = time.time()
         for path in self._host.image_cache.directory.iterdir():
             if LEFTOVER.match(path.name):
@@ -41,6 +48,9 @@ class InventoryEndpoint:
 
     def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
         """Deletes one of ``leftover_files``; it need not be there. Raises BadRequest for any other file."""
+        if OFFER.match(name):
+            self._host.offers.withdraw_all(name.removeprefix(OFFERS))
+            return
         if not LEFTOVER.match(name):
             raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")
         self._host.image_cache.path(name).unlink(missing_ok=True)

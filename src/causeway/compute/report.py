@@ -83,7 +83,11 @@ class Reporter:
             },
         )
         traits = {os_traits.COMPUTE_NODE, *facts.traits}
-        self._placement.change_traits(self._uuid, add=traits)
+        same_host = {os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE}
+        if self._host.driver.supports_migrate_to_same_host:
+            self._placement.change_traits(self._uuid, add=traits | same_host)
+        else:
+            self._placement.change_traits(self._uuid, add=traits, remove=same_host)
 
     def _cpu_inventory(self, vcpus: int) -> dict[str, Inventory]:
         """VCPU for shared CPUs, PCPU for dedicated ones; a class that the host has nothing of is left out."""
@@ -139,6 +143,7 @@ class Reporter:
                 "memory_mb": facts.memory_mb,
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
+                "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
             },
         )
         devices = self._host.claims.devices()

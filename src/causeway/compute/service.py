@@ -14,6 +14,8 @@ from causeway.compute.build import BuildEndpoint
 from causeway.compute.claims import Claims
 from causeway.compute.claims_endpoint import ClaimsEndpoint
 from causeway.compute.devices import DevicesEndpoint
+from causeway.compute.disk_offers import DiskOffers
+from causeway.compute.disk_server import DiskServer
 from causeway.compute.dry_run import DryRunEndpoint
 from causeway.compute.events import EventsEndpoint
 from causeway.compute.fence import Fence
@@ -24,6 +26,7 @@ from causeway.compute.inventory import InventoryEndpoint
 from causeway.compute.power import PowerEndpoint
 from causeway.compute.rebuild import RebuildEndpoint
 from causeway.compute.report import Reporter
+from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
@@ -53,6 +56,7 @@ class ComputeService:
         state_dir: Path,
     ) -> None:
         state_dir.mkdir(parents=True, exist_ok=True)
+        offers = DiskOffers(state_dir / "offers")
         self.host = Host(
             name=name,
             conf=conf,
@@ -71,6 +75,8 @@ class ComputeService:
                     conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
                 ),
             ),
+            offers=offers,
+            disk_server=DiskServer(offers, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
         )
         self._server = RpcServer(
             transport,
@@ -84,6 +90,7 @@ class ComputeService:
                     GuestStatesEndpoint(self.host),
                     RebuildEndpoint(self.host),
                     DevicesEndpoint(self.host),
+                    ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),
                     EventsEndpoint(self.host),
                     InventoryEndpoint(self.host),
@@ -98,6 +105,7 @@ class ComputeService:
         """Ready for work when this returns: the host is known to Placement and to its cell."""
         self.host.driver.start()
         self._load_claims()
+        self.host.disk_server.start()
         self._server.start()
         self._reporter.start()
 
@@ -113,7 +121,9 @@ class ComputeService:
 
     def stop(self) -> None:
         """Finishes what is under way; guests keep running."""
+        self.host.stopping.set()
         self._reporter.stop()
         self._server.stop()
         self.host.vif_events.close()
+        self.host.disk_server.stop()
         self.host.driver.close()

@@ -55,6 +55,7 @@ class CandidatesEndpoint:
             new_flavor=flavor or instance.flavor,
             old_vm_state=instance.vm_state,
             cross_cell_allowed=cross_cell_allowed,
+            migrates_to_same_host=bool(nodes and nodes[0].capabilities.get("supports_migrate_to_same_host")),
         )
         spec = request_spec(
             services.api, services.conf, instance_uuid, memory, lambda: any(device.is_volume for device in devices)

@@ -6,6 +6,7 @@ import socket
 
 from oslo_config import cfg
 from oslo_config.cfg import Opt
+from oslo_utils import netutils
 
 
 def _ratio(resource: str, initial: float, inventory: str) -> list[Opt]:
@@ -34,6 +35,24 @@ OPTS: dict[str, list[Opt]] = {
             default=socket.gethostname(),
             sample_default="<this machine's host name>",
             help="The name of this host; it must be unique over all cells.",
+        ),
+        cfg.StrOpt(
+            "my_ip",
+            default=netutils.get_my_ipv4(),
+            sample_default="<this machine's address>",
+            help="The address of this host in the network that hosts of a cell reach each other by; disks of servers that are"
+            " resized or migrated inside the cell go over it, from host to host. Keep others out of that network.",
+        ),
+        cfg.PortOpt(
+            "disk_transfer_port",
+            default=0,
+            help="The port on my_ip from which other hosts of the cell fetch disks; 0: any that is free.",
+        ),
+        cfg.FloatOpt(
+            "disk_transfer_patience",
+            default=60.0,
+            min=0.0,
+            help="Seconds without a byte from the other host after which the transfer of a disk is given up.",
         ),
         cfg.StrOpt(
             "compute_driver",

@@ -144,6 +144,7 @@ class EmbeddedCloud:
         options["service_user"]["send_service_user_token"] = True
         options["transport_url"] = self._queue("api")
         options["state_path"] = str(self.state.path)
+        options["my_ip"] = "127.0.0.1"
         if self._log_file is not None:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)

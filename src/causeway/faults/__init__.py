@@ -24,6 +24,7 @@ Points:
   ``before``: the journal has the intent, nothing was done; ``after``: it was done, the journal does not know.
 - ``compute.METHOD.before|in|after``: a host's part of a step. ``in`` is behind each call to its hypervisor's driver,
   ``after`` where it was done and not recorded.
+- ``disk.fetch.before|after``, ``disk.release.before``: a host fetches a disk from another one of its cell.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.
 - ``call.SERVICE METHOD ROUTE.request|reply``: calls to the services around.
 - ``rpc.TOPIC.METHOD.request|reply``: calls between our own services.

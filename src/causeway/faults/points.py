@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from causeway.compute.claims_endpoint import ClaimsEndpoint
+from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
@@ -18,10 +19,13 @@ RPC_CLIENTS: dict[str, type] = {
     scheduler.TOPIC: scheduler.SchedulerClient,
 }
 
+# A host fetches a disk from another one of its cell, and tells it that it has come.
+DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before")
+
 
 def every_point() -> list[str]:
     """Every point, grouped by its kind."""
-    return [*step_points(), *compute_points(), *driver_points(), *call_points(), *rpc_points()]
+    return [*step_points(), *compute_points(), *DISK_POINTS, *driver_points(), *call_points(), *rpc_points()]
 
 
 def step_points() -> list[str]:
@@ -44,11 +48,12 @@ def compute_points() -> list[str]:
     dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return dropped + [
         f"compute.{name}.{place}"
-        for name, _function in inspect.getmembers(SnapshotResizeEndpoint, inspect.isfunction)
+        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint)
+        for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_")
         for place in ("before", "in", "after")
-        # This one only asks whether it can be done.
-        if (name, place) != ("prep_snapshot_based_resize_at_dest", "in")
+        # These only ask whether it can be done.
+        if (name, place) not in (("prep_resize", "in"), ("prep_snapshot_based_resize_at_dest", "in"))
     ]
 
 

@@ -47,6 +47,32 @@ class Snapshot:
 
 
 @dataclass
+class OfferedDisk:
+    """A local disk that another host may fetch. ``size`` in bytes."""
+
+    name: str
+    disk_format: str
+    size: int
+    sha256: str
+    # Set if it holds only what differs from this image
+    base_image_id: str | None = None
+
+
+@dataclass
+class DiskOffer:
+    """The local disks of a moved server, offered by its source. Who has ``token`` may read them: it is never shown."""
+
+    url: str
+    token: str = field(repr=False)
+    disks: list[OfferedDisk] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(disk.size for disk in self.disks)
+
+
+@dataclass
 class SourceOutcome:
     """The guest is off and gone from the source host, its disks are stashed there."""
 
@@ -54,6 +80,8 @@ class SourceOutcome:
     snapshot: Snapshot | None = None
     # ephemeral disks by name
     disks: dict[str, Snapshot] = field(default_factory=dict)
+    # inside a cell: what the target fetches
+    offer: DiskOffer | None = None
 
 
 @dataclass

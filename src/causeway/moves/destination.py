@@ -39,7 +39,9 @@ def request_spec(
     )
     if spec.availability_zone is None and _keeps_zone(conf, memory, has_volumes):
         spec.availability_zone = memory.source_zone
-    same_host_allowed = conf.allow_resize_to_same_host and memory.migration_type == "resize"
+    same_host_allowed = conf.allow_resize_to_same_host
+    if memory.migration_type != "resize":
+        same_host_allowed = memory.migrates_to_same_host
     if not same_host_allowed:
         if memory.requested_host == memory.source_host:
             raise errors.NoValidHost("No valid host was found. The server is on the requested host already.")

@@ -80,8 +80,8 @@ def _of_resize(run: Run) -> None:
         _of_living(run, instance, block_devices.of_instance(database, run.uuid))
     if memory.is_cross_cell:
         copies.hard_delete(services.cells.database(memory.target_cell), run.uuid, hidden_only=True)
-    for image_id in image_ids_of(run):
-        services.images.delete(run.context, image_id)
+        for image_id in image_ids_of(run):
+            services.images.delete(run.context, image_id)
 
 
 def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None:

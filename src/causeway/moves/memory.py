@@ -11,7 +11,7 @@ from causeway.clients.port_resources import PortRequest
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
-from causeway.model.outcomes import GuestOutcome, Snapshot
+from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
 from causeway.model.states import VmState
 from causeway.scheduler.request import RequestedGroup, Selection
 
@@ -42,6 +42,8 @@ class MoveMemory:
     cross_cell_allowed: bool = False
     requested_host: str | None = None
     has_ports: bool = True
+    # The source's hypervisor can migrate a server to the host that it is on.
+    migrates_to_same_host: bool = False
 
     # The server's group, if its policy has to be looked after (see `causeway.conductor.groups`).
     group: RequestedGroup | None = None
@@ -61,6 +63,8 @@ class MoveMemory:
     local_devices: list[BlockDevice] = field(default_factory=list)
     disk_image_ids: dict[str, str] = field(default_factory=dict)
     disks: dict[str, Snapshot] = field(default_factory=dict)
+    # Inside a cell: what the source offers to the target.
+    offer: DiskOffer | None = None
     guest: GuestOutcome | None = None
     # Events of the server's action; written to its history when the move ends.
     events: list[ActionEvent] = field(default_factory=list)
@@ -84,10 +88,15 @@ class MoveMemory:
         return self.selection is not None and self.selection.cell_uuid != self.source_cell
 
     @property
+    def is_same_host(self) -> bool:
+        return self.selection is not None and self.selection.host == self.source_host
+
+    @property
     def bytes_of_disks(self) -> int | None:
-        """What went through the image service; None: nothing did."""
-        sent = [*([self.snapshot] if self.snapshot is not None else []), *self.disks.values()]
-        return sum(each.size for each in sent) if sent else None
+        """What went from host to host, through the image service or directly; None: nothing did."""
+        sizes = [sent.size for sent in (self.snapshot, *self.disks.values()) if sent is not None]
+        sizes += [disk.size for disk in self.offer.disks] if self.offer is not None else []
+        return sum(sizes) if sizes else None
 
     @property
     def was_running(self) -> bool:

@@ -23,6 +23,14 @@ from causeway.moves.steps.revert import (
     RevertResizeAtDest,
     SwitchInstanceMappingBack,
 )
+from causeway.moves.steps.same_cell import (
+    ConfirmResize,
+    FinishResize,
+    FinishRevertResize,
+    PrepResize,
+    ResizeInstance,
+    RevertResize,
+)
 from causeway.moves.steps.select import SelectDestination
 
 RESIZE = Recipe(
@@ -77,9 +85,9 @@ SAME_CELL_RESIZE = Recipe(
     "same_cell_resize",
     (
         SelectDestination(),
-        PrepResizeAtDest(),
-        PrepResizeAtSource(),
-        FinishResizeAtDest(),
+        PrepResize(),
+        ResizeInstance(),
+        FinishResize(),
         MoveRecord(),
     ),
     pivot="MoveRecord",
@@ -89,10 +97,10 @@ SAME_CELL_RESIZE = Recipe(
 SAME_CELL_CONFIRM = Recipe(
     "same_cell_confirm",
     (
-        ConfirmResizeAtSource(),
+        ConfirmResize(),
         FinishConfirm(),
     ),
-    pivot="ConfirmResizeAtSource",
+    pivot="ConfirmResize",
     given_back=give_back.after_revert,
 )
 
@@ -100,9 +108,9 @@ SAME_CELL_REVERT = Recipe(
     "same_cell_revert",
     (
         BeginRevert(),
-        RevertResizeAtDest(),
+        RevertResize(),
         ReturnRecord(),
-        FinishRevertResizeAtSource(),
+        FinishRevertResize(),
         ReturnAllocations(),
         FinishRevert(),
     ),

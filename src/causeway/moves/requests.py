@@ -84,6 +84,7 @@ def request_resize(
         cross_cell_allowed=cross_cell_allowed,
         requested_host=host,
         has_ports=bool(instance.network_info),
+        migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
     with services.api.write() as connection:

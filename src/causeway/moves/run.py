@@ -31,10 +31,10 @@ _EVENTS = {
     "cross_cell_resize": "conductor_migrate_server",
     "same_cell_resize": "conductor_migrate_server",
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
-    "same_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",
-    "same_cell_revert": "conductor_revert_snapshot_based_resize",
 }
+# Inside a cell the field's conductor has no part in these; their first step's event tells of a failure before it.
+_FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
 class Run:
@@ -180,8 +180,13 @@ class Run:
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
         """The events of the server's action: the conductor's, which says how all of it ended, and those of the steps."""
+        name = _EVENTS.get(self.move.recipe)
+        if name is None:
+            if failure is None or any(event.result == "Error" for event in self.memory.events):
+                return list(self.memory.events)
+            name = _FIRST_EVENTS[self.move.recipe]
         whole = ActionEvent(
-            event=_EVENTS[self.move.recipe],
+            event=name,
             start_time=self.move.started_at,
             finish_time=utcnow(),
             host=self.unguarded.host,

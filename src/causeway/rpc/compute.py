@@ -15,7 +15,7 @@ from causeway.model.candidates import DiskMeasure, PreCheck
 from causeway.model.events import ExternalEvent
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
-from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_verbs import ComputeVerbs
@@ -158,7 +158,7 @@ class ComputeClient(ComputeVerbs):
             context, "detach_interface", result=NOTHING, server=host, monitor=True, instance=instance, vif=vif
         )
 
-    # moves: names from the field
+    # moves between cells: names from the field
 
     def prep_snapshot_based_resize_at_dest(
         self,
@@ -337,6 +337,131 @@ class ComputeClient(ComputeVerbs):
         """Ends what a move claimed at a host that it turns away from before there is a guest."""
         self._rpc.call(
             context, "drop_move_claim", result=NOTHING, server=host, token=token, instance_uuid=instance_uuid
+        )
+
+    # moves inside a cell
+
+    def prep_resize(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        migration_type: str,
+    ) -> MigrationContext:
+        """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
+        return self._rpc.call(
+            context,
+            "prep_resize",
+            result=MigrationContext,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            migration_type=migration_type,
+        )
+
+    def resize_instance(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> SourceOutcome:
+        """Powers the guest off, offers its local disks to the target, and takes it off the host but for its disks."""
+        return self._rpc.call(
+            context,
+            "resize_instance",
+            result=SourceOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
+    def finish_resize(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        offer: DiskOffer,
+        source_host: str,
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Takes over the ports, connects the volumes, fetches the local disks, and makes the guest from them."""
+        return self._rpc.call(
+            context,
+            "finish_resize",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            offer=offer,
+            source_host=source_host,
+            power_on=power_on,
+        )
+
+    def confirm_resize(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+        """Deletes the stashed disks and drops what the source still held for the server."""
+        self._rpc.call(
+            context, "confirm_resize", result=NOTHING, server=host, monitor=True, token=token, instance=instance
+        )
+
+    def revert_resize(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        source_host: str,
+    ) -> None:
+        """Undoes everything that a move made at its target: guest, disks, connections, claim. Also for a failed move."""
+        self._rpc.call(
+            context,
+            "revert_resize",
+            result=NOTHING,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            source_host=source_host,
+        )
+
+    def finish_revert_resize(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Brings the guest back from its stashed disks, with its ports and volumes. Also for a failed move."""
+        return self._rpc.call(
+            context,
+            "finish_revert_resize",
+            result=GuestOutcome,
+            server=host,
+            monitor=True,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            power_on=power_on,
         )
 
     # audit

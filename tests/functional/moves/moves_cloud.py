@@ -19,6 +19,7 @@ import openstack
 
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.errors import GuestFailed
 from causeway.model.instance import Instance, InstanceFault
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
@@ -297,6 +298,34 @@ class Cloud:
             return left.pop() if message.method == method and left else Verdict.DELIVER
 
         self.embedded.around.transports.on_send = on_send
+
+    def break_driver(self, hosts: list[str], patch: Any, method: str, times: int = 1000) -> None:
+        """The hypervisors of hosts fail in a method, so often."""
+        left = [None] * times
+        for host in hosts:
+            driver = self.driver(host)
+            works = getattr(driver, method)
+
+            def broken(*args: Any, works: Any = works, **kwargs: Any) -> Any:
+                if left:
+                    left.pop()
+                    raise GuestFailed(f"The hypervisor broke in {method}.")
+                return works(*args, **kwargs)
+
+            patch.setattr(driver, method, broken)
+
+    def damage_offers(self, patch: Any) -> None:
+        """What hosts offer to others is not what they said that it is."""
+        for compute in self.embedded.computes.values():
+            make = compute.host.offers.make
+
+            def damaged(*args: Any, make: Any = make, **kwargs: Any) -> Any:
+                manifest = make(*args, **kwargs)
+                for offered in manifest.disks:
+                    offered.sha256 = "0" * 64
+                return manifest
+
+            patch.setattr(compute.host.offers, "make", damaged)
 
     def option(self, name: str, value: Any, group: str | None = None) -> None:
         self.embedded.conf.set_override(name, value, group=group)

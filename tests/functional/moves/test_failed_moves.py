@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud
 
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused
 from causeway.rpc.transport import Verdict
 
 CELL2 = ("cell2-host1", "cell2-host2")
@@ -27,32 +27,17 @@ def service(action: str, path: str, **fields: Any) -> Break:
 
 def source(method: str, times: int = 1) -> Break:
     """The hypervisor of the source fails."""
-    return lambda cloud, server, patch: break_driver(cloud, [cloud.show(server).compute_host], patch, method, times)
+    return lambda cloud, server, patch: cloud.break_driver([cloud.show(server).compute_host], patch, method, times)
 
 
 def target(method: str, times: int = 1000) -> Break:
     """The hypervisors of the target cell fail."""
-    return lambda cloud, _server, patch: break_driver(cloud, list(CELL2), patch, method, times)
+    return lambda cloud, _server, patch: cloud.break_driver(list(CELL2), patch, method, times)
 
 
 def lost(method: str, verdict: Verdict, times: int = 1) -> Break:
     """Our own message queue loses a request, or an answer."""
     return lambda cloud, _server, _patch: cloud.lose(method, verdict, times)
-
-
-def break_driver(cloud: Cloud, hosts: list[str], patch: pytest.MonkeyPatch, method: str, times: int) -> None:
-    left = [None] * times
-    for host in hosts:
-        driver = cloud.driver(host)
-        works = getattr(driver, method)
-
-        def broken(*args: Any, works: Any = works, **kwargs: Any) -> Any:
-            if left:
-                left.pop()
-                raise GuestFailed(f"The hypervisor broke in {method}.")
-            return works(*args, **kwargs)
-
-        patch.setattr(driver, method, broken)
 
 
 FAILURES: dict[str, tuple[Break, str]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import sqlalchemy as sa
 
 from causeway import errors
@@ -18,6 +20,7 @@ class ConfirmResizeAtSource(Step):
     """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
 
     name = "ConfirmResizeAtSource"
+    event: ClassVar[str] = "compute_confirm_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
@@ -28,19 +31,19 @@ class ConfirmResizeAtSource(Step):
         run.services.notifier.instance_action(
             run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
         )
-        with run.event("compute_confirm_snapshot_based_resize_at_source", memory.source_host):
-            run.source_computes.confirm_snapshot_based_resize_at_source(
-                run.context,
-                memory.source_host,
-                token=run.token(self.name),
-                instance=run.target_instance(),
-            )
-        for port_id in memory.port_ids:
+        with run.event(self.event, memory.source_host):
+            self._forget(run)
+        for port_id in memory.port_ids if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, port_id, memory.source_host)
         for pair in memory.attachments:
             if pair.source is not None:
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.drop_migration(run.move.migration_uuid)
+
+    def _forget(self, run: Run) -> None:
+        run.source_computes.confirm_snapshot_based_resize_at_source(
+            run.context, run.memory.source_host, token=run.token(self.name), instance=run.target_instance()
+        )
 
 
 class DeleteSourceRecords(Step):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.notices import told
 from causeway.moves.port_resources import at_target
@@ -17,6 +20,7 @@ class FinishResizeAtDest(Step):
     """The target takes over ports and volumes and makes the guest with the new flavor, from the snapshot."""
 
     name = "FinishResizeAtDest"
+    event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     migration_status = MigrationStatus.POST_MIGRATING
     needs_fresh_records = False
 
@@ -37,37 +41,46 @@ class FinishResizeAtDest(Step):
                 then={"vm_state": VmState.RESIZED, "task_state": None, "host": memory.dest_host},
                 block_devices=run.source_devices(),
             ),
-            run.event("compute_finish_snapshot_based_resize_at_dest", memory.dest_host),
+            run.event(self.event, memory.dest_host),
         ):
-            memory.guest = run.target_computes.finish_snapshot_based_resize_at_dest(
-                run.context,
-                memory.dest_host,
-                token=run.token(self.name),
-                instance=dataclasses.replace(
+            memory.guest = self._come_up(
+                run,
+                dataclasses.replace(
                     run.source_instance(),
                     flavor=memory.new_flavor,
                     host=memory.dest_host,
                     availability_zone=memory.destination.availability_zone,
                     network_info=at_target(memory, run.source_instance().network_info),
                 ),
-                block_devices=target_devices(run, run.source_devices()),
-                snapshot=memory.snapshot,
-                power_on=memory.was_running,
-                disks=memory.disks,
             )
         if run.step is not None and memory.guest.bytes_done is not None:
             run.step.bytes_done = run.step.bytes_total = memory.guest.bytes_done
 
-    def undo(self, run: Run) -> None:
-        memory = run.memory
-        # The source may only have its guest back when there is none at the target.
+    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+        return run.target_computes.finish_snapshot_based_resize_at_dest(
+            run.context,
+            run.memory.dest_host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=target_devices(run, run.source_devices()),
+            snapshot=run.memory.snapshot,
+            power_on=run.memory.was_running,
+            disks=run.memory.disks,
+        )
+
+    def _drop(self, run: Run) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
-            memory.dest_host,
+            run.memory.dest_host,
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=target_devices(run, run.source_devices()),
         )
+
+    def undo(self, run: Run) -> None:
+        memory = run.memory
+        # The source may only have its guest back when there is none at the target.
+        self._drop(run)
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is not None:

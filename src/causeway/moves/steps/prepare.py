@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from contextlib import suppress
+from typing import ClassVar
 
 from causeway import errors
 from causeway.conductor import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import hardware
 from causeway.moves.notices import told
@@ -42,6 +44,7 @@ class PrepResizeAtDest(Step):
     """
 
     name = "PrepResizeAtDest"
+    event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -53,7 +56,7 @@ class PrepResizeAtDest(Step):
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
         while True:
             try:
-                with run.event("compute_prep_snapshot_based_resize_at_dest", memory.dest_host):
+                with run.event(self.event, memory.dest_host):
                     groups.claim_host(run.services, memory.group, run.uuid, memory.dest_host)
                     context = self._prepare(run, memory.destination)
                 break
@@ -81,7 +84,8 @@ class PrepResizeAtDest(Step):
 
     def _prepare(self, run: Run, target: Selection) -> MigrationContext:
         memory = run.memory
-        for vif in run.source_instance().network_info:
+        # On the host where the server is, its ports are bound already.
+        for vif in run.source_instance().network_info if not memory.is_same_host else ():
             # A port that its user deleted meanwhile is no reason to stay.
             with suppress(errors.PortNotFound):
                 run.services.network.create_binding(
@@ -94,13 +98,17 @@ class PrepResizeAtDest(Step):
         instance = run.source_instance()
         run.services.notifier.instance_exists(run.context, instance, host=target.host)
         with told(run, "resize_prep", target.host, instance, new_flavor=memory.new_flavor):
-            return run.target_computes.prep_snapshot_based_resize_at_dest(
-                run.context,
-                target.host,
-                token=run.token(self.name),
-                instance=_with_new_flavor(run),
-                block_devices=run.source_devices(),
-            )
+            return self._ask(run, target.host)
+
+    def _ask(self, run: Run, host: str) -> MigrationContext:
+        """Has the host check and claim."""
+        return run.target_computes.prep_snapshot_based_resize_at_dest(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=with_new_flavor(run),
+            block_devices=run.source_devices(),
+        )
 
     def _next(self, run: Run, refusal: errors.CausewayError) -> None:
         """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
@@ -123,6 +131,8 @@ class PrepResizeAtDest(Step):
         raise refusal
 
     def _leave(self, run: Run, host: str) -> None:
+        if host == run.memory.source_host:
+            return
         for vif in run.source_instance().network_info:
             run.services.network.delete_binding(run.context, vif.id, host)
 
@@ -153,7 +163,7 @@ def clear_stash(run: Run) -> None:
     )
 
 
-def _with_new_flavor(run: Run) -> Instance:
+def with_new_flavor(run: Run) -> Instance:
     return dataclasses.replace(
         hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor),
         flavor=run.memory.new_flavor,
@@ -169,6 +179,8 @@ class PrepResizeAtSource(Step):
     """
 
     name = "PrepResizeAtSource"
+    event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
+    undo_event: ClassVar[str] = "compute_restore_at_source"
     migration_status = MigrationStatus.MIGRATING
     needs_fresh_records = False
 
@@ -178,23 +190,15 @@ class PrepResizeAtSource(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
-        make_images(run)
+        self._make_room(run)
         instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
         migrated = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
         with (
             told(run, "resize", memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
-            run.event("compute_prep_snapshot_based_resize_at_source", memory.source_host),
+            run.event(self.event, memory.source_host),
         ):
-            outcome = run.source_computes.prep_snapshot_based_resize_at_source(
-                run.context,
-                memory.source_host,
-                token=run.token(self.name),
-                instance=run.source_instance(),
-                block_devices=run.source_devices(),
-                image_id=memory.image_id,
-                disk_image_ids=memory.disk_image_ids,
-            )
-        memory.snapshot, memory.disks = outcome.snapshot, outcome.disks
+            outcome = self._hand_over(run)
+        memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
         if run.step is not None and memory.bytes_of_disks is not None:
             run.step.bytes_done = run.step.bytes_total = memory.bytes_of_disks
         for device, volume_id in volumes(run.source_devices()):
@@ -211,6 +215,22 @@ class PrepResizeAtSource(Step):
                 power_state=outcome.power_state,
                 task_state=TaskState.RESIZE_MIGRATED,
             )
+
+    def _make_room(self, run: Run) -> None:
+        """For what the source sends."""
+        make_images(run)
+
+    def _hand_over(self, run: Run) -> SourceOutcome:
+        """Has the source let go of the guest and send its disks."""
+        return run.source_computes.prep_snapshot_based_resize_at_source(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+            image_id=run.memory.image_id,
+            disk_image_ids=run.memory.disk_image_ids,
+        )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
         """The source lets go of the volume and reserves it anew, to be there for a revert."""
@@ -230,15 +250,8 @@ class PrepResizeAtSource(Step):
                 if device.attachment_id is not None:
                     run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
-        with run.event("compute_restore_at_source", memory.source_host):
-            guest = run.source_computes.restore_at_source(
-                run.context,
-                memory.source_host,
-                token=run.token(self.name),
-                instance=run.source_instance(),
-                block_devices=run.source_devices(),
-                power_on=memory.was_running,
-            )
+        with run.event(self.undo_event, memory.source_host):
+            guest = self._bring_back(run)
         with run.source_database.write() as connection:
             for device in guest.block_devices:
                 block_devices.update_in(
@@ -248,6 +261,19 @@ class PrepResizeAtSource(Step):
                     connection_info=device.connection_info,
                 )
             instances.update_in(connection, run.uuid, power_state=guest.power_state, network_info=guest.network_info)
+        self._drop_copies(run)
+
+    def _bring_back(self, run: Run) -> GuestOutcome:
+        return run.source_computes.restore_at_source(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+            power_on=run.memory.was_running,
+        )
+
+    def _drop_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
 

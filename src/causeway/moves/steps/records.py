@@ -157,4 +157,6 @@ class MoveRecord(Step):
             bundle.block_devices = target_devices(run, bundle.block_devices)
             copies.add_events(bundle, run.context.request_id, run.history())
             copies.write(run.source_database, bundle)
-        delete_images(run)
+        if run.memory.offer is not None:
+            # The target has its guest: what opened the source's disks is of no use any more.
+            run.memory.offer.token = ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import msgspec
 import sqlalchemy as sa
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
@@ -153,6 +155,7 @@ class RevertResizeAtDest(Step):
     """The guest at the target goes, with its disks and its connections to volumes."""
 
     name = "RevertResizeAtDest"
+    event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -165,17 +168,20 @@ class RevertResizeAtDest(Step):
         publisher = run.services.host if run.memory.is_cross_cell else run.memory.source_host
         run.services.notifier.instance_action(run.context, instance, "resize_revert", "start", host=publisher)
         run.services.notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
-        with run.event("compute_revert_snapshot_based_resize_at_dest", run.memory.dest_host):
-            run.target_computes.drop_move_at_dest(
-                run.context,
-                run.memory.dest_host,
-                token=run.token(self.name),
-                instance=instance,
-                block_devices=block_devices.of_instance(run.target_database, run.uuid),
-            )
+        with run.event(self.event, run.memory.dest_host):
+            self._drop(run, instance)
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
+
+    def _drop(self, run: Run, instance: Instance) -> None:
+        run.target_computes.drop_move_at_dest(
+            run.context,
+            run.memory.dest_host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+        )
 
 
 class DeleteTargetRecords(Step):
@@ -214,26 +220,30 @@ class FinishRevertResizeAtSource(Step):
     """The old guest comes up from its kept disks, with its ports and volumes."""
 
     name = "FinishRevertResizeAtSource"
+    event: ClassVar[str] = "compute_finish_revert_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        with run.event("compute_finish_revert_snapshot_based_resize_at_source", memory.source_host):
-            memory.guest = run.source_computes.restore_at_source(
-                run.context,
-                memory.source_host,
-                token=run.token(self.name),
-                instance=run.source_instance(),
-                block_devices=run.source_devices(),
-                power_on=memory.was_running,
-            )
+        with run.event(self.event, memory.source_host):
+            memory.guest = self._bring_back(run)
         with run.source_database.write() as connection:
             for device in memory.guest.block_devices:
                 block_devices.update_in(connection, device.uuid, connection_info=device.connection_info)
-        for vif in memory.guest.network_info:
+        for vif in memory.guest.network_info if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+
+    def _bring_back(self, run: Run) -> GuestOutcome:
+        return run.source_computes.restore_at_source(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+            power_on=run.memory.was_running,
+        )
 
 
 class ReturnAllocations(Step):

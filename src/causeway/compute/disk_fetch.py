@@ -1,0 +1,148 @@
+"""Fetches disks that another host of the cell offers (`disk_server`), and checks that they are what was offered.
+
+A connection that breaks, or a source that restarts, costs nothing but time: the rest is asked for. Whoever sends nothing for
+``disk_transfer_patience`` seconds is given up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import requests
+
+from causeway import errors
+from causeway.compute.host import Host
+from causeway.faults import injector
+from causeway.model.outcomes import DiskOffer, OfferedDisk
+
+LOG = logging.getLogger(__name__)
+
+# Also the grain in which runs of zeros become holes of the file.
+CHUNK_BYTES = 256 << 10
+ZEROS = bytes(CHUNK_BYTES)
+# Seconds to connect, and between two pieces.
+TIMEOUT = (10.0, 30.0)
+PAUSE = 0.5
+
+
+class Digest(Protocol):
+    """What hashlib makes."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+    def hexdigest(self) -> str: ...
+
+
+@dataclass
+class _Partial:
+    file: BinaryIO
+    digest: Digest
+    done: int = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.digest.update(chunk)
+        if chunk == (ZEROS if len(chunk) == CHUNK_BYTES else ZEROS[: len(chunk)]):
+            self.file.seek(len(chunk), os.SEEK_CUR)
+        else:
+            self.file.write(chunk)
+        self.done += len(chunk)
+
+
+def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress: Callable[[int], None]) -> None:
+    """Puts an offered disk into ``path``; ``progress`` is told how many bytes of it have come.
+
+    Raises DiskTransferFailed if the source does not offer it (any more), sends nothing, or sends something else. What
+    ``progress`` raises ends the transfer, too.
+    """
+    injector.reach("disk.fetch.before")
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file, requests.Session() as session:
+            # No proxy is between hosts of a cell.
+            session.trust_env = False
+            session.headers["Authorization"] = f"Bearer {offer.token}"
+            got = _Partial(file, hashlib.sha256())
+            _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress)
+            # A file that ends with a hole has its length all the same.
+            file.truncate(got.done)
+        if got.digest.hexdigest() != disk.sha256:
+            raise errors.DiskTransferFailed(
+                "A disk of the server was damaged on its way. Try again.",
+                details=f"{disk.name}: sha256 {got.digest.hexdigest()} came, {disk.sha256} was offered",
+            )
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    injector.reach("disk.fetch.after")
+
+
+def release(offer: DiskOffer) -> None:
+    """Tells the source that its disks have come; that it is told is only to free its room early."""
+    try:
+        injector.reach("disk.release.before")
+        with requests.Session() as session:
+            session.trust_env = False
+            session.delete(offer.url, headers={"Authorization": f"Bearer {offer.token}"}, timeout=TIMEOUT)
+    except (requests.RequestException, errors.OperationFailed) as failure:
+        LOG.info("The source was not told that its disks have come: %s", type(failure).__name__)
+
+
+def _receive_all(
+    host: Host,
+    session: requests.Session,
+    url: str,
+    disk: OfferedDisk,
+    got: _Partial,
+    progress: Callable[[int], None],
+) -> None:
+    patience = host.conf.disk_transfer_patience
+    heard, why = time.monotonic(), ""
+    while got.done < disk.size:
+        before = got.done
+        try:
+            _receive(session, url, disk, got, progress)
+            why = "the source ended early"
+        except requests.RequestException as failure:
+            why = f"{type(failure).__name__}: {failure}"
+        if got.done > before:
+            heard = time.monotonic()
+        if got.done >= disk.size:
+            return
+        if time.monotonic() - heard >= patience or host.stopping.wait(PAUSE):
+            raise errors.DiskTransferFailed(
+                f"A disk of the server could not be fetched: {got.done} of {disk.size} bytes came. Try again later.",
+                details=f"{disk.name} from {url}: {why}",
+            )
+
+
+def _receive(
+    session: requests.Session, url: str, disk: OfferedDisk, got: _Partial, progress: Callable[[int], None]
+) -> None:
+    asked = {"Range": f"bytes={got.done}-"} if got.done else {}
+    # As it is: a proxy that would compress it is not there either.
+    with session.get(url, headers={**asked, "Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer:
+        if answer.status_code in (401, 404, 416):
+            raise errors.DiskTransferFailed(
+                "The source does not offer the server's disk any more.",
+                details=f"{disk.name} from {url}: status {answer.status_code}",
+            )
+        answer.raise_for_status()
+        if answer.status_code != (206 if asked else 200):
+            raise errors.DiskTransferFailed(
+                "The source answered with something else than the rest of the disk.",
+                details=f"{disk.name} from {url}: status {answer.status_code}",
+            )
+        for chunk in answer.iter_content(CHUNK_BYTES):
+            got.add(chunk)
+            if got.done > disk.size:
+                raise errors.DiskTransferFailed(
+                    "The source sent more than it offered.", details=f"{disk.name} from {url}: over {disk.size} bytes"
+                )
+            progress(got.done)

@@ -1,0 +1,118 @@
+"""The disks of stopped guests that other hosts of the cell may fetch.
+
+::
+
+    OFFERS/MOVE.SERVER/disk           a copy of a disk, as the driver exports it
+    OFFERS/MOVE.SERVER/manifest.json  written last: names, sizes, digests, and the secret that opens them
+
+An offer is files only, so it outlives its process: a fetch that a restart broke off goes on where it was. It is there until
+the other host has its guest, at the latest until the move is confirmed or taken back; whoever has its secret may read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway.model.outcomes import OfferedDisk
+from causeway.virt.driver import DiskExport
+
+_MANIFEST = "manifest.json"
+_MOVE = re.compile(r"[0-9a-f-]{36}")
+
+
+@dataclass
+class Manifest:
+    """What an offer holds."""
+
+    instance_uuid: str
+    secret: str = field(repr=False)
+    disks: list[OfferedDisk] = field(default_factory=list)
+
+
+class DiskOffers:
+    """The offers of one host."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def make(
+        self,
+        move_id: str,
+        instance_uuid: str,
+        names: list[str],
+        export: Callable[[str], AbstractContextManager[DiskExport]],
+    ) -> Manifest:
+        """Offers the named disks for a move; made before: nothing is copied again."""
+        found = self.find(move_id)
+        if found is not None:
+            return found
+        folder = self._directory / f"{move_id}.{instance_uuid}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        manifest = Manifest(instance_uuid, secrets.token_urlsafe(32))
+        for name in names:
+            with export(name) as made:
+                shutil.move(made.path, folder / name)
+                with (folder / name).open("rb") as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                size = (folder / name).stat().st_size
+                manifest.disks.append(OfferedDisk(name, made.disk_format, size, digest, made.base_image_id))
+        new = folder / "manifest.new"
+        new.touch(mode=0o600)
+        new.write_bytes(msgspec.json.encode(manifest))
+        new.replace(folder / _MANIFEST)
+        return manifest
+
+    def find(self, move_id: str) -> Manifest | None:
+        """What is offered for a move; None: nothing, or not all of it yet."""
+        folder = self._folder(move_id)
+        if folder is None:
+            return None
+        try:
+            return msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
+        except FileNotFoundError:
+            return None
+
+    def path(self, move_id: str, name: str) -> Path | None:
+        """The file of an offered disk."""
+        folder, manifest = self._folder(move_id), self.find(move_id)
+        if folder is None or manifest is None or name not in {disk.name for disk in manifest.disks}:
+            return None
+        return folder / name
+
+    def withdraw(self, move_id: str) -> None:
+        """Ends the offer for a move."""
+        folder = self._folder(move_id)
+        if folder is not None:
+            _remove(folder)
+
+    def withdraw_all(self, instance_uuid: str) -> None:
+        """Ends every offer of a server's disks."""
+        for folder in self._directory.glob(f"*.{instance_uuid}"):
+            _remove(folder)
+
+    def servers(self) -> set[str]:
+        """The servers whose disks are offered."""
+        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+
+    def _folder(self, move_id: str) -> Path | None:
+        # What comes over the network must not name other files.
+        if not _MOVE.fullmatch(move_id):
+            return None
+        return next(iter(self._directory.glob(f"{move_id}.*")), None)
+
+
+def _remove(folder: Path) -> None:
+    # First of all nobody can read it any more.
+    (folder / _MANIFEST).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,141 @@
+"""A host's part in a move inside its cell. Driven by `moves.steps.same_cell`, one RPC each.
+
+The disks go from host to host (`disk_server`, `disk_fetch`). Source and target may be the same host: then the old disks stay
+aside while the new guest runs from copies.
+"""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.compute import disk_fetch, disk_transfer, handover
+from causeway.compute.claims import claim_for_move
+from causeway.compute.fence import fenced
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, SourceOutcome
+from causeway.model.states import PowerState
+from causeway.virt.driver import ROOT_DISK
+
+
+class ResizeEndpoint:
+    """RPC: the steps of moves inside a cell, under the field's names. Each takes effect once for a move (`fence`)."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.fence = host.fence
+
+    @fenced
+    def prep_resize(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        migration_type: str,
+    ) -> MigrationContext:
+        host = self._host
+        same_host = instance.host == host.name
+        if same_host and migration_type != "resize" and not host.driver.supports_migrate_to_same_host:
+            raise errors.ClaimRefused(
+                f"Server {instance.uuid} can't be migrated to the host that it is on.", details=f"host {host.name}"
+            )
+        with host.lock(instance.uuid):
+            facts = host.driver.inspect(instance.uuid)
+            if not same_host and (facts.power_state is not None or facts.has_disks):
+                raise errors.ClaimRefused(
+                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; `causeway audit` tells what they are",
+                )
+            if not same_host:
+                handover.check_volumes(host, block_devices)
+            return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
+
+    @fenced
+    def resize_instance(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
+    ) -> SourceOutcome:
+        host = self._host
+        with host.lock(instance.uuid):
+            handover.switch_off(host, instance, needs_disks=True)
+            offer = disk_transfer.offer(host, context, token, instance, block_devices)
+            handover.leave(host, instance, block_devices)
+        return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
+
+    @fenced
+    def finish_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        offer: DiskOffer,
+        source_host: str,
+        power_on: bool,
+    ) -> GuestOutcome:
+        host = self._host
+        same_host = source_host == host.name
+        offered = {disk.name: disk for disk in offer.disks}
+
+        def receive() -> handover.Received:
+            if ROOT_DISK not in offered and not is_volume_backed(block_devices):
+                raise errors.DiskTransferFailed(f"The root disk of server {instance.uuid} is not offered.")
+            if same_host:
+                paths = disk_transfer.take(host, token, instance, offer)
+            else:
+                paths = disk_transfer.fetch(host, context, token, instance, offer)
+            root_disk = None
+            if ROOT_DISK in offered:
+                path = paths.pop(ROOT_DISK)
+                root_disk = disk_transfer.root_disk(host, context, instance, offered[ROOT_DISK], path)
+            formats = {name: disk.disk_format for name, disk in offered.items()}
+            wanted = handover.wanted_disks(host, block_devices)
+            return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
+
+        instance = host.claims.use(instance, token.migration_uuid)
+        outcome = handover.come_up(
+            host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
+        )
+        if same_host:
+            host.offers.withdraw_all(instance.uuid)
+        elif offered:
+            disk_fetch.release(offer)
+        outcome.bytes_done = offer.size if offered else None
+        return outcome
+
+    @fenced
+    def confirm_resize(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+    ) -> None:
+        handover.forget(self._host, token, instance)
+
+    @fenced
+    def revert_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        source_host: str,
+    ) -> None:
+        handover.drop(self._host, context, token, instance, block_devices, same_host=source_host == self._host.name)
+
+    @fenced
+    def finish_revert_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        return handover.bring_back(self._host, context, instance, block_devices, power_on=power_on)

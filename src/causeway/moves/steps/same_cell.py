@@ -1,0 +1,143 @@
+"""The steps of moves inside a cell: as between cells, but the records stay where they are, and disks go from host to host."""
+
+from __future__ import annotations
+
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import DiskOffer, GuestOutcome, SourceOutcome
+from causeway.moves.run import Run
+from causeway.moves.steps.confirm import ConfirmResizeAtSource
+from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource, with_new_flavor
+from causeway.moves.steps.records import target_devices
+from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResizeAtDest
+from causeway.store.cell import block_devices
+
+
+class PrepResize(PrepResizeAtDest):
+    """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
+
+    If the target refuses, the next alternate host is tried. The target may be the source: its bindings are as they should be.
+    """
+
+    name = "PrepResize"
+    event = "compute_prep_resize"
+
+    def _ask(self, run: Run, host: str) -> MigrationContext:
+        return run.target_computes.prep_resize(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=with_new_flavor(run),
+            block_devices=run.source_devices(),
+            migration_type=run.memory.migration_type,
+        )
+
+
+class ResizeInstance(PrepResizeAtSource):
+    """The guest is powered off, its local disks are offered to the target, and it leaves its host but for its disks.
+
+    Undone, the guest comes back up from those disks, with its ports and volumes.
+    """
+
+    name = "ResizeInstance"
+    event = "compute_resize_instance"
+    undo_event = "compute_finish_revert_resize"
+
+    def _make_room(self, run: Run) -> None:
+        """The disks stay at the source until the target fetches them."""
+
+    def _hand_over(self, run: Run) -> SourceOutcome:
+        return run.source_computes.resize_instance(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+        )
+
+    def _bring_back(self, run: Run) -> GuestOutcome:
+        return bring_back(run, self.name)
+
+    def _drop_copies(self, run: Run) -> None:
+        # The source withdraws what it offered when its guest comes back.
+        run.memory.offer = None
+
+
+class FinishResize(FinishResizeAtDest):
+    """The target takes over ports and volumes, fetches the disks, and makes the guest with the new flavor."""
+
+    name = "FinishResize"
+    event = "compute_finish_resize"
+
+    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+        memory = run.memory
+        return run.target_computes.finish_resize(
+            run.context,
+            memory.dest_host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=target_devices(run, run.source_devices()),
+            offer=memory.offer or DiskOffer("", ""),
+            source_host=memory.source_host,
+            power_on=memory.was_running,
+        )
+
+    def _drop(self, run: Run) -> None:
+        run.target_computes.revert_resize(
+            run.context,
+            run.memory.dest_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=target_devices(run, run.source_devices()),
+            source_host=run.memory.source_host,
+        )
+
+
+class ConfirmResize(ConfirmResizeAtSource):
+    """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
+
+    name = "ConfirmResize"
+    event = "compute_confirm_resize"
+
+    def _forget(self, run: Run) -> None:
+        run.source_computes.confirm_resize(
+            run.context, run.memory.source_host, token=run.token(self.name), instance=run.target_instance()
+        )
+
+
+class RevertResize(RevertResizeAtDest):
+    """The guest at the target goes, with its disks and its connections to volumes."""
+
+    name = "RevertResize"
+    event = "compute_revert_resize"
+
+    def _drop(self, run: Run, instance: Instance) -> None:
+        run.target_computes.revert_resize(
+            run.context,
+            run.memory.dest_host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            source_host=run.memory.source_host,
+        )
+
+
+class FinishRevertResize(FinishRevertResizeAtSource):
+    """The old guest comes up from its kept disks, with its ports and volumes."""
+
+    name = "FinishRevertResize"
+    event = "compute_finish_revert_resize"
+
+    def _bring_back(self, run: Run) -> GuestOutcome:
+        return bring_back(run, self.name)
+
+
+def bring_back(run: Run, step: str) -> GuestOutcome:
+    return run.source_computes.finish_revert_resize(
+        run.context,
+        run.memory.source_host,
+        token=run.token(step),
+        instance=run.source_instance(),
+        block_devices=run.source_devices(),
+        power_on=run.memory.was_running,
+    )
