@@ -34,7 +34,7 @@ test: install ## all tests; make test TESTS=tests/unit for some
 
 integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); KIND=mariadb for one run
 	@scripts/install-services.sh
-	$(BIN)/pytest -v tests/integration/openstack $(if $(KIND),-k $(KIND))
+	$(BIN)/pytest -v tests/integration/real_services $(if $(KIND),-k $(KIND))
 
 demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep" and others)
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)

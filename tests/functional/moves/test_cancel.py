@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,3 +135,29 @@ def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:
     assert answer.status_code == 409
     assert "revert" in answer.json()["conflictingRequest"]["message"]
     assert cancel(cloud, server, 4711).status_code == 404
+
+
+def openstack(cloud: Cloud, *words: str) -> str:
+    """The unmodified client, as an administrator."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("openstack"), *words],
+        env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.embedded.state.clouds), "OS_CLOUD": "causeway-admin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_openstack_client_lists_shows_and_cancels_moves(cloud: Cloud) -> None:
+    server = held_at_the_upload(cloud)
+    (listed,) = json.loads(openstack(cloud, "server", "migration", "list", "--server", server.id, "-f", "json"))
+    assert (listed["Status"], listed["Type"], listed["Server UUID"]) == ("migrating", "resize", server.id)
+    # By its number the client (10.5) asks for the server of that number.
+    shown = json.loads(openstack(cloud, "server", "migration", "show", server.id, listed["UUID"], "-f", "json"))
+    assert (shown["Status"], shown["Server UUID"]) == ("migrating", server.id)
+    openstack(cloud, "server", "migration", "abort", server.id, str(listed["Id"]))
+    cloud.heal()
+    cloud.settle()
+    assert cloud.migration(server).status == "cancelled"

@@ -11,8 +11,8 @@ import pytest
 from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
-from tests.integration.openstack.machine import VENV
-from tests.integration.openstack.services import RealServices
+from tests.integration.real_services.machine import VENV
+from tests.integration.real_services.services import RealServices
 
 from causeway.embedded.settings import POLICY
 

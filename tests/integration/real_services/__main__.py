@@ -1,4 +1,4 @@
-"""``python -m tests.integration.openstack DIRECTORY [HOST...]``: the services by hand, until a key is pressed."""
+"""``python -m tests.integration.real_services DIRECTORY [HOST...]``: the services by hand, until a key is pressed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
-from tests.integration.openstack.services import RealServices
+from tests.integration.real_services.services import RealServices
 
 directory = Path(sys.argv[1]).resolve()
 directory.mkdir(parents=True)

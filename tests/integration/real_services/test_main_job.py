@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.functional.processes.deployment import CAUSEWAY, until
-from tests.integration.openstack.conftest import TOKEN_LIFE, Cloud
+from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 from causeway.model.moves import MoveState
 from causeway.store.api import journal

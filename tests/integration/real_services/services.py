@@ -7,9 +7,9 @@ from pathlib import Path
 
 import requests
 import yaml
-from tests.integration.openstack import configuration
-from tests.integration.openstack.configuration import CATALOG, PASSWORD, REGION, Addresses, render
-from tests.integration.openstack.machine import VENV, Machine, free_port
+from tests.integration.real_services import configuration
+from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
+from tests.integration.real_services.machine import VENV, Machine, free_port
 
 import openstack
 
