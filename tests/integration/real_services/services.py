@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import openstack
 import requests
 import yaml
 from tests.integration.real_services import configuration
 from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
 from tests.integration.real_services.machine import VENV, Machine, free_port
-
-import openstack
 
 HERE = Path(__file__).parent
 NAMES = ("keystone", "placement", "glance", "neutron", "cinder")
