@@ -266,7 +266,7 @@ def _make_volume(services: ConductorServices, context: RequestContext, instance:
             volume_type=device.volume_type,
             availability_zone=None if services.conf.cinder.cross_az_attach else instance.availability_zone,
         )
-        device.volume_id = volume.id
+        device.volume_id, device.multiattach = volume.id, volume.multiattach
         services.volumes.wait_available(context, volume.id)
     if device.attachment_id is None:
         device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())

@@ -187,6 +187,7 @@ class DevicesEndpoint:
             device_name=device or next_device_name(present),
             volume_id=volume_id,
             volume_size=volume.size,
+            multiattach=volume.multiattach,
             tag=tag,
             delete_on_termination=delete_on_termination,
             attachment_id=reserve_volume(

@@ -33,6 +33,8 @@ class BlockDevice:
     device_type: str | None = None
     guest_format: str | None = None
     created_at: datetime | None = None
+    # Other servers may have the volume too.
+    multiattach: bool = False
 
     @property
     def is_root(self) -> bool:

@@ -116,6 +116,7 @@ class BlockDeviceMapping(CellBase):
     disk_bus: Mapped[str | None] = mapped_column(sa.String(16))
     device_type: Mapped[str | None] = mapped_column(sa.String(16))
     guest_format: Mapped[str | None] = mapped_column(sa.String(16))
+    multiattach: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     deleted: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime | None]
 

@@ -150,3 +150,101 @@ def test_a_reservation_whose_answer_is_lost_is_taken(cloud: Cloud) -> None:
     assert cloud.volume_becomes(volume, "in-use").status == "in-use"
     (attachment,) = cloud.attachments(server)
     assert attachment["status"] == "attached"
+
+
+@pytest.fixture
+def multiattach(cloud: Cloud) -> str:
+    """A type of volumes that several servers may have."""
+    return str(cloud.admin.block_storage.find_type("multiattach").name)
+
+
+def two_on_one_host(cloud: Cloud) -> tuple[Any, Any]:
+    by_host: dict[str, Any] = {}
+    for number in range(3):
+        server = cloud.boot(name=f"server-{number}")
+        host = cloud.show(server).compute_host
+        if host in by_host:
+            return by_host[host], server
+        by_host[host] = server
+    raise AssertionError("three servers on two hosts, and no two on one")
+
+
+@ENDS
+@WAYS
+def test_a_volume_of_two_servers_goes_along_with_the_one_and_stays_with_the_other(
+    cloud: Cloud, multiattach: str, end: str, flavor: str
+) -> None:
+    server, other = two_on_one_host(cloud)
+    volume = cloud.volume(volume_type=multiattach)
+    for each in (server, other):
+        cloud.attach(each, volume)
+    write(cloud, server, "of the one", "vdb")
+    (of_other,) = cloud.attachments(other)
+    cloud.resized(server, flavor)
+    write(cloud, other, "of the other", "vdb")
+    finish(cloud, server, end)
+
+    for each in (server, other):
+        assert {"of the one", "of the other"} <= set(read(cloud, each, "vdb"))
+        assert [found.volume_id for found in cloud.member.compute.volume_attachments(each.id)] == [volume.id]
+    assert [found["status"] for found in cloud.attachments(server)] == ["attached"]
+    shown = cloud.admin.block_storage.get_volume(volume.id)
+    assert {found["server_id"]: found["host_name"] for found in shown.attachments} == {
+        each.id: cloud.show(each).compute_host for each in (server, other)
+    }
+    assert cloud.attachments(other) == [of_other]
+    assert cloud.admin.block_storage.get_volume(volume.id).status == "in-use"
+    cloud.detach(server, volume)
+    assert cloud.admin.block_storage.get_volume(volume.id).status == "in-use"
+    assert cloud.attachments(other) == [of_other]
+    cloud.detach(other, volume)
+    assert cloud.volume_becomes(volume, "available").status == "available"
+
+
+def test_a_failed_move_leaves_the_other_servers_use_of_a_volume_alone(cloud: Cloud, multiattach: str) -> None:
+    server, other = cloud.boot(), cloud.boot()
+    volume = cloud.volume(volume_type=multiattach)
+    for each in (server, other):
+        cloud.attach(each, volume)
+    before = cloud.reality(server), cloud.reality(other)
+    cloud.option("vif_plugging_timeout", 1)
+    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    cloud.failed(server)
+    assert (cloud.reality(server), cloud.reality(other)) == before
+
+
+def test_old_versions_refuse_a_multiattach_volume(cloud: Cloud, multiattach: str) -> None:
+    server, volume = cloud.boot(), cloud.volume(volume_type=multiattach)
+    body = {"volumeAttachment": {"volumeId": volume.id}}
+    path = f"/servers/{server.id}/os-volume_attachments"
+    refused = cloud.member.compute.post(path, json=body, microversion="2.59")
+    assert refused.status_code == 409
+    server_body = {
+        "name": "x",
+        "flavorRef": "gen1.small",
+        "imageRef": cloud.image_id,
+        "networks": "none",
+        "block_device_mapping_v2": [
+            {"boot_index": 0, "uuid": cloud.image_id, "source_type": "image", "destination_type": "local"},
+            {"boot_index": -1, "uuid": volume.id, "source_type": "volume", "destination_type": "volume"},
+        ],
+    }
+    refused = cloud.member.compute.post("/servers", json={"server": server_body}, microversion="2.59")
+    assert refused.status_code == 409
+    assert cloud.attachments(server) == []
+
+
+def test_servers_are_made_with_a_multiattach_volume(cloud: Cloud, multiattach: str) -> None:
+    volume = cloud.volume(volume_type=multiattach)
+    mapping = [
+        {"boot_index": 0, "uuid": cloud.image_id, "source_type": "image", "destination_type": "local"},
+        {"boot_index": -1, "uuid": volume.id, "source_type": "volume", "destination_type": "volume"},
+    ]
+    servers = [cloud.boot(name=f"sharing-{number}", block_device_mapping=mapping) for number in range(2)]
+    moved = cloud.resized(servers[0])
+    assert moved.compute_host.startswith("cell2")
+    cloud.confirmed(servers[0])
+    for server in servers:
+        check = cloud.attachments(server)
+        assert [(each["volume_id"], each["status"]) for each in check] == [(volume.id, "attached")]

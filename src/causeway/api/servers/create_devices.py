@@ -228,7 +228,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
             f"Invalid volume: volume {volume_id} status must be available to reserve, but the current status is "
             f"{volume.status}."
         )
-    device.volume_size = volume.size
+    device.volume_size, device.multiattach = volume.size, volume.multiattach
     disks.volume_zones |= {volume.availability_zone} if volume.availability_zone else set()
     if device.is_root:
         if not volume.bootable:

@@ -19,6 +19,24 @@ _ASK_AGAIN_SECONDS = 5.0
 Finder = Callable[[str], str | None]
 
 
+def guests_with(connection: Connection, find_device: Finder) -> set[str]:
+    """The guests that have the device, now or from their next start on."""
+
+    def look(hypervisor: Any) -> set[str]:
+        found = set()
+        for domain in hypervisor.listAllDomains():
+            try:
+                if find_device(domain.XMLDesc()) or find_device(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)):
+                    found.add(domain.UUIDString())
+            except libvirt.libvirtError as error:
+                # It went while we looked.
+                if error.get_error_code() != libvirt.VIR_ERR_NO_DOMAIN:
+                    raise
+        return found
+
+    return connection.call("tell which guests have a device", look, again=True)
+
+
 def attach(connection: Connection, uuid: str, device: str, find_device: Finder) -> None:
     """Gives the device to the guest (now if it runs, and for its next start). No guest, or it has it: nothing to do."""
 

@@ -30,6 +30,8 @@ class GuestDisk:
     is_root: bool = False
     cache: str = "none"
     read_only: bool = False
+    # Other guests may have it too.
+    shareable: bool = False
     bus: str | None = None
 
 
@@ -149,6 +151,8 @@ def _disk(disk: GuestDisk) -> ET.Element:
     ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
     if disk.read_only:
         ET.SubElement(element, "readonly")
+    if disk.shareable:
+        ET.SubElement(element, "shareable")
     if disk.serial:
         _text(element, "serial", disk.serial)
     if disk.is_root:

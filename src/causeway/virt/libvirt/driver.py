@@ -84,7 +84,12 @@ class LibvirtDriver(Driver):
         self._detach_timeout = detach_timeout
         self._instances_dir = instances_dir
         self._disks = InstanceDisks(instances_dir, disk_timeout)
-        self._volumes = Volumes(hostname, instances_dir / "mnt", instances_dir / "locks")
+        self._volumes = Volumes(
+            hostname,
+            instances_dir / "mnt",
+            instances_dir / "locks",
+            lambda volume_id: devices.guests_with(self._connection, lambda xml: device_of_serial(xml, volume_id)),
+        )
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._cache = "none"
@@ -206,8 +211,8 @@ class LibvirtDriver(Driver):
             return self.power_on(spec)
         with ExitStack() as undo:
             for volume in spec.volumes:
-                self._volumes.connect(volume)
-                undo.callback(self._volumes.disconnect, volume)
+                self._volumes.connect(uuid, volume)
+                undo.callback(self._volumes.disconnect, uuid, volume)
             for vif in spec.vifs:
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
@@ -220,7 +225,7 @@ class LibvirtDriver(Driver):
         for vif in vifs:
             self._ports.unplug(uuid, vif)
         for volume in volumes:
-            self._volumes.disconnect(volume)
+            self._volumes.disconnect(uuid, volume)
         if destroy_disks:
             self._disks.delete(uuid)
 
@@ -238,8 +243,8 @@ class LibvirtDriver(Driver):
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         serial = str(volume.volume_id)
         with ExitStack() as undo:
-            disk = self._volumes.connect(volume)
-            undo.callback(self._volumes.disconnect, volume)
+            disk = self._volumes.connect(uuid, volume)
+            undo.callback(self._volumes.disconnect, uuid, volume)
             devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
             undo.pop_all()
 
@@ -252,7 +257,7 @@ class LibvirtDriver(Driver):
             what=f"volume {serial}",
             timeout=self._detach_timeout,
         )
-        self._volumes.disconnect(volume)
+        self._volumes.disconnect(uuid, volume)
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
         with ExitStack() as undo:
@@ -303,8 +308,8 @@ class LibvirtDriver(Driver):
         self._disks.shorten_console(uuid)
         volumes = []
         for volume in spec.volumes:
-            volumes.append(self._volumes.connect(volume))
-            undo.callback(self._volumes.disconnect, volume)
+            volumes.append(self._volumes.connect(uuid, volume))
+            undo.callback(self._volumes.disconnect, uuid, volume)
         xml = domain_xml(self._hardware(spec, volumes))
         if not spec.power_on:
             power.define(self._connection, uuid, xml)

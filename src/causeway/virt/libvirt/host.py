@@ -24,6 +24,7 @@ TRAITS = [
     os_traits.COMPUTE_STORAGE_BUS_IDE,
     os_traits.COMPUTE_STORAGE_BUS_SCSI,
     os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
+    os_traits.COMPUTE_VOLUME_MULTI_ATTACH,
 ]
 
 

@@ -6,6 +6,9 @@ import os
 import shutil
 import stat
 import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,17 @@ _BRICK_ERRORS = (brick_exception.BrickException, processutils.ProcessExecutionEr
 
 
 class Volumes:
-    """``mount_dir`` is where shares of NFS-like volumes are mounted."""
+    """``mount_dir`` is where shares of NFS-like volumes are mounted.
 
-    def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path) -> None:
+    ``guests_with``: the guests that have a volume, by their definitions. A host connects a volume once however many of its
+    guests have it, so it is disconnected with the last of them (bug 2048837).
+    """
+
+    def __init__(self, hostname: str, mount_dir: Path, lock_dir: Path, guests_with: Callable[[str], set[str]]) -> None:
+        self._guests_with = guests_with
+        # volume -> guests that are about to have it, or have it since this process began
+        self._users: dict[str, set[str]] = defaultdict(set)
+        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._hostname = hostname
         self._mount_dir = mount_dir
         self._lock = threading.Lock()
@@ -58,8 +69,34 @@ class Volumes:
         if protocol.lower() == "local" and not (path and os.access(path, os.R_OK | os.W_OK)):
             raise ClaimRefused("The volume can't be opened on the host.", details=str(path))
 
-    def connect(self, volume: BlockDevice) -> GuestDisk:
+    def connect(self, uuid: str, volume: BlockDevice) -> GuestDisk:
         """The volume as a disk for a guest; connected already is a success. Raises `GuestFailed`."""
+        if not volume.multiattach:
+            return self._connect(volume)
+        with self._turn(volume) as users:
+            users.add(uuid)
+            return self._connect(volume)
+
+    def disconnect(self, uuid: str, volume: BlockDevice) -> None:
+        """Lets go of the volume of a guest, unless another guest here has it too; not connected is a success."""
+        if not volume.multiattach:
+            self._disconnect(volume)
+            return
+        with self._turn(volume) as users:
+            users.discard(uuid)
+            if not users | self._guests_with(str(volume.volume_id)) - {uuid}:
+                self._disconnect(volume)
+
+    @contextmanager
+    def _turn(self, volume: BlockDevice) -> Iterator[set[str]]:
+        """One guest at a time; the users of the volume."""
+        volume_id = str(volume.volume_id)
+        with self._lock:
+            turn, users = self._turns[volume_id], self._users[volume_id]
+        with turn:
+            yield users
+
+    def _connect(self, volume: BlockDevice) -> GuestDisk:
         info = volume.connection_info or {}
         try:
             device = self._connector(str(info.get("driver_volume_type", ""))).connect_volume(_data(info))
@@ -69,8 +106,7 @@ class Volumes:
             raise GuestFailed(f"Volume {volume.volume_id} could not be connected.", details=str(error)) from error
         return self.as_disk(volume, path, is_block=stat.S_ISBLK(mode))
 
-    def disconnect(self, volume: BlockDevice) -> None:
-        """Lets go of the volume; not connected is a success."""
+    def _disconnect(self, volume: BlockDevice) -> None:
         info = volume.connection_info
         if not info:
             return
@@ -96,6 +132,7 @@ class Volumes:
             cache="none" if is_block or direct_io_works(path.parent) else "writeback",
             read_only=data.get("access_mode") == "ro",
             bus=volume.disk_bus,
+            shareable=volume.multiattach,
         )
 
     def _connector(self, protocol: str) -> Any:

@@ -108,6 +108,7 @@ class SimulatedDriver(virt.Driver):
                 os_traits.COMPUTE_NET_ATTACH_INTERFACE,
                 os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
                 os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
+                os_traits.COMPUTE_VOLUME_MULTI_ATTACH,
             ],
         )
 
