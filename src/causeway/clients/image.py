@@ -122,17 +122,24 @@ class ImageClient:
         file: Path,
         size: int | None = None,
         progress: Progress | None = None,
-    ) -> None:
-        """Sends a file's first ``size`` bytes (all by default) as the image's data.
+    ) -> str:
+        """Sends a file's first ``size`` bytes (all by default) as the image's data; returns their SHA-256.
 
         ``progress`` is told (bytes done, bytes total) after every MiB. Raises ServiceFailed if the connection breaks (the
         image is ``queued`` again then), ServiceRefused if the image has its data already.
         """
         total = file.stat().st_size if size is None else size
 
+        digest = hashlib.sha256()
+
         def chunks() -> Iterator[bytes]:
+            nonlocal digest
+            # From the beginning, also when it is sent once more.
+            digest = hashlib.sha256()
             with file.open("rb") as source:
-                yield from _chunks(source, total, progress)
+                for chunk in _chunks(source, total, progress):
+                    digest.update(chunk)
+                    yield chunk
 
         self._api.call(
             context,
@@ -144,6 +151,7 @@ class ImageClient:
             missing=not_found(image_id),
             image_id=image_id,
         )
+        return digest.hexdigest()
 
     def download(
         self,

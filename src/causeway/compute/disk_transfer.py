@@ -24,6 +24,7 @@ from causeway.compute import disk_fetch
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
+from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
@@ -45,7 +46,8 @@ def send(
     with host.driver.export_disk(instance, name, flatten=flatten) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
-            host.images.upload(context, image_id, export.path, export.size, progress(host, context, token))
+            report = progress(host, context, token)
+            snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
         except errors.ServiceRefused:
             if host.images.show(context, image_id).status != "active":
                 raise
@@ -53,9 +55,11 @@ def send(
 
 
 def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
-    """Downloads a snapshot; the file is `discard`ed if nobody takes it."""
+    """Downloads a snapshot, which must be what the sender sent; the file is `discard`ed if nobody takes it."""
     path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
-    host.images.download(context, snapshot.image_id, path, progress(host, context, token))
+    sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
+    known = sent if snapshot.sha256 is not None else None
+    host.images.download(context, snapshot.image_id, path, progress(host, context, token), image=known)
     return path
 
 

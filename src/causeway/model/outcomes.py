@@ -44,6 +44,8 @@ class Snapshot:
     size: int
     # Set if the snapshot holds only what differs from this image
     base_image_id: str | None = None
+    # Of what the sender sent; None if an earlier attempt of its sent it
+    sha256: str | None = None
 
 
 @dataclass
