@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
@@ -23,16 +24,29 @@ def told(
     then: dict[str, Any] | None = None,
     new_flavor: Flavor | None = None,
     block_devices: list[BlockDevice] | None = None,
+    failing: str | None = None,
 ) -> Iterator[None]:
     """``instance.<action>.start`` before the block, ``.end`` after it if it ended well.
 
-    ``then``: what has changed of the server by its end.
+    ``then``: what has changed of the server by its end. ``failing``: a failure is told as ``instance.<failing>.error``, and
+    the end all the same; None: as ``compute.exception`` of the host.
     """
     notifier = run.services.notifier
     notifier.instance_action(
         run.context, instance, action, "start", host=host, new_flavor=new_flavor, block_devices=block_devices
     )
-    yield
+    try:
+        yield
+    except (errors.TakenOver, errors.MoveCancelled):
+        # Nothing went wrong at the host.
+        raise
+    except errors.CausewayError as failure:
+        if failing is None:
+            notifier.compute_exception(run.context, failure, host=host)
+            raise
+        notifier.instance_action(run.context, instance, failing, "error", host=host, fault=failure)
+        notifier.instance_action(run.context, instance, action, "end", host=host, new_flavor=new_flavor)
+        raise
     if notifier.is_enabled:
         after = dataclasses.replace(instance, **(then or {}))
         notifier.instance_action(

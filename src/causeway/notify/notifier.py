@@ -213,6 +213,11 @@ class Notifier:
             payload = payloads.compute_task(instance_uuid, request_spec, state, error)
             self._tell(context, f"compute_task.{task}.error", payload, failed=True)
 
+    def compute_exception(self, context: RequestContext, error: BaseException, *, host: str) -> None:
+        """``compute.exception``: what a host was asked to do failed there."""
+        if self._sender is not None:
+            self._tell(context, "compute.exception", payloads.exception(error), f"{COMPUTE}:{host}", failed=True)
+
     def select_destinations(self, context: RequestContext, request_spec: RequestSpec, phase: str) -> None:
         """``scheduler.select_destinations.<phase>``."""
         if self._sender is not None:

@@ -12,7 +12,7 @@ from causeway.moves.notices import told
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.prepare import volumes
+from causeway.moves.steps.prepare import place_after_handing_over, volumes
 from causeway.moves.steps.records import target_devices
 
 
@@ -30,7 +30,10 @@ class FinishResizeAtDest(Step):
     def do(self, run: Run) -> None:
         memory = run.memory
         instance = dataclasses.replace(
-            run.source_instance(), flavor=memory.new_flavor, task_state=TaskState.RESIZE_FINISH
+            run.source_instance(),
+            flavor=memory.new_flavor,
+            task_state=TaskState.RESIZE_FINISH,
+            **place_after_handing_over(run),
         )
         with (
             told(
@@ -38,7 +41,12 @@ class FinishResizeAtDest(Step):
                 "resize_finish",
                 memory.dest_host,
                 instance,
-                then={"vm_state": VmState.RESIZED, "task_state": None, "host": memory.dest_host},
+                then={
+                    "vm_state": VmState.RESIZED,
+                    "task_state": None,
+                    "host": memory.dest_host,
+                    "node": memory.destination.hypervisor_hostname,
+                },
                 block_devices=run.source_devices(),
             ),
             run.event(self.event, memory.dest_host),

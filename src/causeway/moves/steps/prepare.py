@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import suppress
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
 
 from causeway import errors
 from causeway.conductor import groups
@@ -56,14 +57,11 @@ class PrepResizeAtDest(Step):
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
         while True:
             try:
-                with run.event(self.event, memory.dest_host):
+                with run.event(self.event, memory.dest_host), _told_of_preparing(run):
                     groups.claim_host(run.services, memory.group, run.uuid, memory.dest_host)
                     context = self._prepare(run, memory.destination)
                 break
             except (errors.ClaimRefused, errors.RpcTimeout, errors.ServiceRefused) as refusal:
-                run.services.notifier.instance_action(
-                    run.context, run.source_instance(), "resize", "error", host=memory.dest_host, fault=refusal
-                )
                 self._leave(run, memory.dest_host)
                 if isinstance(refusal, errors.RpcTimeout):
                     # Its answer may be what was lost.
@@ -95,10 +93,7 @@ class PrepResizeAtDest(Step):
             pair = memory.pair(volume_id)
             if pair.target is None:
                 pair.target = run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
-        instance = run.source_instance()
-        run.services.notifier.instance_exists(run.context, instance, host=target.host)
-        with told(run, "resize_prep", target.host, instance, new_flavor=memory.new_flavor):
-            return self._ask(run, target.host)
+        return self._ask(run, target.host)
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         """Has the host check and claim."""
@@ -151,6 +146,14 @@ class PrepResizeAtDest(Step):
         groups.release(run.services, run.memory.group, run.uuid)
 
 
+@contextmanager
+def _told_of_preparing(run: Run) -> Iterator[None]:
+    memory, instance = run.memory, run.source_instance()
+    run.services.notifier.instance_exists(run.context, instance, host=memory.dest_host)
+    with told(run, "resize_prep", memory.dest_host, instance, new_flavor=memory.new_flavor, failing="resize"):
+        yield
+
+
 def clear_stash(run: Run) -> None:
     """The source's record forgets the move; events go to its own host only again."""
     instances.update(
@@ -192,7 +195,8 @@ class PrepResizeAtSource(Step):
         instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
         self._make_room(run)
         instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
-        migrated = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
+        migrated: dict[str, Any] = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
+        migrated |= place_after_handing_over(run)
         with (
             told(run, "resize", memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
             run.event(self.event, memory.source_host),
@@ -276,6 +280,12 @@ class PrepResizeAtSource(Step):
     def _drop_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
+
+
+def place_after_handing_over(run: Run) -> dict[str, Any]:
+    """Where notifications say that the server is between its hosts: inside a cell at the target, else still at the source."""
+    memory = run.memory
+    return {} if memory.is_cross_cell else {"host": memory.dest_host, "node": memory.destination.hypervisor_hostname}
 
 
 def vm_state_of(was_running: bool) -> VmState:

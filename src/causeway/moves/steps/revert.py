@@ -165,14 +165,18 @@ class RevertResizeAtDest(Step):
         instance = instances.find(run.target_database, run.uuid)
         if instance is None:
             return
-        publisher = run.services.host if run.memory.is_cross_cell else run.memory.source_host
-        run.services.notifier.instance_action(run.context, instance, "resize_revert", "start", host=publisher)
-        run.services.notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
+        self._tell(run, instance)
         with run.event(self.event, run.memory.dest_host):
             self._drop(run, instance)
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
+
+    def _tell(self, run: Run, instance: Instance) -> None:
+        """Across cells the conductor speaks first, inside one the target."""
+        notifier = run.services.notifier
+        notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
+        notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
 
     def _drop(self, run: Run, instance: Instance) -> None:
         run.target_computes.drop_move_at_dest(
@@ -281,5 +285,12 @@ class FinishRevert(Step):
             )
         if run.services.notifier.is_enabled:
             publisher = run.services.host if memory.is_cross_cell else memory.source_host
-            reverted = instances.get(run.source_database, run.uuid)
-            run.services.notifier.instance_action(run.context, reverted, "resize_revert", "end", host=publisher)
+            devices = None if memory.is_cross_cell else block_devices.of_instance(run.source_database, run.uuid)
+            run.services.notifier.instance_action(
+                run.context,
+                instances.get(run.source_database, run.uuid),
+                "resize_revert",
+                "end",
+                host=publisher,
+                block_devices=devices,
+            )

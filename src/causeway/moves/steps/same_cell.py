@@ -111,6 +111,20 @@ class RevertResize(RevertResizeAtDest):
     name = "RevertResize"
     event = "compute_revert_resize"
 
+    def _tell(self, run: Run, instance: Instance) -> None:
+        notifier, memory = run.services.notifier, run.memory
+        if not notifier.is_enabled:
+            return
+        notifier.instance_exists(run.context, instance, host=memory.dest_host)
+        notifier.instance_action(
+            run.context,
+            instance,
+            "resize_revert",
+            "start",
+            host=memory.source_host,
+            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+        )
+
     def _drop(self, run: Run, instance: Instance) -> None:
         run.target_computes.revert_resize(
             run.context,
