@@ -37,9 +37,8 @@ class RebuildEndpoint:
                 # What can't be fetched must not cost the guest that is there.
                 root_disk = None if is_volume_backed(block_devices) else self._root_disk(context, instance, snapshot_id)
                 self._remove(instance, block_devices)
-                owner = f"compute:{instance.availability_zone or ''}"
                 for vif in instance.network_info:
-                    host.network.bind_port(context, vif.id, host.name, instance.uuid, owner)
+                    guest.bind_port(host, context, instance, vif)
                 vifs = guest.refreshed_ports(host, context, instance)
                 with guest.connected_volumes(host, context, block_devices) as volumes:
                     power_state = host.driver.spawn(

@@ -12,15 +12,14 @@ import logging
 import uuid as uuids
 
 from causeway import errors
-from causeway.conductor import attachments, devices, history
+from causeway.conductor import attachments, devices, history, placing
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
-from causeway.hardware.requests import asked_of
-from causeway.model.instance import Instance
+from causeway.model.instance import Instance, MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
-from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
-from causeway.store.api import mappings, migrations
+from causeway.scheduler.request import MoveClaim
+from causeway.store.api import migrations
 from causeway.store.cell import block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
 
@@ -44,7 +43,15 @@ def settle(services: ConductorServices) -> None:
             failure = errors.OperationFailed(
                 "The service was stopped while it evacuated this server. Evacuate it again."
             )
-            history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
+            history.fail(
+                database,
+                instance.uuid,
+                failure,
+                instance.host,
+                vm_state=VmState.ERROR,
+                task_state=None,
+                migration_context=None,
+            )
 
 
 class EvacuateEndpoint:
@@ -62,17 +69,17 @@ class EvacuateEndpoint:
         if instance.task_state not in REBUILDING or instance.host is None:
             return
         migration = self._migration(context, instance, cell.uuid, database)
-        target: Selection | None = None
+        there: Instance | None = None
         try:
             with history.event(database, context, instance_uuid, "rebuild_server", services.host):
-                target = self._select(context, instance, migration, cell.uuid, host, forced)
+                there = self._select(context, database, instance, migration, cell.uuid, host, forced)
             services.notifier.instance_action(
                 context, instance, "evacuate", None, host=services.host, source="nova-api"
             )
-            with history.event(database, context, instance_uuid, "compute_rebuild_instance", target.host):
-                self._rebuild(context, cell.uuid, database, instance, target, power_on)
+            with history.event(database, context, instance_uuid, "compute_rebuild_instance", there.host or ""):
+                self._rebuild(context, cell.uuid, database, there, power_on)
         except errors.CausewayError as failure:
-            self._give_up(context, cell.uuid, database, instance, migration, target, failure)
+            self._give_up(context, cell.uuid, database, instance, migration, there, failure)
             return
         migrations.update(services.api, migration.uuid, status=MigrationStatus.DONE)
 
@@ -100,84 +107,87 @@ class EvacuateEndpoint:
     def _select(
         self,
         context: RequestContext,
+        database: Database,
         instance: Instance,
         migration: Migration,
         cell_uuid: str,
         host: str | None,
         forced: bool,
-    ) -> Selection:
+    ) -> Instance:
+        """The server as it is to be on the host that was chosen for it."""
         services = self._services
-        spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
-        asked = asked_of(services.conf, spec.flavor, spec.image)
-        spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
-        spec.requested_destination = Destination(host=host, cell=cell_uuid)
-        spec.ignore_hosts = [instance.host or ""]
-        if forced and host is not None:
-            spec.force_hosts = [host]
-        selected = services.scheduler.select_destinations(
+        place = placing.choose(
+            services,
             context,
-            spec=spec,
-            instance_uuids=[instance.uuid],
-            alternates=False,
+            instance,
+            cell_uuid,
+            host=host,
+            forced=forced,
             move=MoveClaim(migration.uuid, migration.source_node or ""),
-        )[0].selected
+        )
+        # From now on messages of the network service go to the new host, which waits for them.
+        instances.update(
+            database,
+            instance.uuid,
+            migration_context=MigrationContext(migration.uuid, dest_host=place.selection.host, dest_cell=cell_uuid),
+        )
         migrations.update(
             services.api,
             migration.uuid,
-            dest_compute=selected.host,
-            dest_node=selected.hypervisor_hostname,
-            dest_host=selected.host_ip,
+            dest_compute=place.selection.host,
+            dest_node=place.selection.hypervisor_hostname,
+            dest_host=place.selection.host_ip,
         )
-        return selected
+        return place.instance
 
     def _rebuild(
         self,
         context: RequestContext,
         cell_uuid: str,
         database: Database,
-        instance: Instance,
-        target: Selection,
+        there: Instance,
         power_on: bool,
     ) -> None:
-        services, present = self._services, block_devices.of_instance(database, instance.uuid)
-        services.notifier.instance_action(
-            context, instance, "rebuild", "start", host=target.host, block_devices=present
-        )
+        services, host, present = self._services, there.host or "", block_devices.of_instance(database, there.uuid)
+        services.notifier.instance_action(context, there, "rebuild", "start", host=host, block_devices=present)
         attachments.reserve_anew(services, context, database, present)
-        there = dataclasses.replace(
-            instance,
-            host=target.host,
-            node=target.hypervisor_hostname,
-            availability_zone=target.availability_zone,
-        )
         outcome = services.computes(cell_uuid).rebuild_instance(
-            context, target.host, instance=there, block_devices=present, snapshot_id=None, power_on=power_on
+            context, host, instance=there, block_devices=present, snapshot_id=None, power_on=power_on
         )
         becomes = VmState.ACTIVE if outcome.power_state is PowerState.RUNNING else VmState.STOPPED
         # A server that is deleted meanwhile is deleted where its guest is now.
-        devices.save_guest(
+        kept = devices.save_guest(
             database,
-            instance.uuid,
+            there.uuid,
             outcome,
             host=there.host,
             node=there.node,
             availability_zone=there.availability_zone,
             numa_topology=outcome.numa_topology,
             pci_devices=outcome.pci_devices,
+            migration_context=None,
         )
+        if not kept:
+            # It was deleted before there was anything of it that could have been removed.
+            services.computes(cell_uuid).destroy_instance(
+                context, host, instance=there, block_devices=outcome.block_devices
+            )
+            devices.release(services, context, there, outcome.block_devices)
+            services.placement.delete_allocations(there.uuid)
+            return
         try:
             instances.update(
                 database,
-                instance.uuid,
+                there.uuid,
                 expected_task=REBUILDING,
                 vm_state=becomes,
                 task_state=None,
                 launched_at=utcnow(),
             )
         except (errors.StateChanged, errors.ServerNotFound):
-            LOG.info("Server %s changed while it was evacuated", instance.uuid)
+            LOG.info("Server %s changed while it was evacuated", there.uuid)
         there.vm_state, there.task_state, there.power_state = becomes, None, outcome.power_state
-        services.notifier.instance_action(context, there, "rebuild", "end", host=target.host, block_devices=present)
+        services.notifier.instance_action(context, there, "rebuild", "end", host=host, block_devices=present)
 
     def _give_up(
         self,
@@ -186,25 +196,27 @@ class EvacuateEndpoint:
         database: Database,
         instance: Instance,
         migration: Migration,
-        target: Selection | None,
+        there: Instance | None,
         failure: errors.CausewayError,
     ) -> None:
         """The server is at its dead host as before; what was begun at the other one goes."""
         services = self._services
-        if target is not None:
+        if there is not None:
             present = block_devices.of_instance(database, instance.uuid)
             try:
                 services.computes(cell_uuid).destroy_instance(
-                    context, target.host, instance=instance, block_devices=present
+                    context, there.host or "", instance=there, block_devices=present
                 )
                 attachments.reserve_anew(services, context, database, present, in_doubt=True)
             except errors.CausewayError as second:
-                LOG.warning("Host %s may still hold something of %s: %s", target.host, instance.uuid, second.message)
-        services.placement.give_back(instance.uuid, migration.uuid)
+                LOG.warning("Host %s may still hold something of %s: %s", there.host, instance.uuid, second.message)
+        services.placement.give_back(instance.uuid, migration.uuid, source_provider=migration.source_node)
         migrations.update(services.api, migration.uuid, status=MigrationStatus.ERROR)
         # Without a host that would fit nothing happened to it; else it is not known to be whole.
-        becomes = instance.vm_state if target is None else VmState.ERROR
-        history.fail(database, instance.uuid, failure, instance.host, vm_state=becomes, task_state=None)
+        becomes = instance.vm_state if there is None else VmState.ERROR
+        history.fail(
+            database, instance.uuid, failure, instance.host, vm_state=becomes, task_state=None, migration_context=None
+        )
         services.notifier.compute_task_error(
             context, "rebuild_server", instance_uuid=instance.uuid, state=becomes, error=failure
         )

@@ -6,21 +6,17 @@ What is remembered of a shelved server is in its system metadata, under the fiel
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from typing import Any
 
 from causeway import errors
-from causeway.conductor import attachments, devices, history
+from causeway.conductor import attachments, devices, history, placing
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
-from causeway.hardware.requests import asked_of
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
-from causeway.scheduler.request import Destination, RequestSpec, Selection
-from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 
@@ -117,21 +113,22 @@ class ShelveEndpoint:
         if instance.task_state is not TaskState.UNSHELVING:
             return
         image_id = instance.system_metadata.get(IMAGE)
-        was, selected = instance.vm_state, None
+        was, there, placed = instance.vm_state, instance, False
         try:
             with history.event(database, context, instance_uuid, "conductor_unshelve_instance", services.host):
                 if instance.host is None:
-                    selected = self._select(context, instance, cell.uuid, host)
-            there = _placed(instance, selected)
+                    there = placing.choose(services, context, instance, cell.uuid, host=host).instance
+                    placed = True
+                    # Before the host begins: messages of the network service go to where the record says, and a delete too.
+                    instances.update(database, instance_uuid, host=there.host, node=there.node)
             services.notifier.instance_action(context, there, "unshelve", "start", host=there.host or "")
             with history.event(database, context, instance_uuid, "compute_unshelve_instance", there.host or ""):
-                outcome = self._bring_up(context, cell.uuid, database, there, image_id, anew=selected is not None)
+                outcome = self._bring_up(context, cell.uuid, database, there, image_id, anew=placed)
         except errors.CausewayError as failure:
-            if selected is not None:
-                self._take_back(context, cell.uuid, database, _placed(instance, selected))
-            history.fail(
-                database, instance_uuid, failure, there.host if selected else None, vm_state=was, task_state=None
-            )
+            if placed:
+                self._take_back(context, cell.uuid, database, there)
+            left: dict[str, Any] = {"host": None, "node": None} if placed else {}
+            history.fail(database, instance_uuid, failure, there.host, vm_state=was, task_state=None, **left)
             return
         forgotten = {
             name: value for name, value in instance.system_metadata.items() if name not in (IMAGE, SINCE, HOST)
@@ -153,23 +150,13 @@ class ShelveEndpoint:
         )
         if not kept:
             # It was deleted meanwhile, and its record named no host that could have been told.
-            if selected is not None:
+            if placed:
                 self._take_back(context, cell.uuid, database, there, gone=True)
             return
         if image_id is not None:
             services.images.delete(context, image_id)
         there.vm_state, there.task_state, there.power_state = VmState.ACTIVE, None, outcome.power_state
         services.notifier.instance_action(context, there, "unshelve", "end", host=there.host or "")
-
-    def _select(self, context: RequestContext, instance: Instance, cell_uuid: str, host: str | None) -> Selection:
-        services = self._services
-        spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
-        asked = asked_of(services.conf, spec.flavor, spec.image)
-        spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
-        spec.requested_destination = Destination(host=host, cell=cell_uuid)
-        return services.scheduler.select_destinations(
-            context, spec=spec, instance_uuids=[instance.uuid], alternates=False
-        )[0].selected
 
     def _bring_up(
         self,
@@ -212,17 +199,6 @@ class ShelveEndpoint:
             for vif in there.network_info:
                 services.network.update_port(context, vif.id, {"binding:host_id": "", "binding:profile": {}})
         services.placement.delete_allocations(there.uuid)
-
-
-def _placed(instance: Instance, selected: Selection | None) -> Instance:
-    if selected is None:
-        return instance
-    return dataclasses.replace(
-        instance,
-        host=selected.host,
-        node=selected.hypervisor_hostname,
-        availability_zone=selected.availability_zone,
-    )
 
 
 def _save(database: Database, instance: Instance, expected: set[TaskState], **changes: Any) -> bool:
