@@ -221,6 +221,8 @@ def attach(site: Site, uuid: str) -> None:
 
 # Networks and subnets are remembered for some seconds: whether they are asked for is not the operation's doing.
 NOW_AND_THEN = ("call.network GET /v2.0/networks", "call.network GET /v2.0/subnets")
+# Inside a cell only base images are downloaded, once for all servers of a host.
+BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 
 
 def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
@@ -235,7 +237,8 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
     wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
-    return [point for point in wanted if not point.startswith(NOW_AND_THEN)]
+    left_out = NOW_AND_THEN if flow.reach == "cross" else NOW_AND_THEN + BASE_IMAGES
+    return [point for point in wanted if not point.startswith(left_out)]
 
 
 def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:

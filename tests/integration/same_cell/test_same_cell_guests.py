@@ -1,0 +1,127 @@
+"""Real guests that move inside their cell: to the other host, to the host they are on, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import moves_cloud
+import pytest
+from audited_cloud import AuditedCloud
+from moves_cloud import until
+
+from causeway.cli.demo.guest import GuestReport, last_report
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.virt.lab.hosts import Lab, missing
+
+REASON = missing()
+HOSTS = ("cell1-host1", "cell1-host2")
+
+pytestmark = [
+    pytest.mark.libvirt,
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.timeout(600),
+]
+
+
+@pytest.fixture(scope="module")
+def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCloud]:
+    embedded = EmbeddedCloud(
+        tmp_path_factory.mktemp("cloud"),
+        port=0,
+        cells=1,
+        hosts_per_cell=2,
+        driver="libvirt",
+        overrides={"DEFAULT": {"allow_resize_to_same_host": True}},
+    )
+    embedded.start()
+    try:
+        yield AuditedCloud(embedded)
+    finally:
+        embedded.stop()
+        Lab(embedded.state.lab).stop(keep_guests=False)
+
+
+@pytest.fixture
+def cloud(module_cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedCloud]:
+    monkeypatch.setattr(moves_cloud, "PATIENCE", 120.0)
+    for host in HOSTS:
+        # Flavors that are tied to one host.
+        if module_cloud.admin.compute.find_aggregate(host) is None:
+            made = module_cloud.admin.compute.create_aggregate(name=host)
+            module_cloud.admin.compute.set_aggregate_metadata(made, {"only": host})
+            module_cloud.admin.compute.add_host_to_aggregate(made, host)
+            for size, vcpus in (("small", 1), ("medium", 2)):
+                flavor = module_cloud.flavor(
+                    f"{host}.{size}", vcpus=vcpus, ram=96 + 32 * vcpus, disk=vcpus, ephemeral=1
+                )
+                specs = {"aggregate_instance_extra_specs:only": host}
+                module_cloud.admin.compute.create_flavor_extra_specs(flavor, specs)
+    yield module_cloud
+    module_cloud.heal()
+    module_cloud.settle()
+    module_cloud.clean()
+
+
+def facts(cloud: AuditedCloud, server: Any, host: str) -> Any:
+    return cloud.embedded.computes[host].host.driver.inspect(server.id)
+
+
+def said(cloud: AuditedCloud, server: Any, host: str, boot: int) -> GuestReport:
+    """What the guest said at its boot of this number, once it has said it all."""
+    driver = cloud.embedded.computes[host].host.driver
+
+    def look() -> GuestReport:
+        return last_report(driver.console_output(server.id).decode(errors="replace").replace("\r", ""))
+
+    report: GuestReport = until(look, lambda report: report.ready and report.boot == boot, "the guest to boot")
+    return report
+
+
+@pytest.mark.parametrize("target", HOSTS, ids=["same-host", "same-cell"])
+@pytest.mark.parametrize("backing", ["image", "volume"])
+def test_a_guest_moves_and_then_stays_or_goes_back(cloud: AuditedCloud, backing: str, target: str) -> None:
+    """A server on an image is reverted, one on a volume confirmed."""
+    source = HOSTS[0]
+    if backing == "volume":
+        server = cloud.boot_from_volume(flavor_id=f"{source}.small")
+    else:
+        server = cloud.boot(flavor=f"{source}.small")
+    first = said(cloud, server, source, 1)
+    assert first.vcpus == 1
+
+    cloud.resized(server, f"{target}.medium")
+    there = said(cloud, server, target, 2)
+    assert (there.vcpus, there.memory_mb, there.ip, there.mac) == (2, 160, first.ip, first.mac)
+    assert there.first("vda") == first.first("vda")
+    assert facts(cloud, server, source).has_stashed_disks
+    assert facts(cloud, server, target).power_state is not None
+    assert cloud.audit().is_clean
+
+    if backing == "volume":
+        cloud.confirmed(server)
+        home = target
+    else:
+        cloud.reverted(server)
+        home = source
+        # What it did elsewhere was on a disk that is gone.
+        back = said(cloud, server, source, 2)
+        assert (back.vcpus, back.ip, back.first("vda")) == (1, first.ip, first.first("vda"))
+    for host in HOSTS:
+        found = facts(cloud, server, host)
+        seen = (found.power_state is not None, found.has_disks, found.has_stashed_disks)
+        assert seen == (host == home, host == home, False)
+    assert cloud.audit().is_clean
+
+
+def test_a_stopped_guest_moves_and_stays_off(cloud: AuditedCloud) -> None:
+    server = cloud.boot(flavor=f"{HOSTS[0]}.small")
+    first = said(cloud, server, HOSTS[0], 1)
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+    cloud.resized(server, f"{HOSTS[1]}.medium")
+    assert cloud.confirmed(server).status == "SHUTOFF"
+    cloud.member.compute.start_server(server.id)
+    cloud.wait(server, "ACTIVE")
+    again = said(cloud, server, HOSTS[1], 2)
+    assert (again.vcpus, again.first("vda")) == (2, first.first("vda"))
