@@ -4,8 +4,8 @@ A compute has no database. It acts when a conductor calls it (`rpc.compute`), an
 own it reports to its cell's conductor (`report`). Everything may be called again after a crash in its middle.
 
 - `host`: what all concerns share: the driver, the services around, locks, events.
-- `build`, `power`, `devices`, `resize` (moves inside a cell), `snapshot_resize` (between cells): the RPC endpoints, one concern each;
-  `handover` is what both kinds of move do.
+- `build`, `power`, `devices`, `resize` (moves inside a cell), `snapshot_resize` (between cells): RPC endpoints, one concern
+  each. `handover` is what both kinds of move do.
 - `disk_transfer`: the data path. `disk_offers`, `disk_server`, `disk_fetch`: from host to host.
 - `guest`: what a guest is made of; `image_cache`, `config_drive`, `vif_events`: parts of that.
 - `service`: puts it together, starts and stops it.
