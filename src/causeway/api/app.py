@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import groupby
+from time import perf_counter
 from typing import Any
 
 import falcon
 import msgspec
 
-from causeway import conf, errors
+from causeway import conf, errors, metrics
 from causeway.api import auth, faults, openapi, routes, version_documents, versions
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
 from causeway.api.request import Response
 from causeway.api.services import ApiServices
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def build_app(services: ApiServices) -> auth.WsgiApp:
@@ -102,16 +105,22 @@ class Entrance:
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request_id = environ[auth.ENV_REQUEST_ID] = auth.new_request_id()
+        began, answered = perf_counter(), ["500"]
 
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            answered[0] = status[:3]
             headers += [("X-Compute-Request-Id", request_id), ("X-OpenStack-Request-ID", request_id)]
             return start_response(status, headers, *more)
 
         path = environ.get("PATH_INFO", "") or "/"
         public = self._public(path, environ)
-        if public is not None:
-            return _plain(public, start)
-        return self._protected(environ, start)
+        try:
+            return self._protected(environ, start) if public is None else _plain(public, start)
+        finally:
+            # Refused before the router, or not known to it: there is no route.
+            route = environ.get(auth.ENV_ROUTE) or ("none" if public is None else "public")
+            method = environ["REQUEST_METHOD"] if environ["REQUEST_METHOD"] in METHODS else "other"
+            metrics.API_SECONDS.labels(method, route, answered[0]).observe(perf_counter() - began)
 
     def _public(self, path: str, environ: dict[str, Any]) -> Response | None:
         """The answer to a request that needs no token; None if it needs one."""

@@ -24,6 +24,7 @@ WsgiApp = Callable[[Environ, Any], Iterable[bytes]]
 REQUEST_ID = re.compile(r"^[a-zA-Z0-9-]{1,128}$")
 # Where the pieces of the API leave things for one another.
 ENV_REQUEST_ID = "causeway.request_id"
+ENV_ROUTE = "causeway.route"
 
 
 def new_request_id() -> str:

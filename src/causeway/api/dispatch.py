@@ -36,6 +36,11 @@ class Route:
     last: int | None = None
     action: str | None = None
 
+    @property
+    def label(self) -> str:
+        """What metrics call it."""
+        return self.path if self.action is None else f"{self.path}:{self.action}"
+
     def serves(self, minor: int) -> bool:
         return self.first <= minor and (self.last is None or minor <= self.last)
 
@@ -53,9 +58,11 @@ class Endpoint:
 
     def _responder(self, method: str) -> Any:
         routes = self._by_method[method]
+        path = routes[0].path
 
         def respond(req: falcon.Request, resp: falcon.Response, **parameters: str) -> None:
             state: RequestState = req.context.state
+            req.env[auth.ENV_ROUTE] = path
             try:
                 answer = self._answer(routes, req, state, parameters)
             except Exception as error:  # noqa: BLE001 - every failure becomes an answer; unexpected ones are logged
@@ -78,6 +85,7 @@ class Endpoint:
         minor = state.version.minor
         body = _read_body(req) if req.method in ("POST", "PUT", "PATCH") or req.content_length else None
         route = _choose(routes, minor, body)
+        req.env[auth.ENV_ROUTE] = route.label
         request = ApiRequest(
             services=self._services,
             context=context,

@@ -23,6 +23,7 @@ from oslo_log import log
 from causeway import errors, roles
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config
+from causeway.metrics.endpoint import Collector, MetricsEndpoint
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -68,6 +69,17 @@ def databases(conf: cfg.ConfigOpts, cleanup: ExitStack) -> tuple[Database, Cells
     cells = roles.cells_of(conf, api)
     cleanup.callback(cells.close)
     return api, cells
+
+
+def expose_metrics(
+    conf: cfg.ConfigOpts, cleanup: ExitStack, collectors: Sequence[Collector] = (), *, shared: bool = False
+) -> None:
+    """Serves /metrics if that is wanted, until ``cleanup``."""
+    try:
+        endpoint = MetricsEndpoint(conf, collectors, shared=shared)
+    except (OSError, ValueError) as failure:
+        raise click.ClickException(f"[metrics] bind {conf.metrics.bind}: {failure}") from failure
+    cleanup.callback(endpoint.stop)
 
 
 def api_database(conf: cfg.ConfigOpts) -> Database:

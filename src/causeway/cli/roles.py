@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 import click
@@ -16,7 +18,9 @@ from oslo_log import log
 from causeway import roles
 from causeway.cli import processes
 from causeway.conf import PROJECT
+from causeway.metrics.endpoint import count_into_files
 from causeway.model.host import CellMapping
+from causeway.moves.standing import StandingMoves
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import from_options
@@ -43,7 +47,10 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     with processes.failures_told():
         processes.api_database(conf).close()
     log.setup(conf, PROJECT)
-    ApiProcesses(conf, bind=bind, workers=workers, threads=threads).run()
+    processes_of_api = ApiProcesses(conf, bind=bind, workers=workers, threads=threads)
+    if conf.metrics.enabled:
+        count_into_files(processes_of_api.counts)
+    processes_of_api.run()
 
 
 class ApiProcesses(BaseApplication):  # type: ignore[misc]
@@ -52,6 +59,8 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
     def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
         self._conf = conf
         self._cleanup = ExitStack()
+        #: where the workers count; deleted by the master alone, for whose forks every other way of cleaning up is theirs too
+        self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
         self._settings: dict[str, Any] = {
             "bind": bind,
             "workers": workers,
@@ -62,6 +71,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
             "control_socket_disable": True,
             "when_ready": self._ready,
             "worker_exit": self._worker_exit,
+            "on_exit": self._on_exit,
         }
         super().__init__()
 
@@ -72,10 +82,14 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
     def load(self) -> Callable[..., Any]:
         around = processes.around(self._conf, self._cleanup)
         database, cells = processes.databases(self._conf, self._cleanup)
+        processes.expose_metrics(self._conf, self._cleanup, shared=True)
         return roles.api_app(around, database, cells, self._conf.host)
 
     def _ready(self, server: Any) -> None:
         click.echo(f"ready: api {', '.join(str(listener) for listener in server.LISTENERS)}")
+
+    def _on_exit(self, _server: Any) -> None:
+        rmtree(self.counts, ignore_errors=True)
 
     def _worker_exit(self, _server: Any, _worker: Any) -> None:
         self._cleanup.close()
@@ -94,6 +108,7 @@ def scheduler(config_files: tuple[Path, ...]) -> None:
 def _start_scheduler(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     around = processes.around(conf, cleanup)
     _database, cells = processes.databases(conf, cleanup)
+    processes.expose_metrics(conf, cleanup)
     server, _service = roles.scheduler(around, cells, conf.host)
     cleanup.callback(server.stop)
     server.start()
@@ -115,6 +130,7 @@ def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     around = processes.around(conf, cleanup)
     database, cells = processes.databases(conf, cleanup)
     chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
+    processes.expose_metrics(conf, cleanup, [StandingMoves(database)])
     service = roles.conductor(around, database, cells, conf.host, of_cells=conf.conductor.cells or None)
     cleanup.callback(service.stop)
     service.start()
@@ -146,6 +162,7 @@ def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     if conf.api_database.connection or conf.database.connection:
         LOG.warning("Computes need no database: take [api_database] and [database] out of their configuration")
     state_dir = Path(conf.state_path) / "hosts" / conf.host
+    processes.expose_metrics(conf, cleanup)
     service = roles.compute(
         processes.around(conf, cleanup), conf.host, _driver(conf, state_dir), conf.transport_url, state_dir
     )

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.compute import disk_fetch
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -46,7 +46,7 @@ def send(
     with host.driver.export_disk(instance, name, flatten=flatten) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
-            report = progress(host, context, token)
+            report = progress(host, context, token, "sent")
             snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
         except errors.ServiceRefused:
             if host.images.show(context, image_id).status != "active":
@@ -59,7 +59,7 @@ def download(host: Host, context: RequestContext, token: MoveToken, instance: In
     path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
-    host.images.download(context, snapshot.image_id, path, progress(host, context, token), image=known)
+    host.images.download(context, snapshot.image_id, path, progress(host, context, token, "received"), image=known)
     return path
 
 
@@ -83,7 +83,7 @@ def fetch(
     host: Host, context: RequestContext, token: MoveToken, instance: Instance, offered: DiskOffer
 ) -> dict[str, Path]:
     """Fetches what another host offers; name -> file. The files are `discard`ed if nobody takes them."""
-    report = progress(host, context, token)
+    report = progress(host, context, token, "received")
     paths: dict[str, Path] = {}
     done = 0
     for disk in offered.disks:
@@ -155,17 +155,20 @@ def _base_is_available(host: Host, context: RequestContext, instance: Instance) 
         return False
 
 
-def progress(host: Host, context: RequestContext, token: MoveToken) -> Progress:
+def progress(host: Host, context: RequestContext, token: MoveToken, direction: str) -> Progress:
     """Reports bytes done of bytes total to the conductor, not more often than every `REPORT_INTERVAL` seconds.
 
     A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
     """
     lock = threading.Lock()
     next_report = time.monotonic() + REPORT_INTERVAL
+    counted = 0
 
     def report(done: int, total: int) -> None:
-        nonlocal next_report
+        nonlocal next_report, counted
         with lock:
+            metrics.MOVE_BYTES.labels(direction).inc(max(0, done - counted))
+            counted = done
             if time.monotonic() < next_report:
                 return
             next_report = time.monotonic() + REPORT_INTERVAL

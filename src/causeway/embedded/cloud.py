@@ -25,7 +25,9 @@ from causeway.embedded import content
 from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import WebServer
+from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
+from causeway.moves.standing import StandingMoves
 from causeway.roles import cells_of
 from causeway.store import schema
 from causeway.store.api import cells as cell_records
@@ -101,6 +103,8 @@ class EmbeddedCloud:
 
         self.web.mount("/placement", self.placement.public_app(self._authtoken("placement")))
         self.web.mount("/compute", roles.api_app(self.around, self.api_database, self.cells, socket.gethostname()))
+        if self.conf.metrics.enabled:
+            self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
         self.web.start()
         on_stop(self.web.stop)
         self._start_roles()

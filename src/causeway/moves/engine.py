@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
@@ -219,6 +219,9 @@ class _Progress:
         step.host = self._current.where(self.run)
         step.error = error.to_wire() if error is not None else None
         self._ended = step
+        if step.started_at is not None:
+            seconds = (step.ended_at - step.started_at).total_seconds()
+            metrics.STEP_SECONDS.labels(self.run.move.recipe, step.step, step.phase, state).observe(seconds)
 
     def close(self) -> None:
         """Writes the last step's end with the state that the move came to."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
@@ -77,6 +77,7 @@ class Keeper:
                 self._in_hand.discard(move_id)
         if move is not None and move.state in MOVE_ENDED:
             LOG.info("Move %s of server %s (%s): %s", move_id, move.instance_uuid, move.recipe, move.state)
+            _count(move)
             self._ended(context, move)
 
     def _keep(self) -> None:
@@ -98,6 +99,13 @@ class Keeper:
             )
             if not refused:
                 self.submit(context_of(move), move.id)
+
+
+def _count(move: Move) -> None:
+    metrics.MOVES_ENDED.labels(move.recipe, move.state).inc()
+    if move.started_at is not None and move.ended_at is not None:
+        seconds = (move.ended_at - move.started_at).total_seconds()
+        metrics.MOVE_SECONDS.labels(move.recipe, move.state).observe(seconds)
 
 
 def context_of(move: Move) -> RequestContext:

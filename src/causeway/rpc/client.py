@@ -9,7 +9,7 @@ import msgspec
 import oslo_messaging
 from oslo_config import cfg
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.context import RequestContext
 from causeway.rpc import counters
 from causeway.rpc.endpoint import from_wire, to_wire
@@ -76,6 +76,20 @@ class RpcClient:
             timeout = timeout if timeout is not None else self._option("long_rpc_timeout", LONG_RPC_TIMEOUT)
         elif timeout is None:
             timeout = self._option("rpc_response_timeout", 60)
+        with metrics.Timed(metrics.RPC_CALLS, self.topic, method):
+            return self._call(context, method, result, server, timeout, monitor_timeout, version, arguments)
+
+    def _call(
+        self,
+        context: RequestContext,
+        method: str,
+        result: type[T],
+        server: str | None,
+        timeout: float,
+        monitor_timeout: float | None,
+        version: str | None,
+        arguments: dict[str, Any],
+    ) -> T:
         wire = to_wire(arguments)
         verdict = self._consult("call", server, method, arguments)
         counters.count("call", self.topic, method)

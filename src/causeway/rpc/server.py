@@ -14,6 +14,7 @@ import oslo_messaging
 from oslo_messaging.rpc import server as messaging_server
 from oslo_utils import versionutils
 
+from causeway import metrics
 from causeway.context import RequestContext
 from causeway.errors import CausewayError
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
@@ -29,9 +30,10 @@ STOP_TIMEOUT = 30.0
 class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
     """Finds the method and runs it; always has a reply."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], name: str, heartbeats: Heartbeats) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], topic: str, name: str, heartbeats: Heartbeats) -> None:
         super().__init__([], ContextSerializer())
         self._endpoints = endpoints
+        self._topic = topic
         self._name = name
         self._heartbeats = heartbeats
 
@@ -58,7 +60,11 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
                                 details=self._name,
                             )
                         )
-                    return endpoint.methods[name](context, arguments)
+                    with metrics.Timed(metrics.RPC_SERVED, self._topic, name) as timed:
+                        reply = endpoint.methods[name](context, arguments)
+                        if "error" in reply:
+                            timed.outcome = "error"
+                    return reply
             return failure(CausewayError(f"There is no RPC method {name}.", details=self._name))
         except Exception as error:
             # The boundary of the service: whatever it is, the caller must hear of it.
@@ -81,6 +87,8 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     """oslo.messaging's server with a named thread pool, which knows how much it has in hand."""
 
     def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, name: str) -> None:
+        self._waiting = metrics.RPC_WAITING.labels(target.topic)
+        self._running = metrics.RPC_RUNNING.labels(target.topic)
         super().__init__(transport, target, dispatcher)
         self._executor_cls = partial(ThreadPoolExecutor, thread_name_prefix=name)
         self._idle = threading.Condition()
@@ -89,12 +97,16 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     def _on_incoming(self, incoming: Any) -> None:
         with self._idle:
             self._in_hand += 1
+        self._waiting.inc()
         super()._on_incoming(incoming)
 
     def _process_incoming(self, incoming: Any) -> None:
+        self._waiting.dec()
+        self._running.inc()
         try:
             super()._process_incoming(incoming)
         finally:
+            self._running.dec()
             with self._idle:
                 self._in_hand -= 1
                 if not self._in_hand:
@@ -138,7 +150,7 @@ class RpcServer:
         self._server = MessagingServer(
             transport.messaging,
             oslo_messaging.Target(topic=topic, server=server_name),
-            Dispatcher(exposed, f"{topic} on {server_name}", self._heartbeats),
+            Dispatcher(exposed, topic, f"{topic} on {server_name}", self._heartbeats),
             name,
         )
 

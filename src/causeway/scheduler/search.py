@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.clients.placement import AllocationRequest, Candidates, CandidatesRequest, PlacementClient
 from causeway.hardware.misfit import Misfit
 from causeway.model.numa import InstanceNUMATopology
@@ -67,6 +68,7 @@ class Search:
         selected = self._claim_best(ranking, instance_uuid, move)
         if selected is None:
             self.add_those_not_offered(ranking, closer=True)
+            self._count_refusals(ranking)
             explanation = ranking.explanation(self._tools.hosts.silent_cells())
             raise errors.NoValidHost(
                 f"{NO_VALID_HOST} {explanation.summary()}.", details=explanation.summary(with_hosts=True)
@@ -78,6 +80,7 @@ class Search:
             lambda host: ranking.verdicts[host.node_uuid].refusal is None,
         )
         self.add_those_not_offered(ranking, closer=False)
+        self._count_refusals(ranking)
         result = SchedulingResult(
             instance_uuid=instance_uuid,
             selected=self._selection(selected),
@@ -88,6 +91,11 @@ class Search:
         selected.take_hardware(self._fitted(selected), self._spec.pci_requests)
         self._remember_pick(instance_uuid, selected.host)
         return result
+
+    def _count_refusals(self, ranking: Ranking) -> None:
+        refused = Counter(one.refusal.filter for one in ranking.verdicts.values() if one.refusal is not None)
+        for name, hosts in refused.items():
+            metrics.SCHEDULER_REFUSALS.labels(name).inc(hosts)
 
     def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
         """Verdicts on the hosts that are not among the candidates. ``closer``: worth more questions to Placement."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from oslo_config.cfg import ConfigOpts
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.clients.placement import PlacementClient
 from causeway.scheduler.diagnose import PLACEMENT
 from causeway.scheduler.explain import Explanation, Refusal
@@ -101,6 +101,17 @@ class Scheduler:
         gets no host, the claims of the others are given up.
         Raises NoValidHost, with the explanation in one sentence (host names in ``details``).
         """
+        with metrics.Timed(metrics.SCHEDULER_SECONDS) as timed:
+            timed.outcome = "placed"
+            try:
+                return self._select(spec, instance_uuids, alternates, move)
+            except errors.NoValidHost:
+                timed.failure = "no_valid_host"
+                raise
+
+    def _select(
+        self, spec: RequestSpec, instance_uuids: list[str], alternates: bool, move: MoveClaim | None
+    ) -> list[SchedulingResult]:
         with self._groups.turn(spec.server_group.uuid if spec.server_group else None):
             began = time.monotonic()
             try:

@@ -115,8 +115,11 @@ class Deployment:
         self.rabbit = rabbit
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
-        (api_port,) = free_ports(1)
+        names = ("api", "scheduler", *CONDUCTORS, *self.hosts)
+        api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
+        #: where each process tells its metrics
+        self.metrics = {name: f"127.0.0.1:{port}" for name, port in zip(names, others, strict=True)}
 
     def start(self) -> None:
         self._surround(self)
@@ -134,10 +137,10 @@ class Deployment:
         self._write("common.conf", common)
         cloud = {"transport_url": f"{self.rabbit}/cloud"}
         for name in ("api", "scheduler", *CONDUCTORS):
-            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}})
+            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **self._metrics(name)})
         for host, cell in self.hosts.items():
             own = {"host": host, "transport_url": f"{self.rabbit}/{cell}"}
-            self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}})
+            self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}, **self._metrics(host)})
         for conductor in CONDUCTORS:
             self.start_role("conductor", conductor)
         self.start_role("scheduler", "scheduler")
@@ -198,6 +201,11 @@ class Deployment:
         assert isinstance(found, dict)
         return found
 
+    def measured(self, name: str) -> dict[str, float]:
+        """What a process counted: 'metric{label="value",...}' -> its value."""
+        lines = requests.get(f"http://{self.metrics[name]}/metrics", timeout=10).text.splitlines()
+        return {key: float(value) for key, value in (line.rsplit(" ", 1) for line in lines if line[:1] != "#")}
+
     def settle(self) -> None:
         until(lambda: journal.unfinished(self.api_database), lambda moves: not moves, "all moves to end")
 
@@ -249,6 +257,9 @@ class Deployment:
     def _start(self, name: str, *arguments: str) -> Process:
         self.processes[name] = Process(self.directory, name, *arguments)
         return self.processes[name]
+
+    def _metrics(self, name: str) -> dict[str, dict[str, str]]:
+        return {"metrics": {"enabled": "true", "bind": self.metrics[name]}}
 
     def _write(self, name: str, groups: dict[str, dict[str, str]]) -> None:
         lines = []

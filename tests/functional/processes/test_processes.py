@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployment import Deployment
+from deployment import CONDUCTORS, Deployment
 from rabbit import rabbit, why_not
 
 from causeway.model.moves import MoveState
@@ -47,7 +47,22 @@ def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
     found = cloud.wait(server, "ACTIVE")
     cloud.settle()
     assert (found.compute_host, found.flavor.name) == (OTHER[source], "large")
+    _is_measured(cloud, source)
     assert cloud.running_on(server) == [OTHER[source]]
+
+
+def _is_measured(cloud: Deployment, source: str) -> None:
+    """By each role, in a process of its own; the API's workers add theirs up."""
+    conductors = [cloud.measured(name) for name in CONDUCTORS]
+    ended = 'causeway_moves_ended_total{recipe="cross_cell_resize",state="done"}'
+    assert sum(each.get(ended, 0) for each in conductors) == 1
+    for host, direction in ((source, "sent"), (OTHER[source], "received")):
+        assert cloud.measured(host)[f'causeway_move_bytes_total{{direction="{direction}"}}'] > 0
+    assert cloud.measured("scheduler")['causeway_scheduler_seconds_count{outcome="placed"}'] == 2
+    asked = cloud.measured("api")
+    resize = 'causeway_api_request_seconds_count{method="POST",route="/servers/{server_id}/action:resize",status="202"}'
+    assert asked[resize] == 1
+    assert sum(count for name, count in asked.items() if name.startswith("causeway_api_request_seconds_count")) > 10
 
 
 def test_a_server_comes_back_when_its_resize_is_reverted(cloud: Deployment) -> None:

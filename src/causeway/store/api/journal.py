@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
 from causeway.model.outcomes import MoveToken
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
@@ -89,6 +89,8 @@ def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move 
         ).rowcount
     if not taken:
         return None
+    if not unowned and move.owner is not None:
+        metrics.TAKEOVERS.labels(move.recipe).inc()
     move.owner, move.lease_until, move.epoch = owner, now + timedelta(seconds=lease), move.epoch + 1
     return move
 
