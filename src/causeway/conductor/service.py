@@ -6,9 +6,8 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from causeway.conductor import recovery
+from causeway.conductor import auto_confirm, auto_offload, recovery
 from causeway.conductor.audit import AuditEndpoint
-from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell_queues import CellQueues
@@ -18,6 +17,7 @@ from causeway.conductor.evacuate import EvacuateEndpoint
 from causeway.conductor.events import EventsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
 from causeway.conductor.moves import MovesEndpoint, go_on
+from causeway.conductor.periodic import Periodic
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.rebuild import RebuildEndpoint
 from causeway.conductor.services import ConductorServices
@@ -43,7 +43,13 @@ class ConductorService:
         engine = Engine(services)
         self._conductor = conductor
         self._keeper = Keeper(services, engine, partial(go_on, services, conductor))
-        self._auto_confirm = AutoConfirm(services, conductor)
+        self._periodic = [
+            Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)
+            for name, module, look in (
+                ("auto-confirm", auto_confirm, auto_confirm.confirm_waiting),
+                ("auto-offload", auto_offload, auto_offload.offload_shelved),
+            )
+        ]
         self._servers = [
             RpcServer(
                 transport,
@@ -83,12 +89,14 @@ class ConductorService:
             recovery.settle(self._services, self._conductor)
         self._keeper.take_over()
         self._keeper.start()
-        self._auto_confirm.start()
+        for periodic in self._periodic:
+            periodic.start()
 
     def drain(self) -> None:
         """Lets go of all moves when their present steps are done; the hosts are still needed for that."""
         self._services.stopping.set()
-        self._auto_confirm.stop()
+        for periodic in self._periodic:
+            periodic.stop()
         self._keeper.stop()
 
     def stop(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from moves_cloud import until
 
+from causeway.conductor import auto_confirm
 from causeway.errors import GuestFailed
 from causeway.model.instance import InstanceFault
 from causeway.model.states import VmState
@@ -24,7 +25,8 @@ def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsC
     cloud.settle()
     instances.update(cloud.cell("cell2"), deleted.id, task_state="deleting")
     # The window of the embedded cloud is 0: whatever waits, waits too long.
-    cloud.embedded.conductor._auto_confirm.look()
+    conductor = cloud.embedded.conductor
+    auto_confirm.confirm_waiting(conductor._services, conductor._conductor)
     assert cloud.wait(server, "ACTIVE").flavor["original_name"] == "gen2.small"
     cloud.settle()
     assert cloud.leftovers(server, "cell1") == []

@@ -9,6 +9,7 @@ import pytest
 from audited_cloud import AuditedCloud
 from moves_cloud import Cloud, until
 
+from causeway.conductor import auto_offload
 from causeway.embedded.cloud import EmbeddedCloud
 
 
@@ -228,6 +229,23 @@ def test_shelved_but_not_offloaded_until_somebody_asks(cloud: Cloud) -> None:
     assert act(cloud, server, "shelveOffload").status_code == 403
     assert act(cloud, server, "shelveOffload", by=cloud.admin).status_code == 202
     cloud.wait(server, "SHELVED_OFFLOADED")
+    check_clean(cloud)
+
+
+def test_a_server_that_was_shelved_for_long_enough_leaves_its_host(cloud: Cloud) -> None:
+    cloud.option("shelved_offload_time", 3600)
+    server = cloud.boot()
+    act(cloud, server, "shelve")
+    cloud.wait(server, "SHELVED")
+    conductor = cloud.embedded.conductor
+    auto_offload.offload_shelved(conductor._services, conductor._conductor)
+    assert cloud.wait(server, "SHELVED").compute_host is not None
+    cloud.option("shelved_offload_time", 0)
+    auto_offload.offload_shelved(conductor._services, conductor._conductor)
+    assert cloud.wait(server, "SHELVED_OFFLOADED").compute_host is None
+    assert cloud.admin.compute.get(f"/servers/{server.id}/os-instance-actions").json()["instanceActions"][0][
+        "action"
+    ] == ("shelveOffload")
     check_clean(cloud)
 
 

@@ -1,0 +1,66 @@
+"""Removes servers from their hosts that were shelved for ``shelved_offload_time`` seconds."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from causeway import errors
+from causeway.conductor.services import ConductorServices
+from causeway.conductor.shelve import SINCE
+from causeway.context import RequestContext, admin_context
+from causeway.model import server_actions
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.states import TaskState, VmState
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.cell import actions, instances
+from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+def interval(services: ConductorServices) -> float:
+    """0 if servers are offloaded at once, or never."""
+    return float(services.conf.shelved_poll_interval) if services.conf.shelved_offload_time > 0 else 0.0
+
+
+def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> None:
+    """Asks for the offloading of every server that is shelved for longer than that, in every cell that answers."""
+    before = utcnow() - timedelta(seconds=services.conf.shelved_offload_time)
+    table = instances.TABLE
+    query = table.select().where(
+        table.c.vm_state == VmState.SHELVED.value, table.c.task_state.is_(None), table.c.deleted.is_(False)
+    )
+    for cell in services.cells.mappings(cell0=False):
+        try:
+            database = services.cells.database(cell.uuid)
+            for instance in instances.select(database, query, with_tags=False):
+                since = instance.system_metadata.get(SINCE)
+                if since is not None and datetime.fromisoformat(since) <= before:
+                    _offload(admin_context(project_id=instance.project_id), database, instance, conductor)
+        except errors.CausewayError as failure:
+            LOG.warning("Shelved servers of cell %s stay on their hosts: %s", cell.name, failure.message)
+
+
+def _offload(context: RequestContext, database: Database, instance: Instance, conductor: ConductorClient) -> None:
+    action = InstanceAction(
+        instance_uuid=instance.uuid,
+        action=server_actions.SHELVE_OFFLOAD.name,
+        request_id=context.request_id,
+        user_id=context.user_id,
+        project_id=instance.project_id,
+    )
+    try:
+        with database.write() as connection:
+            instances.swap_in(
+                connection,
+                instance.uuid,
+                expected_task={None},
+                expected_vm={VmState.SHELVED},
+                task_state=TaskState.SHELVING_OFFLOADING,
+            )
+            actions.start_in(connection, action)
+    except (errors.StateChanged, errors.ServerNotFound):
+        # Its user, or another conductor, was first.
+        return
+    conductor.shelve_offload_instance(context, instance_uuid=instance.uuid)

@@ -1,0 +1,38 @@
+"""What a conductor looks for from time to time. Every conductor does: whoever finds something first has it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from causeway import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class Periodic:
+    """Calls ``look`` every ``interval`` seconds on a thread of its own; never, if the interval is 0."""
+
+    def __init__(self, name: str, interval: float, look: Callable[[], None], stopping: threading.Event) -> None:
+        self.look = look
+        self._name = name
+        self._interval = interval
+        self._stopping = stopping
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        if self._interval > 0:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """``stopping`` must have been set."""
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval):
+            try:
+                self.look()
+            except errors.CausewayError as failure:
+                LOG.warning("%s could not look: %s %s", self._name, failure.message, failure.details)
