@@ -26,6 +26,9 @@ from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
 
+# Of a server without a cell.
+GONE, BEING_BUILT = "gone", "being built"
+
 
 class BuildEndpoint:
     """RPC: build_instance."""
@@ -88,19 +91,23 @@ class BuildEndpoint:
         """A server that fits nowhere is kept in cell0, with the reason."""
         instance = request.instance
         instance.vm_state, instance.task_state = VmState.ERROR, None
-        if self._place(context, request, CELL0_UUID):
-            database = self._services.cells.database(CELL0_UUID)
-            try:
-                with history.event(database, context, instance.uuid, "conductor_schedule_and_build_instances", ""):
-                    raise failure
-            except errors.CausewayError:
-                history.fail(database, instance.uuid, failure, vm_state=VmState.ERROR, task_state=None)
+        if not self._place(context, request, CELL0_UUID):
+            return
+        database = self._services.cells.database(CELL0_UUID)
+        try:
+            with history.event(database, context, instance.uuid, "conductor_schedule_and_build_instances", ""):
+                raise failure
+        except errors.CausewayError:
+            history.fail(database, instance.uuid, failure, vm_state=VmState.ERROR, task_state=None)
         self._services.notifier.compute_task_error(
             context, "build_instances", instance_uuid=instance.uuid, state=VmState.ERROR, error=failure
         )
 
     def _place(self, context: RequestContext, request: BuildRequest, cell_uuid: str) -> bool:
-        """Writes the server into its cell and ends the build request; False if it was deleted meanwhile."""
+        """Writes the server into its cell and ends the build request.
+
+        False if it was deleted meanwhile, or another conductor builds it: it took this one for dead (see `recovery`).
+        """
         instance, services = request.instance, self._services
         action = InstanceAction(
             action="create",
@@ -111,13 +118,32 @@ class BuildEndpoint:
             start_time=request.created_at,
         )
         database = services.cells.database(cell_uuid)
-        copies.write(database, copies.Bundle(instance, request.block_devices, [action], []))
+        bundle = copies.Bundle(instance, request.block_devices, [action], [])
+        try:
+            copies.insert(database, bundle)
+        except errors.StateChanged:
+            present = build_requests.find(services.api, instance.uuid)
+            if present is None or present.created_at != request.created_at:
+                return False
+            # What a conductor left that died right here.
+            copies.write(database, bundle)
         with services.api.write() as connection:
-            if build_requests.delete_in(connection, instance.uuid):
+            if build_requests.delete_in(connection, instance.uuid, created_at=request.created_at):
                 mappings.set_cell_in(connection, instance.uuid, cell_uuid, expected=None)
                 return True
-        copies.hard_delete(database, instance.uuid)
+        home = self._home(instance.uuid)
+        if home not in (BEING_BUILT, cell_uuid):
+            copies.hard_delete(database, instance.uuid)
+        if home == GONE:
+            services.placement.delete_allocations(instance.uuid)
         return False
+
+    def _home(self, uuid: str) -> str:
+        """The cell that a server is in by now."""
+        try:
+            return mappings.get(self._services.api, uuid).cell_uuid or BEING_BUILT
+        except errors.ServerNotFound:
+            return GONE
 
     def _build(
         self,
@@ -133,7 +159,6 @@ class BuildEndpoint:
         placed = self._place(context, request, targets[0].cell_uuid)
         groups.release(services, group, instance.uuid)
         if not placed:
-            services.placement.delete_allocations(instance.uuid)
             return
         database = services.cells.database(targets[0].cell_uuid)
         try:

@@ -1,45 +1,139 @@
-"""What an earlier process left in the middle, apart from moves (those are in their journal).
+"""What a conductor that died left in the middle, apart from moves (those are in their journal).
 
 Builds that had no host yet are built, deletes are done, and other tasks are ended: the server gets the state that its guest
 really has.
+
+Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
+a server whose task has not changed for `service_down_time`, it asks all that live whether they work on it. If none does,
+and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a build request and
+a task can be ended only by who has them.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from causeway import errors
-from causeway.conductor import evacuate, history
+from causeway.conductor import history
 from causeway.conductor.services import ConductorServices
-from causeway.context import admin_context
+from causeway.context import RequestContext, admin_context
+from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
-from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.store.api import build_requests, journal
-from causeway.store.cell import instances
-from causeway.store.database import Database
+from causeway.store.cell import hosts, instances
+from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
 
 INTERRUPTED = "The service was stopped while it worked on this server."
+BINARY, SERVICE_VERSION = "nova-conductor", 1
+
+
+class WorkEndpoint:
+    """RPC: work_in_hand."""
+
+    def __init__(self, in_hand: Callable[[], set[str]]) -> None:
+        self._in_hand = in_hand
+
+    def work_in_hand(self, context: RequestContext) -> list[str]:  # noqa: ARG002
+        return sorted(self._in_hand())
+
+
+class Recovery:
+    """Shows that this conductor lives, and takes up what dead ones left.
+
+    ``in_hand``: the servers that this conductor works on.
+    """
+
+    def __init__(
+        self, services: ConductorServices, conductor: ConductorClient, in_hand: Callable[[], set[str]]
+    ) -> None:
+        self._services = services
+        self._conductor = conductor
+        self._in_hand = in_hand
+
+    def show_life(self) -> None:
+        """As in the field, super conductors have their service records in cell0."""
+        hosts.report_service(self._database, self._services.host, BINARY, TOPIC, SERVICE_VERSION)
+
+    @property
+    def _database(self) -> Database:
+        return self._services.cells.database(CELL0_UUID)
+
+    def look(self) -> None:
+        """Takes up every task that nobody works on."""
+        before = utcnow() - timedelta(seconds=self._services.conf.service_down_time)
+        found = abandoned(self._services, before)
+        if not found:
+            return
+        known = self._in_hand()
+        for conductor in self._others():
+            try:
+                known |= set(self._conductor.work_in_hand(admin_context(), conductor))
+            except errors.CausewayError as failure:
+                LOG.info("Conductor %s does not say what it works on: %s", conductor, failure.message)
+                return
+        for work in found:
+            if work.uuid not in known:
+                work.take_up(self._services, self._conductor)
+
+    def _others(self) -> list[str]:
+        down_time: int = self._services.conf.service_down_time
+        found = hosts.list_services(self._database, binary=BINARY)
+        return [
+            each.host for each in found if each.host != self._services.host and hosts.is_up(each, utcnow(), down_time)
+        ]
+
+
+class _Build:
+    """A server that has no host yet."""
+
+    def __init__(self, request: build_requests.BuildRequest) -> None:
+        self.uuid = request.instance_uuid
+        self._request = request
+
+    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        if not build_requests.take_over(services.api, self._request):
+            return
+        LOG.warning("Server %s was left without a host: it is built again", self.uuid)
+        # Claimed by a choice that nobody knows any more.
+        services.placement.delete_allocations(self.uuid)
+        conductor.build_instance(admin_context(), instance_uuid=self.uuid)
+
+
+class _Task:
+    """A server in a cell, with a task."""
+
+    def __init__(self, cell_uuid: str, database: Database, instance: Instance) -> None:
+        self.uuid = instance.uuid
+        self._cell_uuid, self._database, self._instance = cell_uuid, database, instance
+
+    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        if instances.take_up(self._database, self._instance):
+            _settle(services, conductor, self._cell_uuid, self._database, self._instance)
+
+
+def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task]:
+    """Builds and tasks that have not changed since then, but for those of moves."""
+    found: list[_Build | _Task] = [
+        _Build(request) for request in build_requests.list_for(services.api, None) if request.created_at <= before
+    ]
+    moving = {move.instance_uuid for move in journal.unfinished(services.api)}
+    for cell in services.cells.mappings(cell0=False):
+        database = services.cells.database(cell.uuid)
+        busy = [each for each in instances.busy_since(database, before) if each.uuid not in moving]
+        found += [_Task(cell.uuid, database, each) for each in busy]
+    return found
 
 
 def settle(services: ConductorServices, conductor: ConductorClient) -> None:
     """Ends or repeats every task that nobody works on. Only for when nobody works on anything."""
-    for request in build_requests.list_for(services.api, None):
-        conductor.build_instance(admin_context(), instance_uuid=request.instance_uuid)
-    evacuate.settle(services)
-    moving = {move.instance_uuid for move in journal.unfinished(services.api)}
-    for cell in services.cells.mappings(cell0=False):
-        database = services.cells.database(cell.uuid)
-        busy = instances.SELECT.where(
-            instances.TABLE.c.task_state.is_not(None),
-            instances.TABLE.c.deleted.is_(False),
-            instances.TABLE.c.uuid.not_in(moving),
-        )
-        for instance in instances.select(database, busy, with_tags=False):
-            if not instance.hidden:
-                _settle(services, conductor, cell.uuid, database, instance)
+    for work in abandoned(services, utcnow()):
+        work.take_up(services, conductor)
 
 
 def _settle(

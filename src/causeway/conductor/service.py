@@ -20,6 +20,7 @@ from causeway.conductor.moves import MovesEndpoint, go_on
 from causeway.conductor.periodic import Periodic
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.rebuild import RebuildEndpoint
+from causeway.conductor.recovery import Recovery, WorkEndpoint
 from causeway.conductor.services import ConductorServices
 from causeway.conductor.shelve import ShelveEndpoint
 from causeway.conductor.snapshot import SnapshotEndpoint
@@ -43,12 +44,17 @@ class ConductorService:
         engine = Engine(services)
         self._conductor = conductor
         self._keeper = Keeper(services, engine, partial(go_on, services, conductor))
+        self._recovery = Recovery(services, conductor, self._in_hand)
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)
             for name, module, look in (
                 ("auto-confirm", auto_confirm, auto_confirm.confirm_waiting),
                 ("auto-offload", auto_offload, auto_offload.offload_shelved),
             )
+        ]
+        self._periodic += [
+            Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
+            Periodic("recovery", services.conf.service_down_time, self._recovery.look, services.stopping),
         ]
         self._servers = [
             RpcServer(
@@ -69,6 +75,7 @@ class ConductorService:
                     EvacuateEndpoint(services),
                     ShelveEndpoint(services),
                     MovesEndpoint(self._keeper),
+                    WorkEndpoint(self._in_hand),
                 ],
             )
         ]
@@ -89,8 +96,13 @@ class ConductorService:
             recovery.settle(self._services, self._conductor)
         self._keeper.take_over()
         self._keeper.start()
+        self._recovery.show_life()
         for periodic in self._periodic:
             periodic.start()
+
+    def _in_hand(self) -> set[str]:
+        """The servers that requests in hand are about."""
+        return set().union(*(server.resources() for server in self._servers))
 
     def drain(self) -> None:
         """Lets go of all moves when their present steps are done; the hosts are still needed for that."""

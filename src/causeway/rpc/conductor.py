@@ -44,6 +44,10 @@ class ConductorClient(ConductorVerbs):
     def reboot_instance(self, context: RequestContext, *, instance_uuid: str, hard: bool) -> None:
         self._rpc.cast(context, "reboot_instance", instance_uuid=instance_uuid, hard=hard)
 
+    def work_in_hand(self, context: RequestContext, conductor: str) -> list[str]:
+        """The servers that one conductor works on at this moment, apart from moves."""
+        return self._rpc.call(context, "work_in_hand", result=list[str], server=conductor)
+
     def run_move(self, context: RequestContext, *, move_id: str) -> None:
         """Starts a move that was written to the journal (`causeway.moves.requests`)."""
         self._rpc.cast(context, "run_move", move_id=move_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -93,10 +94,12 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
         self._executor_cls = partial(ThreadPoolExecutor, thread_name_prefix=name)
         self._idle = threading.Condition()
         self._in_hand = 0
+        self._resources: Counter[str] = Counter()
 
     def _on_incoming(self, incoming: Any) -> None:
         with self._idle:
             self._in_hand += 1
+            self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] += 1
         self._waiting.inc()
         super()._on_incoming(incoming)
 
@@ -109,8 +112,15 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
             self._running.dec()
             with self._idle:
                 self._in_hand -= 1
+                self._resources[_instance_uuid(incoming[0].message.get("args", {})) or ""] -= 1
                 if not self._in_hand:
                     self._idle.notify_all()
+
+    def resources(self) -> set[str]:
+        """The servers that requests in hand are about."""
+        with self._idle:
+            self._resources += Counter()
+            return set(self._resources) - {""}
 
     def finish(self, timeout: float) -> int:
         """Waits for work in hand after `stop`; returns how much was left when time was up."""
@@ -158,6 +168,10 @@ class RpcServer:
         """Listens from now on; what waited in the queue is delivered."""
         self._server.start(override_pool_size=self._threads)
         self._listening = True
+
+    def resources(self) -> set[str]:
+        """The servers (instances) that requests in hand are about, those that wait for a thread among them."""
+        return self._server.resources()
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
         """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again."""

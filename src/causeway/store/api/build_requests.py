@@ -14,7 +14,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork
 from causeway.store.api_tables import BuildRequests
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database
+from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = BuildRequests.__table__  # type: ignore[assignment]
 
@@ -66,9 +66,29 @@ def save_instance(database: Database, instance: Instance) -> bool:
         return bool(changed.rowcount)
 
 
-def delete_in(connection: sa.Connection, uuid: str) -> bool:
-    """Removes a build request; False if somebody else did (the user deleted the server meanwhile)."""
-    return bool(connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid)).rowcount)
+def take_over(database: Database, request: BuildRequest) -> bool:
+    """Takes a build request from whoever has it: that one can't end it any more. False if another was quicker.
+
+    Its time of creation is also what tells who has it: it changes with the owner.
+    """
+    with database.write() as connection:
+        changed = connection.execute(
+            TABLE.update()
+            .where(TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
+            .values(created_at=utcnow())
+        )
+        return bool(changed.rowcount)
+
+
+def delete_in(connection: sa.Connection, uuid: str, *, created_at: datetime | None = None) -> bool:
+    """Removes a build request; False if somebody else did (the user deleted the server meanwhile).
+
+    ``created_at``: only if it is still that of the caller, see `take_over`.
+    """
+    statement = TABLE.delete().where(TABLE.c.instance_uuid == uuid)
+    if created_at is not None:
+        statement = statement.where(TABLE.c.created_at == created_at)
+    return bool(connection.execute(statement).rowcount)
 
 
 def delete(database: Database, uuid: str) -> bool:

@@ -42,6 +42,16 @@ def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]
             action.message = "Error"
 
 
+def insert(database: Database, bundle: Bundle) -> None:
+    """Writes the whole of a new server; raises StateChanged if there is a record of it already."""
+    with database.write() as connection:
+        try:
+            instances.insert(connection, bundle.instance)
+        except sa.exc.IntegrityError as taken:
+            raise _is_no_copy(bundle.instance.uuid) from taken
+        _insert_belongings(connection, bundle)
+
+
 def write(database: Database, bundle: Bundle) -> None:
     """Writes the whole of a server in one transaction. A copy that is there already is replaced.
 
@@ -53,10 +63,14 @@ def write(database: Database, bundle: Bundle) -> None:
             instances.insert(connection, bundle.instance)
         except sa.exc.IntegrityError as taken:
             raise _is_no_copy(bundle.instance.uuid) from taken
-        block_devices.insert(connection, bundle.block_devices)
-        actions.insert_history(connection, bundle.actions)
-        for fault in bundle.faults:
-            actions.add_fault_in(connection, bundle.instance.uuid, fault)
+        _insert_belongings(connection, bundle)
+
+
+def _insert_belongings(connection: sa.Connection, bundle: Bundle) -> None:
+    block_devices.insert(connection, bundle.block_devices)
+    actions.insert_history(connection, bundle.actions)
+    for fault in bundle.faults:
+        actions.add_fault_in(connection, bundle.instance.uuid, fault)
 
 
 def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -87,6 +88,22 @@ def select(database: Database, query: sa.Select[Any], *, with_tags: bool = True)
 def of_host(database: Database, host: str) -> list[Instance]:
     """Servers whose record names this host, the hidden copies of moves included."""
     return select(database, SELECT.where(TABLE.c.host == host, TABLE.c.deleted.is_(False)))
+
+
+def busy_since(database: Database, before: datetime) -> list[Instance]:
+    """Servers with a task that did not change since then; hidden copies are left out."""
+    changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)
+    busy = SELECT.where(TABLE.c.task_state.is_not(None), TABLE.c.deleted.is_(False), changed <= before)
+    return [instance for instance in select(database, busy, with_tags=False) if not instance.hidden]
+
+
+def take_up(database: Database, instance: Instance) -> bool:
+    """Of several who found a server with an abandoned task one may go on with it; False: another was quicker."""
+    unchanged = (TABLE.c.uuid == instance.uuid, TABLE.c.task_state == instance.task_state)
+    since = TABLE.c.updated_at.is_not_distinct_from(instance.updated_at)
+    with database.write() as connection:
+        changed = connection.execute(TABLE.update().where(*unchanged, since).values(updated_at=utcnow()))
+        return bool(changed.rowcount)
 
 
 def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
