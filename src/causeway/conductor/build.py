@@ -85,6 +85,7 @@ class BuildEndpoint:
             mappings.save_spec(self._services.api, instance_uuid, spec.to_persist())
         asked = asked_of(self._services.conf, spec.flavor, spec.image)
         spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
+        spec.is_new = True
         return spec
 
     def _bury(self, context: RequestContext, request: BuildRequest, failure: errors.CausewayError) -> None:

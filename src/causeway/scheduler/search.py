@@ -136,7 +136,7 @@ class Search:
         """Raises ClaimRefused if there is no room (any more)."""
         spec, placement = self._spec, self._tools.placement
         if move is None:
-            placement.claim(instance_uuid, how.allocations, spec.project_id, spec.user_id)
+            placement.claim(instance_uuid, how.allocations, spec.project_id, spec.user_id, replace=not spec.is_new)
             return
         placement.claim_for_move(
             instance_uuid,

@@ -281,12 +281,12 @@ def test_a_host_that_filled_up_is_passed_over(conf: ConfigOpts, placement: Local
     class Raced(PlacementClient):
         raced = False
 
-        def claim(self, consumer: str, allocations: Any, project_id: str, user_id: str) -> Any:
+        def claim(self, consumer: str, allocations: Any, project_id: str, user_id: str, **options: Any) -> Any:
             if not self.raced:
                 self.raced = True
                 (node,) = allocations
                 placement.client().claim(new_uuid(), {node: {"VCPU": 8}}, "p", "u")
-            return super().claim(consumer, allocations, project_id, user_id)
+            return super().claim(consumer, allocations, project_id, user_id, **options)
 
     raced = placement.client()
     raced.__class__ = Raced

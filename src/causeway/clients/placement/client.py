@@ -113,14 +113,35 @@ class PlacementClient(ProviderCalls):
         self._records.put(record)
         return record
 
-    def claim(self, consumer: str, allocations: Allocations, project_id: str, user_id: str) -> AllocationRecord:
+    def claim(
+        self, consumer: str, allocations: Allocations, project_id: str, user_id: str, *, replace: bool = True
+    ) -> AllocationRecord:
         """Claims for a consumer that holds nothing yet: one PUT.
 
         If the consumer holds exactly that already, the claim was made before: success. If it holds something else, that
-        is replaced (the claim of an alternate host after the first one refused).
-        Raises ClaimRefused if there is no room.
+        is replaced (the claim of an alternate host after the first one refused), unless ``replace`` is false.
+        Raises ClaimRefused if there is no room, or what is held may not be replaced.
         """
+        if not replace:
+            return self._claim_first(consumer, allocations, project_id, user_id)
         return self.set_allocations(consumer, allocations, project_id, user_id)
+
+    def _claim_first(self, consumer: str, allocations: Allocations, project_id: str, user_id: str) -> AllocationRecord:
+        def write() -> AllocationRecord:
+            change = _Write(AllocationRecord(consumer), allocations, project_id, user_id)
+            self._write(change)
+            return change.after
+
+        def again() -> AllocationRecord:
+            current = self.get_allocations(consumer)
+            if current.is_empty or current.allocations == allocations:
+                return write() if current.is_empty else current
+            raise errors.ClaimRefused(f"Server {consumer} holds resources already: it is built elsewhere.")
+
+        with translated(
+            f"to give server {consumer} its resources", no_room=f"There is no room left for server {consumer}."
+        ):
+            return self._with_truth(write, again, consumer)
 
     def set_allocations(
         self,
