@@ -290,12 +290,13 @@ class Cloud:
         """Adds a rule to devcloud's fault injection."""
         self.embedded.devcloud.faults.add(Fault(action, path, **fields))
 
-    def lose(self, method: str, verdict: Verdict = Verdict.LOSE_REQUEST, times: int = 1) -> None:
-        """The next ``times`` calls of an RPC method are lost, or their answers."""
+    def lose(self, method: str | tuple[str, ...], verdict: Verdict = Verdict.LOSE_REQUEST, times: int = 1) -> None:
+        """The next ``times`` calls of an RPC method (or of several) are lost, or their answers."""
         left = [verdict] * times
+        methods = (method,) if isinstance(method, str) else method
 
         def on_send(message: Outgoing) -> Verdict:
-            return left.pop() if message.method == method and left else Verdict.DELIVER
+            return left.pop() if message.method in methods and left else Verdict.DELIVER
 
         self.embedded.around.transports.on_send = on_send
 
