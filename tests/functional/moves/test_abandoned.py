@@ -14,6 +14,7 @@ from moves_cloud import Cloud, until
 
 from causeway import roles
 from causeway.audit import audit_embedded
+from causeway.conductor import recovery
 from causeway.conductor.recovery import Recovery
 from causeway.conductor.service import ConductorService
 from causeway.rpc.conductor import ConductorClient
@@ -104,13 +105,13 @@ def test_a_task_that_was_left_ends_with_the_state_that_the_guest_has(cloud: Clou
 def test_work_that_takes_long_is_left_to_who_does_it(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
     looks: list[int] = []
-    look = Recovery.look
+    find = recovery.abandoned
 
-    def counted(recovery: Recovery) -> None:
-        look(recovery)
+    def counted(*arguments: Any) -> Any:
         looks.append(1)
+        return find(*arguments)
 
-    monkeypatch.setattr(Recovery, "look", counted)
+    monkeypatch.setattr(recovery, "abandoned", counted)
 
     def wait() -> None:
         until(lambda: len(looks), lambda count: count >= 6, "the conductors to look a few times")
@@ -136,10 +137,10 @@ def test_who_was_only_thought_to_be_dead_does_no_harm(cloud: Cloud, other: Condu
     assert reached.wait(10)
     services = other._services
     conductor = ConductorClient(cloud.embedded.around.transports.get(cloud.embedded.conf.transport_url))
-    recovery = Recovery(services, conductor, set)
-    recovery._others = list  # type: ignore[method-assign]
+    hasty = Recovery(services, conductor, set)
+    hasty._others = list  # type: ignore[method-assign]
     services.stopping.wait(2)
-    recovery.look()
+    hasty.look()
     cloud.wait(server, "ACTIVE")
     before = (cloud.hosts_of(server), cloud.allocations(server.id), cloud.show(server).updated_at)
     opened.set()
