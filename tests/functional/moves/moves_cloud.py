@@ -207,6 +207,10 @@ class Cloud:
             found[port.id] = (port.status, port.binding_host_id, {each["host"]: each["status"] for each in answer})
         return found
 
+    def interfaces(self, server: Any) -> list[Any]:
+        """The server's interfaces in their order, as the Compute API lists them."""
+        return list(self.member.compute.server_interfaces(server.id))
+
     def reality(self, server: Any) -> dict[str, Any]:
         """Everything that a move touches. After a failed one it is what it was before."""
         shown = self.show(server)
