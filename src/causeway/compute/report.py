@@ -75,11 +75,7 @@ class Reporter:
                     reserved=min(conf.reserved_host_memory_mb, facts.memory_mb - 1),
                     allocation_ratio=conf.ram_allocation_ratio or conf.initial_ram_allocation_ratio,
                 ),
-                os_resource_classes.DISK_GB: Inventory(
-                    facts.local_gb,
-                    reserved=-(-conf.reserved_host_disk_mb // 1024),
-                    allocation_ratio=conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio,
-                ),
+                **self._disk_inventory(facts.local_gb),
             },
         )
         traits = {os_traits.COMPUTE_NODE, *facts.traits}
@@ -88,6 +84,25 @@ class Reporter:
             self._placement.change_traits(self._uuid, add=traits | same_host)
         else:
             self._placement.change_traits(self._uuid, add=traits, remove=same_host)
+
+    def _disk_inventory(self, local_gb: int) -> dict[str, Inventory]:
+        """None if the disk is a sharing provider's, which has it in Placement: it would be counted twice."""
+        conf, disk = self._host.conf, os_resource_classes.DISK_GB
+        if self._placement.is_shared_with(self._uuid, disk):
+            if not self._placement.get_usages(self._uuid).get(disk):
+                return {}
+            LOG.warning(
+                "Host %s has shared storage, but servers hold %s of its own provider: it goes on telling Placement of its"
+                " disk. Move these servers away and back, then restart this service.",
+                self._host.name,
+                disk,
+            )
+        own = Inventory(
+            local_gb,
+            reserved=-(-conf.reserved_host_disk_mb // 1024),
+            allocation_ratio=conf.disk_allocation_ratio or conf.initial_disk_allocation_ratio,
+        )
+        return {disk: own}
 
     def _cpu_inventory(self, vcpus: int) -> dict[str, Inventory]:
         """VCPU for shared CPUs, PCPU for dedicated ones; a class that the host has nothing of is left out."""

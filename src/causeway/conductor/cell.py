@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from causeway.conductor.evacuate import EVACUATION
 from causeway.conductor.services import ConductorServices
+from causeway.conductor.usage import note_usage
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.outcomes import HostReport, MoveToken
@@ -42,13 +43,9 @@ class CellEndpoint:
             report.service_version,
             disabled_if_new=not self._services.conf.enable_new_services,
         )
-        there = instances.of_host(database, report.host)
-        report.node.vcpus_used = sum(instance.flavor.vcpus for instance in there)
-        report.node.memory_mb_used = sum(instance.flavor.memory_mb for instance in there)
-        # Bug 1796737: a server without an image of its own has its root disk on a volume.
-        report.node.local_gb_used = sum(
-            (instance.flavor.root_gb if instance.image_ref else 0) + instance.flavor.ephemeral_gb for instance in there
-        )
+        records = instances.of_host_or_moving(database, report.host)
+        there = [instance for instance in records if instance.host == report.host]
+        note_usage(report.node, records, self._cell_uuid)
         hosts.save_node(database, report.node)
         if report.pci_devices or report.host not in self._known:
             pci_devices.save(database, report.node.uuid, report.pci_devices)

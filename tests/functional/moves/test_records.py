@@ -212,4 +212,4 @@ def test_a_hidden_flag_that_is_null_means_not_hidden(cloud: Cloud) -> None:
     assert [found.id for found in cloud.member.compute.servers()] == [server.id]
     cloud.resized(server)
     assert [found.id for found in cloud.member.compute.servers()] == [server.id]
-    assert instances.usage(cloud.cell("cell1"), server.project_id)[0] == 0
+    assert instances.usage(cloud.cell("cell1"), server.project_id).settled[0] == 0

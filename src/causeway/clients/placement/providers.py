@@ -155,6 +155,17 @@ class ProviderCalls:
         with translated("to show a provider's aggregates"):
             return set(self._http.call("GET", "/resource_providers/{uuid}/aggregates", uuid=uuid)["aggregates"])
 
+    def is_shared_with(self, uuid: str, resource_class: str) -> bool:
+        """Whether another provider gives the class to all in one of this provider's aggregates (shared storage)."""
+        aggregates = self.get_aggregates(uuid)
+        if not aggregates:
+            return False
+        query = [("member_of", "in:" + ",".join(sorted(aggregates))), ("required", "MISC_SHARES_VIA_AGGREGATE")]
+        with translated("to list sharing providers"):
+            answer = self._http.call("GET", "/resource_providers", query=query)
+        sharing = [wire["uuid"] for wire in answer["resource_providers"] if wire["uuid"] != uuid]
+        return any(resource_class in self.get_inventories(each) for each in sharing)
+
     def set_aggregates(self, uuid: str, aggregates: set[str]) -> bool:
         return self._change_aggregates(uuid, lambda _now: aggregates)
 

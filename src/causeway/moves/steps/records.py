@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice
-from causeway.model.instance import Instance
+from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.hardware import with_new
 from causeway.moves.recipe import Step
@@ -82,7 +82,21 @@ class TargetDBSetup(Step):
 
     def do(self, run: Run) -> None:
         bundle = copies.read(run.source_database, run.uuid, with_history=False)
-        bundle.instance = dataclasses.replace(bundle.instance, hidden=True)
+        memory = run.memory
+        bundle.instance = dataclasses.replace(
+            bundle.instance,
+            hidden=True,
+            old_flavor=memory.old_flavor,
+            new_flavor=memory.new_flavor,
+            # Which hosts it uses; what the target claims is known later.
+            migration_context=MigrationContext(
+                run.move.migration_uuid,
+                source_host=memory.source_host,
+                dest_host=memory.dest_host,
+                source_cell=memory.source_cell,
+                dest_cell=memory.target_cell,
+            ),
+        )
         bundle.block_devices = target_devices(run, bundle.block_devices)
         copies.write(run.target_database, bundle)
 

@@ -106,6 +106,25 @@ def take_up(database: Database, instance: Instance) -> bool:
         return bool(changed.rowcount)
 
 
+_MOVING = (
+    TaskState.RESIZE_PREP,
+    TaskState.RESIZE_MIGRATING,
+    TaskState.RESIZE_MIGRATED,
+    TaskState.RESIZE_FINISH,
+    TaskState.RESIZE_REVERTING,
+)
+
+
+def of_host_or_moving(database: Database, host: str) -> list[Instance]:
+    """The same, and servers that move or wait for the end of a move, wherever they are; without their tags."""
+    concerned = sa.or_(
+        TABLE.c.host == host,
+        TABLE.c.vm_state == VmState.RESIZED.value,
+        TABLE.c.task_state.in_([state.value for state in _MOVING]),
+    )
+    return select(database, SELECT.where(concerned, TABLE.c.deleted.is_(False)), with_tags=False)
+
+
 def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
     """Sets fields of a server within the caller's transaction; raises ServerNotFound."""
     if _update(connection, uuid, changes, None, None) == 0:
@@ -231,15 +250,6 @@ class CellUsage:
 
     settled: tuple[int, int, int] = (0, 0, 0)
     moving: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-
-_MOVING = (
-    TaskState.RESIZE_PREP,
-    TaskState.RESIZE_MIGRATING,
-    TaskState.RESIZE_MIGRATED,
-    TaskState.RESIZE_FINISH,
-    TaskState.RESIZE_REVERTING,
-)
 
 
 def usage(database: Database, project_id: str, user_id: str | None = None) -> CellUsage:

@@ -1,0 +1,40 @@
+"""What of a host is used, by the records of its cell: as Placement has it, also while servers move.
+
+A server that moves uses both of its hosts: the source with its old flavor and the target with the new one, from the moment
+the target is prepared until confirm or revert. Each cell's records tell what is used of its own hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from causeway.model.flavor import Flavor
+from causeway.model.host import ComputeNode
+from causeway.model.instance import Instance
+
+_MB_PER_GB = 1024
+
+
+def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str) -> None:
+    """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move."""
+    node.vcpus_used = node.memory_mb_used = node.local_gb_used = 0
+    for record in records:
+        for flavor in flavors_on(record, node.host, cell_uuid):
+            node.vcpus_used += flavor.vcpus
+            node.memory_mb_used += flavor.memory_mb
+            # Bug 1796737: a server without an image of its own has its root disk on a volume.
+            root_gb = flavor.root_gb if record.image_ref else 0
+            node.local_gb_used += root_gb + flavor.ephemeral_gb + -(-flavor.swap // _MB_PER_GB)
+
+
+def flavors_on(record: Instance, host: str, cell_uuid: str) -> list[Flavor]:
+    """The flavors that a server takes of a host of this cell: none, one, or both if it is resized on its host."""
+    context = record.migration_context
+    if context is None or (context.source_host is None and context.dest_host is None):
+        return [record.flavor] if record.host == host else []
+    found = []
+    if (context.source_host, context.source_cell) == (host, cell_uuid):
+        found.append(record.old_flavor or record.flavor)
+    if (context.dest_host, context.dest_cell) == (host, cell_uuid):
+        found.append(record.new_flavor or record.flavor)
+    return found
