@@ -1,4 +1,5 @@
-"""Users do what they like, in any order, on several servers at once, while the services around fail now and then.
+"""Users do what they like, in any order, on several servers at once, while services around fail, steps of moves fail, and
+conductors hang until another has taken their moves over.
 
 Whatever comes of it: when everything has settled, everything agrees (`causeway audit`), and every server that was not deleted
 is there exactly once, in a state that its user can work with.
@@ -13,13 +14,17 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openstack import exceptions
 
+from causeway import roles
 from causeway.audit import audit_embedded
+from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.faults.points import compute_points, step_points
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "moves"))
 from moves_cloud import Cloud, until
@@ -44,7 +49,11 @@ FAULTS = st.sampled_from(
     ]
 )
 
+# Where a step fails, or a conductor hangs for longer than its lease.
+STEPS = st.sampled_from([*step_points(), *compute_points()])
+
 _clouds: list[Cloud] = []
+_conductors: list[ConductorService] = []
 
 
 def the_cloud() -> Cloud:
@@ -56,19 +65,26 @@ def the_cloud() -> Cloud:
             cells=2,
             hosts_per_cell=2,
             overrides={
+                "fault_injection": {"enabled": True},
                 "moves": {"lease": 2.0, "first_pause": 0.05, "stuck_retry_interval": 0.2},
                 "DEFAULT": {"vif_plugging_timeout": 5},
                 "quota": {"cores": -1, "ram": -1, "instances": -1},
             },
         )
         embedded.start()
+        other = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "conductor2", of_cells=[])
+        other.start()
+        other.recover()
         _clouds.append(Cloud(embedded))
+        _conductors.append(other)
     return _clouds[0]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def stopped() -> Any:
     yield
+    while _conductors:
+        _conductors.pop().stop()
     while _clouds:
         _clouds.pop().embedded.stop()
 
@@ -162,6 +178,19 @@ class Users(RuleBasedStateMachine):
         action, path, method, service = fault
         self.cloud.fail(action, path, method=method, service=service, times=1)
 
+    @rule(point=STEPS, rule=st.sampled_from([{"error": True}, {"hang": 3.0}]))
+    def break_a_step(self, point: str, rule: dict[str, Any]) -> None:
+        file = self.cloud.embedded.state.path / "faults.yaml"
+        file.with_name("faults.yaml.hits").unlink(missing_ok=True)
+        new = file.with_suffix(".new")
+        new.write_text(yaml.safe_dump({point: rule | {"times": 1}}))
+        new.replace(file)
+
+    @rule(name=SERVERS)
+    def migrate(self, name: str) -> None:
+        if name in self.ids:
+            self.ask(lambda: self.cloud.admin.compute.migrate_server(self.ids[name]))
+
     @rule()
     def wait(self) -> None:
         self.cloud.settle()
@@ -174,9 +203,11 @@ class Users(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         cloud = self.cloud
+        conductors = [cloud.embedded.conductor, *_conductors]
         if not self.ids and not self.volumes:
             return
         cloud.heal()
+        (cloud.embedded.state.path / "faults.yaml").unlink(missing_ok=True)
         cloud.settle()
         listed = until(
             lambda: list(cloud.admin.compute.servers(all_projects=True)),
@@ -188,6 +219,8 @@ class Users(RuleBasedStateMachine):
         )
         assert len(listed) == len(self.ids)
         cloud.settle()
+        # Who hung has taken back what came too late.
+        until(lambda: any(each._keeper._in_hand for each in conductors), lambda busy: not busy, "conductors to rest")
         assert audit_embedded(cloud.embedded).disagreements == []
         cloud.clean()
         assert audit_embedded(cloud.embedded).disagreements == []
