@@ -330,6 +330,16 @@ class TestList:
         assert len(api.get("/servers/detail", version="2.96").json["servers"]) == 40
         assert statements.snapshot() - before == {"api": 2, "cell0": 1, "cell1": 3, "cell2": 3}
 
+    def test_the_status_of_hosts_is_looked_up_once_per_cell(self, admin: Any, cloud: Any) -> None:
+        """Bug 1830260."""
+        for number in range(20):
+            cloud.host(f"h{number}", f"cell{number % 2 + 1}")
+            cloud.server(f"cell{number % 2 + 1}", host=f"h{number}")
+        before = statements.snapshot()
+        found = admin.get("/servers/detail?all_tenants=1", version="2.96").json["servers"]
+        assert [server["host_status"] for server in found] == ["UP"] * 20
+        assert statements.snapshot() - before == {"api": 2, "cell0": 1, "cell1": 4, "cell2": 4}
+
     def test_servers_of_a_cell_that_is_down(self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         from causeway import errors
         from causeway.store import listing
