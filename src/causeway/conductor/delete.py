@@ -32,8 +32,7 @@ class DeleteEndpoint:
     def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
         """Deletes a server. While a move works on it nothing happens: whoever ends the move calls this again."""
         services = self._services
-        if journal.active_of_server(services.api, instance_uuid) is not None:
-            LOG.info("Server %s is being moved; it is deleted when the move has ended", instance_uuid)
+        if self._is_moved(instance_uuid):
             return
         try:
             cell, database = services.cells.of_server(instance_uuid)
@@ -41,27 +40,48 @@ class DeleteEndpoint:
         except errors.ServerNotFound:
             return
         if migrations.search(services.api, instance_uuid=instance_uuid, statuses=[MigrationStatus.FINISHED]):
-            if not self._confirm_first(context, instance):
-                LOG.info("Server %s is deleted when its resize is confirmed, which is tried again", instance_uuid)
+            try:
+                if not self._confirm_first(context, instance):
+                    LOG.info("Server %s is deleted when its resize is confirmed, which is tried again", instance_uuid)
+                    return
+            except errors.CausewayError as failure:
+                self._failed(database, instance, failure)
                 return
             cell, database = services.cells.of_server(instance_uuid)
             instance = instances.get(database, instance_uuid)
+        elif self._is_moved(instance_uuid):
+            # A confirm took the migration since we looked: it is in the journal now.
+            return
         try:
             self._delete(context, cell.uuid, database, instance)
         except errors.CausewayError as failure:
-            history.fail(database, instance_uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
-            LOG.warning("Server %s was not deleted: %s", instance_uuid, failure.message)
+            self._failed(database, instance, failure)
+
+    def _is_moved(self, instance_uuid: str) -> bool:
+        if journal.active_of_server(self._services.api, instance_uuid) is None:
+            return False
+        LOG.info("Server %s is being moved; it is deleted when the move has ended", instance_uuid)
+        return True
+
+    def _failed(self, database: Database, instance: Instance, failure: errors.CausewayError) -> None:
+        history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
+        LOG.warning("Server %s was not deleted: %s", instance.uuid, failure.message)
 
     def _confirm_first(self, context: RequestContext, instance: Instance) -> bool:
         """Nothing is to be left at the source: a server that waits for confirm is confirmed before it goes.
 
-        False: that can't be done now. It is tried again later, and who ends it deletes the server.
+        False: that can't be done now, or somebody else does it. Who ends it deletes the server.
         """
         services = Requests(self._services.api, self._services.cells, self._conductor)
         # An action of its own: the events of the two must not be mixed.
         own = context.for_another_request()
-        move_id = request_confirm(services, own, instance, start=False)
-        move = self._engine.run(own, move_id)
+        try:
+            move_id = request_confirm(services, own, instance, start=False)
+            move = self._engine.run(own, move_id)
+        except (errors.StateChanged, errors.MigrationNotFinished, errors.TakenOver):
+            return False
+        if move is not None and move.state is MoveState.FAILED:
+            raise errors.from_wire(move.error) if move.error else errors.OperationFailed("The confirm failed.")
         return move is not None and move.state is MoveState.DONE
 
     def _delete(self, context: RequestContext, cell_uuid: str, database: Database, instance: Instance) -> None:

@@ -97,7 +97,9 @@ class Keeper:
             refused = move.state is MoveState.REQUESTED and drop_if_refused(
                 self._services.api, self._services.cells, move
             )
-            if not refused:
+            if refused:
+                self._ended(context_of(move), move)
+            else:
                 self.submit(context_of(move), move.id)
 
 

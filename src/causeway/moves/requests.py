@@ -105,6 +105,7 @@ def request_resize(
     except errors.CausewayError:
         with services.api.write() as connection:
             journal.delete_in(connection, move.id)
+        _delete_if_wanted(services, context, instance.uuid)
         raise
     migration = _written(services.api, move)
     services.conductor.run_move(context, move_id=move.id)
@@ -146,7 +147,7 @@ def request_confirm(
 ) -> str:
     """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
 
-    ``start`` False: the caller runs the move itself.
+    ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state.
     """
     migration = finished_migration(services.api, instance)
     _cell, database = _home(services, instance, cell_uuid)
@@ -155,11 +156,14 @@ def request_confirm(
     try:
         with database.write() as connection:
             instances.swap_in(
-                connection, instance.uuid, expected_task={None, TaskState.DELETING}, expected_vm={VmState.RESIZED}
+                connection,
+                instance.uuid,
+                expected_task={None, TaskState.DELETING} if start else None,
+                expected_vm={VmState.RESIZED} if start else None,
             )
             actions.start_in(connection, _action(context, instance, "confirmResize"))
     except errors.CausewayError:
-        _take_back(services, move, migration)
+        _take_back(services, context, move, migration)
         raise
     if start:
         services.conductor.run_move(context, move_id=move.id)
@@ -185,7 +189,7 @@ def request_revert(
             )
             actions.start_in(connection, _action(context, instance, "revertResize"))
     except errors.CausewayError:
-        _take_back(services, move, migration)
+        _take_back(services, context, move, migration)
         raise
     services.conductor.run_move(context, move_id=move.id)
 
@@ -246,10 +250,18 @@ def _begin(services: RequestServices, move: Move, migration: Migration, status: 
         journal.insert_in(connection, move)
 
 
-def _take_back(services: RequestServices, move: Move, migration: Migration) -> None:
+def _take_back(services: RequestServices, context: RequestContext, move: Move, migration: Migration) -> None:
     with services.api.write() as connection:
         journal.delete_in(connection, move.id)
         migrations.update_in(connection, migration.uuid, status=MigrationStatus.FINISHED)
+    _delete_if_wanted(services, context, migration.instance_uuid)
+
+
+def _delete_if_wanted(services: RequestServices, context: RequestContext, instance_uuid: str) -> None:
+    """A conductor that was to delete the server may have seen the move that was never to be, and waits for its end."""
+    to_delete, _waiting = journal.after_end(services.api, instance_uuid)
+    if to_delete:
+        services.conductor.delete_instance(context, instance_uuid=instance_uuid)
 
 
 def _move(
