@@ -17,7 +17,7 @@ from causeway.api.schemas import common as types
 from causeway.api.schemas import compute_services as schemas
 from causeway.api.validation import is_uuid
 from causeway.api.views import common
-from causeway.model.states import MIGRATION_ENDED
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 from causeway.store.api import aggregates as aggregate_records
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as migration_records
@@ -184,7 +184,9 @@ def _forget_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
         raise errors.Conflict(
             "Unable to delete compute service that is hosting instances. Migrate or delete the instances first."
         )
-    if any(migration.status not in MIGRATION_ENDED for migration in migration_records.search(services.api, host=host)):
+    # Bugs 1829479, 1817833: what was evacuated (done) waits only for this host to come back, and it never will.
+    ended = MIGRATION_ENDED | {MigrationStatus.DONE}
+    if any(migration.status not in ended for migration in migration_records.search(services.api, host=host)):
         raise errors.Conflict(
             "Unable to delete compute service that has in-progress migrations. "
             "Complete the migrations or delete the instances first."

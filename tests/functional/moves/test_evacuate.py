@@ -120,6 +120,27 @@ def test_where_nothing_fits_the_server_stays_as_it_was(cloud: AuditedCloud) -> N
     assert cloud.allocations(cloud.migration(server).uuid) == {}
 
 
+def test_the_service_of_a_host_that_never_came_back_can_be_deleted(cloud: AuditedCloud) -> None:
+    """Bugs 1829479, 1817833: what the evacuated server still holds there goes with the host's provider."""
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    assert evacuate(cloud, server).status_code == 200
+    until(
+        lambda: [found.status for found in cloud.admin.compute.migrations(instance_uuid=server.id)],
+        lambda statuses: statuses == ["done"],
+        "the evacuation",
+    )
+    cloud.wait(server, "ACTIVE")
+    assert list(cloud.allocations(cloud.migration(server).uuid)) == [DEAD]
+
+    service = next(each for each in cloud.admin.compute.services() if each.host == DEAD)
+    answer = cloud.admin.compute.delete(f"/os-services/{service.id}", microversion="2.53")
+    assert answer.status_code == 204, answer.text
+    assert DEAD not in {provider.name for provider in cloud.embedded.around.placement.list_providers()}
+    assert cloud.allocations(cloud.migration(server).uuid) == {}
+    assert list(cloud.allocations(server.id)) == ["cell1-host2"]
+
+
 def test_from_2_95_on_the_server_is_off_until_its_user_starts_it(cloud: AuditedCloud) -> None:
     server = booted_on(cloud, DEAD, cloud.boot)
     die(cloud, DEAD)
