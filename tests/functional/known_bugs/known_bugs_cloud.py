@@ -19,13 +19,12 @@ ALL_HOSTS = ("cell1-host1", "cell1-host2", "cell2-host1", "cell2-host2")
 class KnownBugsCloud(AuditedCloud):
     """See the module."""
 
-    def at(self, methods: str | set[str], act: Callable[[], Any]) -> threading.Event:
-        """The first RPC of these methods from now on waits until ``act`` was done; the event is set then."""
-        awaited = {methods} if isinstance(methods, str) else methods
+    def at(self, method: str, act: Callable[[], Any]) -> threading.Event:
+        """The first RPC ``method`` from now on waits until ``act`` was done; the event is set then."""
         done, begun = threading.Event(), []
 
         def on_send(message: Outgoing) -> Verdict:
-            if message.method in awaited and not begun:
+            if message.method == method and not begun:
                 begun.append(message)
                 act()
                 done.set()

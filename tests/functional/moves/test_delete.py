@@ -60,7 +60,8 @@ def test_while_the_resize_waits_for_its_end(cloud: Cloud, flavor: str) -> None:
         for name, each in history.items()
     }
     assert events["delete"] == ["compute_terminate_instance"]
-    assert "conductor_confirm_snapshot_based_resize" in events["confirmResize"]
+    confirm = "conductor_confirm_snapshot_based_resize" if flavor == "gen2.small" else "compute_confirm_resize"
+    assert confirm in events["confirmResize"]
 
 
 @pytest.mark.parametrize(
