@@ -11,13 +11,16 @@ from causeway.store.api import journal
 
 
 class MovesEndpoint:
-    """RPC: run_move."""
+    """RPC: run_move, take_over_move."""
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
 
     def run_move(self, context: RequestContext, *, move_id: str) -> None:
         self._keeper.submit(context, move_id)
+
+    def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
+        self._keeper.go_on(context, move_id)
 
 
 def go_on(services: ConductorServices, conductor: ConductorClient, context: RequestContext, move: Move) -> None:

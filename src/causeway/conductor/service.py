@@ -43,7 +43,7 @@ class ConductorService:
         conductor = ConductorClient(transport)
         engine = Engine(services)
         self._conductor = conductor
-        self._keeper = Keeper(services, engine, partial(go_on, services, conductor))
+        self._keeper = Keeper(services, engine, partial(go_on, services, conductor), conductor.take_over_move)
         self._recovery = Recovery(services, conductor, self._in_hand)
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)

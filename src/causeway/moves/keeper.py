@@ -25,17 +25,26 @@ LOG = logging.getLogger(__name__)
 
 
 class Keeper:
-    """The moves in a conductor's hands. ``ended`` is called with each move that came to its end here."""
+    """The moves in a conductor's hands.
+
+    ``ended`` is called with each move that came to its end here; ``let_go`` with each that others are to go on with at once,
+    because this conductor stops. If they can't be told they find it by themselves, within a third of a lease.
+    """
 
     def __init__(
-        self, services: ConductorServices, engine: Engine, ended: Callable[[RequestContext, Move], None]
+        self,
+        services: ConductorServices,
+        engine: Engine,
+        ended: Callable[[RequestContext, Move], None],
+        let_go: Callable[..., None],
     ) -> None:
         self._services = services
         self._engine = engine
         self._ended = ended
+        self._let_go = let_go
         self._lease: float = services.conf.moves.lease
         self._lock = threading.Lock()
-        self._in_hand: set[str] = set()
+        self._in_hand: dict[str, RequestContext] = {}
         self._pool = ThreadPoolExecutor(services.conf.moves.workers, thread_name_prefix="moves")
         self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
 
@@ -43,21 +52,43 @@ class Keeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Waits for the steps under way; their moves are let go and may be taken by others at once.
+        """Waits for the steps under way; their moves are let go, and others are told to take them.
 
         ``services.stopping`` must have been set.
         """
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            # From here on nobody submits to it.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=True)
+        with self._lock:
+            never_begun, self._in_hand = self._in_hand, {}
+        for move_id, context in never_begun.items():
+            self._hand_over(context, move_id)
         if self._thread.is_alive():
             self._thread.join()
 
     def submit(self, context: RequestContext, move_id: str) -> None:
-        """Runs a move as soon as a worker is free. In hand already: nothing happens."""
+        """Runs a move as soon as a worker is free. In hand already: nothing happens. Others run it if this conductor stops."""
+        if not self._take(context, move_id) and self._services.stopping.is_set():
+            self._hand_over(context, move_id)
+
+    def go_on(self, context: RequestContext, move_id: str) -> None:
+        """Like `submit`, for what all conductors are told: nobody is told again."""
+        self._take(context, move_id)
+
+    def _take(self, context: RequestContext, move_id: str) -> bool:
         with self._lock:
             if move_id in self._in_hand or self._services.stopping.is_set():
-                return
-            self._in_hand.add(move_id)
-        self._pool.submit(self._run, context, move_id)
+                return False
+            self._in_hand[move_id] = context
+            self._pool.submit(self._run, context, move_id)
+            return True
+
+    def _hand_over(self, context: RequestContext, move_id: str) -> None:
+        try:
+            self._let_go(context, move_id=move_id)
+        except errors.CausewayError as failure:
+            LOG.warning("Nobody could be told to go on with move %s: %s", move_id, failure.message)
 
     def _run(self, context: RequestContext, move_id: str) -> None:
         # Log lines of this thread belong to the request from here on.
@@ -74,8 +105,13 @@ class Keeper:
             return
         finally:
             with self._lock:
-                self._in_hand.discard(move_id)
-        if move is not None and move.state in MOVE_ENDED:
+                self._in_hand.pop(move_id, None)
+        if move is None:
+            return
+        if move.state not in MOVE_ENDED and move.state is not MoveState.STUCK and self._services.stopping.is_set():
+            LOG.info("Move %s of server %s is handed over", move_id, move.instance_uuid)
+            self._hand_over(context, move_id)
+        elif move.state in MOVE_ENDED:
             LOG.info("Move %s of server %s (%s): %s", move_id, move.instance_uuid, move.recipe, move.state)
             _count(move)
             self._ended(context, move)

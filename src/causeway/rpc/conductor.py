@@ -52,6 +52,10 @@ class ConductorClient(ConductorVerbs):
         """Starts a move that was written to the journal (`causeway.moves.requests`)."""
         self._rpc.cast(context, "run_move", move_id=move_id)
 
+    def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
+        """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
+        self._rpc.cast(context, "take_over_move", fanout=True, move_id=move_id)
+
     def attach_volume(
         self,
         context: RequestContext,
