@@ -369,6 +369,10 @@ class Enforcer:
         finally:
             self._reloading.release()
 
+    def text_of(self, rule: str) -> str:
+        """What a rule says now, as one writes it in a policy file."""
+        return str(self._oslo.rules[rule])
+
     def is_admin(self, context: RequestContext) -> bool:
         """Whether the caller is an administrator (rule ``context_is_admin``)."""
         return self.allows(context, "context_is_admin", {})

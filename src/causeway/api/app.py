@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from itertools import groupby
 from time import perf_counter
@@ -20,6 +21,9 @@ from causeway.api import auth, faults, openapi, routes, version_documents, versi
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
 from causeway.api.request import Response
 from causeway.api.services import ApiServices
+from causeway.context import RequestContext
+
+LOG = logging.getLogger(__name__)
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -106,6 +110,8 @@ class Entrance:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request_id = environ[auth.ENV_REQUEST_ID] = auth.new_request_id()
         began, answered = perf_counter(), ["500"]
+        # Log lines of this thread belong to this request from here on, and no longer to the one before it.
+        RequestContext(request_id=request_id)
 
         def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
             answered[0] = status[:3]
@@ -120,7 +126,10 @@ class Entrance:
             # Refused before the router, or not known to it: there is no route.
             route = environ.get(auth.ENV_ROUTE) or ("none" if public is None else "public")
             method = environ["REQUEST_METHOD"] if environ["REQUEST_METHOD"] in METHODS else "other"
-            metrics.API_SECONDS.labels(method, route, answered[0]).observe(perf_counter() - began)
+            seconds = perf_counter() - began
+            metrics.API_SECONDS.labels(method, route, answered[0]).observe(seconds)
+            level = logging.DEBUG if method in ("GET", "HEAD") else logging.INFO
+            LOG.log(level, "%s %s (%s): %s in %.3f s", method, path, route, answered[0], seconds)
 
     def _public(self, path: str, environ: dict[str, Any]) -> Response | None:
         """The answer to a request that needs no token; None if it needs one."""

@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import archive, processes
+from causeway.cli import archive, processes, status
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.rpc.transport import Transports
 from causeway.store import schema
@@ -47,6 +47,9 @@ connection_option = click.option(
 @click.group()
 def manage() -> None:
     """Databases and cells of a cloud of many processes."""
+
+
+manage.add_command(status.status)
 
 
 @manage.group()

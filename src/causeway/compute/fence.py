@@ -13,6 +13,7 @@ The records are files: they outlive the process. They are small, and deleted whe
 from __future__ import annotations
 
 import functools
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ UNDONE_BY = {
     "resize_instance": ("finish_revert_resize",),
     "finish_resize": ("drop_move_claim", "revert_resize"),
 }
+
+LOG = logging.getLogger(__name__)
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
@@ -80,6 +83,7 @@ class Fence:
             if token.epoch > record.epoch:
                 record.epoch = token.epoch
                 self._write(path, record)
+            LOG.info("Move %s: %s", token.move_id, method)
             result = work()
             record.outcomes[method] = msgspec.to_builtins(result)
             self._write(path, record)

@@ -12,6 +12,7 @@ checks it again when a host is taken (`causeway.conductor.groups`).
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ from causeway.scheduler.select import Ranker, verdict_on
 
 if TYPE_CHECKING:
     from causeway.context import RequestContext
+
+LOG = logging.getLogger(__name__)
 
 DEFAULT_SERVICE_DOWN_TIME = 60
 LASTING = (AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation)
@@ -104,10 +107,15 @@ class Scheduler:
         with metrics.Timed(metrics.SCHEDULER_SECONDS) as timed:
             timed.outcome = "placed"
             try:
-                return self._select(spec, instance_uuids, alternates, move)
+                found = self._select(spec, instance_uuids, alternates, move)
             except errors.NoValidHost:
                 timed.failure = "no_valid_host"
                 raise
+        for result in found:
+            LOG.info(
+                "Server %s: host %s, and %d others", result.instance_uuid, result.selected.host, len(result.alternates)
+            )
+        return found
 
     def _select(
         self, spec: RequestSpec, instance_uuids: list[str], alternates: bool, move: MoveClaim | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,15 +41,26 @@ def cloud(running: Deployment) -> Iterator[Deployment]:
 def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host
-    cloud.member.compute.resize_server(server.id, "large")
+    answer = cloud.member.compute.post(f"/servers/{server.id}/action", json={"resize": {"flavorRef": "large"}})
     cloud.wait(server, "VERIFY_RESIZE")
     assert cloud.running_on(server) == [OTHER[source]]
+    _can_be_followed(cloud, answer.headers["X-OpenStack-Request-ID"])
     cloud.member.compute.confirm_server_resize(server.id)
     found = cloud.wait(server, "ACTIVE")
     cloud.settle()
     assert (found.compute_host, found.flavor.name) == (OTHER[source], "large")
     _is_measured(cloud, source)
     assert cloud.running_on(server) == [OTHER[source]]
+
+
+def _can_be_followed(cloud: Deployment, request_id: str) -> None:
+    """By its request's id from the API to both computes: each has a log of its own."""
+    lines = {
+        name: [line for line in process.log.splitlines() if request_id in line]
+        for name, process in cloud.processes.items()
+    }
+    assert all(lines[name] for name in ("api", "scheduler", *cloud.hosts)), lines
+    assert any(lines[name] for name in CONDUCTORS), lines
 
 
 def _is_measured(cloud: Deployment, source: str) -> None:
@@ -122,6 +134,26 @@ def test_a_conductor_that_is_stopped_hands_its_move_over(cloud: Deployment) -> N
     cloud.start_role("conductor", hit["host"]).wait_ready()
     cloud.member.compute.confirm_server_resize(server.id)
     cloud.wait(server, "ACTIVE")
+
+
+def test_status_of_a_cloud_that_is_well(cloud: Deployment) -> None:
+    files = [
+        f"--config-file={cloud.directory / name}"
+        for name in ("services.conf", "common.conf", "conductor1.conf", "databases.conf")
+    ]
+    found = json.loads(cloud.manage("status", "--json", *files))
+    assert found["status"] == "success", found
+    checked = {each["check"] for each in found["checks"]}
+    assert {
+        "cell1: queue",
+        "cell2: computes",
+        "identity",
+        "placement",
+        "image",
+        "network",
+        "volume",
+        "service user",
+    } <= checked
 
 
 def test_computes_know_no_database(cloud: Deployment) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
+from oslo_context import context as oslo_context
 
 from causeway import errors
 from causeway.clients.session import calls
@@ -86,6 +87,10 @@ class PlacementHttp:
         if query:
             url += "?" + urlencode(query)
         headers = {"OpenStack-API-Version": f"placement {MICROVERSION}", "Accept": "application/json"}
+        request = oslo_context.get_current()
+        if request is not None:
+            # The request that this thread works for: Placement's log names it.
+            headers["X-OpenStack-Request-ID"] = request.global_id
         data = None
         if body is not None:
             data = json.dumps(body)

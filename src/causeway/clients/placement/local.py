@@ -27,6 +27,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config.cfg import ConfigOpts
+from oslo_context import context as oslo_context
 from oslo_db.sqlalchemy import enginefacade
 from placement import db_api, deploy, policy
 from placement.db.sqlalchemy import migration
@@ -87,7 +88,7 @@ class LocalPlacement:
     def client(self) -> PlacementClient:
         """A client that calls ``internal_app`` in this process. Give one to all: it remembers what it wrote."""
         session = requests.Session()
-        session.mount(INTERNAL_URL, WsgiTransport(self.internal_app))
+        session.mount(INTERNAL_URL, WsgiTransport(_apart(self.internal_app)))
         session.trust_env = False
         auth = token_endpoint.Token(INTERNAL_URL, "admin")
         return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override=INTERNAL_URL))
@@ -124,6 +125,20 @@ class LocalPlacement:
                 return application(environ, start_response)
 
         return serialised
+
+
+def _apart(application: WsgiApplication) -> WsgiApplication:
+    """Placement makes contexts of its own in the thread that calls it: the caller's is the current one again afterwards."""
+
+    def call(environ: dict[str, Any], start_response: Any) -> Any:
+        before = oslo_context.get_current()
+        try:
+            return application(environ, start_response)
+        finally:
+            if before is not None:
+                before.update_store()
+
+    return call
 
 
 def local_placement(database: Path | str) -> LocalPlacement:

@@ -1,0 +1,277 @@
+"""``causeway manage status``: is everything as it must be to run, and to be upgraded (the field's nova-status)?
+
+Exit status: 0 all fine, 1 warnings, 2 failures, 255 something unexpected. Every check runs in a thread of its own and has
+``--timeout`` seconds; one that hangs is a failure and holds up nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import click
+from oslo_config import cfg
+from rich.console import Console
+from rich.table import Table
+
+from causeway import errors, roles
+from causeway.cli import processes
+from causeway.clients import reach
+from causeway.model import versions
+from causeway.model.host import CellMapping, ComputeNode, Service
+from causeway.model.moves import MoveState
+from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
+from causeway.store import schema
+from causeway.store.api import cells as cell_records
+from causeway.store.api import journal
+from causeway.store.cell import hosts
+from causeway.store.database import Database, utcnow
+
+UNEXPECTED = 255
+
+
+class Level(IntEnum):
+    """The worst one is the exit status."""
+
+    SUCCESS = 0
+    WARNING = 1
+    FAILURE = 2
+
+
+@dataclass
+class Finding:
+    check: str
+    level: Level
+    details: str
+
+
+Found = tuple[Level, str]
+Check = Callable[[], Found]
+
+
+@click.command()
+@processes.config_file_option
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+@click.option("--timeout", default=30.0, show_default=True, help="Seconds that each check has.")
+def status(config_files: tuple[Path, ...], as_json: bool, timeout: float) -> None:
+    """Check databases, queues, hosts, services around and moves. Needs a conductor's configuration.
+
+    Exit status: 0 all fine, 1 warnings, 2 failures, 255 something unexpected.
+    """
+    try:
+        findings = run(config_files, timeout)
+    except Exception as failure:  # noqa: BLE001 - the exit status says so, as the field's does
+        click.echo(f"Unexpected: {failure}", err=True)
+        sys.exit(UNEXPECTED)
+    worst = max((found.level for found in findings), default=Level.SUCCESS)
+    if as_json:
+        rows = [asdict(found) | {"level": found.level.name.lower()} for found in findings]
+        click.echo(json.dumps({"status": worst.name.lower(), "checks": rows}, indent=2))
+    else:
+        show(findings)
+    sys.stdout.flush()
+    # Threads of checks that hang are not waited for.
+    os._exit(worst) if any(thread.name.startswith("check-") for thread in threading.enumerate()) else sys.exit(worst)
+
+
+def show(findings: list[Finding]) -> None:
+    colors = {Level.SUCCESS: "green", Level.WARNING: "yellow", Level.FAILURE: "bold red"}
+    table = Table("Check", "Result", "Details", title="Causeway status", title_justify="left")
+    for found in findings:
+        table.add_row(found.check, f"[{colors[found.level]}]{found.level.name.lower()}[/]", found.details)
+    Console().print(table)
+
+
+def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
+    """All checks; what later ones need is found out by earlier ones."""
+    logging.getLogger("oslo.messaging").setLevel(logging.CRITICAL)
+    conf = processes.configuration(config_files)
+    findings: list[Finding] = []
+    with ExitStack() as cleanup:
+        try:
+            api = processes.api_database(conf)
+        except click.ClickException as failure:
+            return [Finding("API database", Level.FAILURE, failure.message)]
+        cleanup.callback(api.close)
+        findings += together({"API database": lambda: _schema(api, "api")}, timeout)
+        if findings[0].level is Level.FAILURE:
+            return findings + together(_around(conf, cleanup), timeout)
+        mappings = cell_records.list_cells(api)
+        checks: dict[str, Check] = {"cells": lambda: _cells(mappings)}
+        known = cell_records.hosts(api)
+        for cell in mappings:
+            checks |= _of_cell(conf, cell, known, cleanup)
+        checks["moves"] = lambda: _moves(conf, api)
+        checks["moves between cells"] = lambda: _policy(conf)
+        findings += together(checks | _around(conf, cleanup), timeout)
+    return findings
+
+
+def together(checks: dict[str, Check], timeout: float) -> list[Finding]:
+    """Runs checks at once, each for ``timeout`` seconds at most."""
+    results: dict[str, Found] = {}
+
+    def work(name: str, check: Check) -> None:
+        try:
+            results[name] = check()
+        except errors.CausewayError as failure:
+            results[name] = Level.FAILURE, f"{failure.message} {failure.details}".strip()
+        except Exception as failure:  # noqa: BLE001 - libraries raise what they like; it is what the check found
+            results[name] = Level.FAILURE, f"{type(failure).__name__}: {failure}"
+
+    threads = {
+        name: threading.Thread(target=work, args=(name, check), name=f"check-{name}", daemon=True)
+        for name, check in checks.items()
+    }
+    for thread in threads.values():
+        thread.start()
+    end = utcnow() + timedelta(seconds=timeout)
+    for thread in threads.values():
+        thread.join(max(0.0, (end - utcnow()).total_seconds()))
+    silent = (Level.FAILURE, f"no answer within {timeout:g} s")
+    return [Finding(name, *results.get(name, silent)) for name in checks]
+
+
+def _schema(database: Database, kind: schema.Kind) -> Found:
+    """Raises DatabaseFailed."""
+    database.ping()
+    state = schema.state(database, kind)
+    if state.current is None:
+        return Level.FAILURE, "has no schema: run `causeway manage db sync`"
+    if state.current not in state.known:
+        return (
+            Level.WARNING,
+            f"schema {state.current} is newer than this package's, {state.newest}: upgrade the package",
+        )
+    if state.current != state.newest:
+        return Level.FAILURE, f"schema {state.current} is older than {state.newest}: run `causeway manage db sync`"
+    return Level.SUCCESS, f"schema {state.current}"
+
+
+def _cells(mappings: list[CellMapping]) -> Found:
+    if not any(cell.is_cell0 for cell in mappings):
+        return Level.FAILURE, "there is no cell0: run `causeway manage db sync --cell0 URL`"
+    names = [f"{cell.name}{' (disabled)' if cell.disabled else ''}" for cell in mappings if not cell.is_cell0]
+    if not names:
+        return Level.WARNING, "there is no cell for servers: run `causeway manage cell create`"
+    return Level.SUCCESS, ", ".join(names)
+
+
+def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cleanup: ExitStack) -> dict[str, Check]:
+    database = Database(cell.database_connection, cell.name)
+    cleanup.callback(database.close)
+    checks: dict[str, Check] = {f"{cell.name}: database": lambda: _schema(database, "cell")}
+    if not cell.is_cell0:
+        mapped = {host for host, of_cell in known.items() if of_cell == cell.uuid}
+        checks[f"{cell.name}: queue"] = lambda: _queue(conf, cell.transport_url)
+        checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
+        checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
+    return checks
+
+
+def _queue(conf: cfg.ConfigOpts, url: str | None) -> Found:
+    from causeway.rpc.transport import Transports
+
+    if not url:
+        return Level.FAILURE, "[DEFAULT] transport_url is not set"
+    transports = Transports(conf)
+    try:
+        transports.get(url).reach()
+    finally:
+        transports.cleanup()
+    return Level.SUCCESS, "answers"
+
+
+def _computes(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
+    now = utcnow()
+    computes = [service for service in services if service.binary == "nova-compute"]
+    down = [one.host for one in computes if not hosts.is_up(one, now, conf.service_down_time)]
+    counts = Counter(service.version for service in computes)
+    told = ", ".join(f"{count} of version {version}" for version, count in sorted(counts.items())) or "none"
+    if not computes:
+        return Level.WARNING, "no compute has reported yet"
+    if down:
+        level = Level.FAILURE if len(down) == len(computes) else Level.WARNING
+        return level, f"{told}; {len(down)} down: {_some(down)}"
+    if min(counts) < versions.SERVICE:
+        return Level.WARNING, f"{told}: older than this package's {versions.SERVICE} (RPC {versions.RPC}); upgrade them"
+    return Level.SUCCESS, f"{told} (RPC {versions.RPC}), all up"
+
+
+def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:
+    reported = {node.host for node in nodes}
+    missing, gone = sorted(reported - mapped), sorted(mapped - reported)
+    if missing:
+        return Level.FAILURE, f"not mapped: {_some(missing)}; run `causeway manage cell discover-hosts`"
+    if gone:
+        return Level.WARNING, f"mapped, but have no compute node there: {_some(gone)}"
+    return Level.SUCCESS, f"{len(mapped)} hosts"
+
+
+def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
+    unfinished = journal.unfinished(api)
+    stuck = [move.instance_uuid for move in unfinished if move.state is MoveState.STUCK]
+    # Others take over after one lease; what is older than three nobody looks after.
+    long_ago = utcnow() - timedelta(seconds=3 * conf.moves.lease)
+    left = [
+        move.instance_uuid
+        for move in unfinished
+        if (move.lease_until or move.started_at or long_ago) < long_ago and move.state is not MoveState.STUCK
+    ]
+    if left:
+        return Level.FAILURE, f"no conductor works on {len(left)} moves, of servers {_some(left)}: does one run?"
+    if stuck:
+        return Level.WARNING, f"{len(stuck)} stuck, of servers {_some(stuck)}: see `causeway move show SERVER`"
+    return Level.SUCCESS, f"{len(unfinished)} under way"
+
+
+def _policy(conf: cfg.ConfigOpts) -> Found:
+    rule = Enforcer(conf).text_of(CROSS_CELL_RESIZE)
+    if rule == NOBODY:
+        return Level.WARNING, f"allowed to nobody: set {CROSS_CELL_RESIZE} in the API's policy file if they are wanted"
+    return Level.SUCCESS, f"allowed to: {rule}"
+
+
+def _around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> dict[str, Check]:
+    checks: dict[str, Check] = {"queue of the cloud": lambda: _queue(conf, conf.transport_url)}
+    if not conf.placement.auth_type:
+        checks["placement"] = lambda: (Level.FAILURE, "[placement] auth_type is not set")
+        return checks
+    around = processes.around(conf, cleanup)
+
+    def as_check(ask: Callable[[], str]) -> Check:
+        return lambda: (Level.SUCCESS, ask())
+
+    clients: tuple[Any, ...] = (around.sessions, around.placement, around.images, around.network, around.volumes)
+    checks |= {name: as_check(ask) for name, ask in reach.checks(*clients).items()}
+    checks["service user"] = lambda: _service_user(conf, around)
+    return checks
+
+
+def _service_user(conf: cfg.ConfigOpts, around: roles.Surroundings) -> Found:
+    held = reach.service_user_roles(around.sessions)
+    if held is None:
+        return Level.WARNING, "[service_user] is not configured: work that outlives its user's token fails"
+    if reach.SERVICE_ROLE not in held:
+        return Level.WARNING, f"has no role {reach.SERVICE_ROLE}, only: {', '.join(sorted(held)) or 'none'}"
+    if not conf.service_user.send_service_user_token:
+        return (
+            Level.WARNING,
+            "[service_user] send_service_user_token is false: users' tokens may expire during long work",
+        )
+    return Level.SUCCESS, f"roles: {', '.join(sorted(held))}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

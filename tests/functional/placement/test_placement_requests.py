@@ -1,0 +1,30 @@
+"""Placement is told for which request it is asked."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from causeway.clients.placement.local import LocalPlacement
+from causeway.context import RequestContext
+
+
+def test_every_call_of_a_thread_names_the_request(placement: LocalPlacement, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the second one: Placement in this process makes contexts of its own."""
+    told: list[str | None] = []
+    application = placement.internal_app
+
+    def record(environ: dict[str, Any], start_response: Any) -> Any:
+        told.append(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
+        return application(environ, start_response)
+
+    monkeypatch.setattr(placement, "internal_app", record)
+    client = placement.client()
+    context = RequestContext()
+    for _ in range(2):
+        client.get_provider(str(uuid.uuid4()))
+    RequestContext(global_request_id="req-of-somebody-else")
+    client.get_provider(str(uuid.uuid4()))
+    assert told == [context.request_id, context.request_id, "req-of-somebody-else"]

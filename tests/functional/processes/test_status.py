@@ -1,0 +1,163 @@
+"""``causeway manage status``: what is wrong, and the field's exit statuses."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from causeway.cli import status
+from causeway.cli.main import cli
+from causeway.cli.status import Finding, Level, together
+from causeway.model import versions
+from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
+from causeway.model.moves import Move, MoveState
+from causeway.store import schema
+from causeway.store.api import cells, journal
+from causeway.store.cell import hosts
+from causeway.store.database import Database, utcnow
+
+CELL1 = "11111111-1111-1111-1111-111111111111"
+NODE = ComputeNode("22222222-2222-2222-2222-222222222222", "host1", "host1", "QEMU", 1, 1, 1, 1)
+Status = Callable[[], dict[str, tuple[str, str]]]
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Database:
+    """A cloud with cell0 and cell1, in which a host is up; no service around is configured."""
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "the API")
+    schema.sync(database, "api")
+    for name, uuid in (("cell0", CELL0_UUID), ("cell1", CELL1)):
+        url = f"sqlite:///{tmp_path}/{name}.sqlite"
+        cell = Database(url, name)
+        schema.sync(cell, "cell")
+        cells.save_cell(database, CellMapping(uuid, name, f"causeway-memory://{tmp_path.name}-{name}", url))
+    hosts.save_node(cell, NODE)
+    hosts.report_service(cell, "host1", "nova-compute", "compute", versions.SERVICE)
+    cells.map_host(database, "host1", CELL1)
+    return database
+
+
+@pytest.fixture
+def cell1(api: Database, tmp_path: Path) -> Database:  # noqa: ARG001 - it has made the database
+    return Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1")
+
+
+@pytest.fixture
+def checked(api: Database, tmp_path: Path) -> Status:  # noqa: ARG001 - it has made the databases
+    """Check -> (level, details)."""
+    options = tmp_path / "causeway.conf"
+    options.write_text(
+        f"[DEFAULT]\ntransport_url = causeway-memory://{tmp_path.name}\n[api_database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n"
+    )
+
+    def run() -> dict[str, tuple[str, str]]:
+        result = CliRunner().invoke(cli, ["manage", "status", "--json", f"--config-file={options}"])
+        found = json.loads(result.stdout)
+        # Nothing around is configured.
+        assert (result.exit_code, found["status"]) == (2, "failure")
+        return {each["check"]: (each["level"], each["details"]) for each in found["checks"]}
+
+    return run
+
+
+def test_what_is_well_and_what_is_not_configured(checked: Status) -> None:
+    found = checked()
+    for check in (
+        "API database",
+        "cells",
+        "cell0: database",
+        "cell1: database",
+        "cell1: queue",
+        "cell1: computes",
+        "moves",
+    ):
+        assert found[check][0] == "success", (check, found[check])
+    assert found["cell1: host mappings"] == ("success", "1 hosts")
+    assert found["moves between cells"][0] == "warning"
+    assert found["queue of the cloud"][0] == "success"
+    assert found["placement"] == ("failure", "[placement] auth_type is not set")
+
+
+def test_a_schema_that_is_older_or_newer(checked: Status, cell1: Database) -> None:
+    for revision, level, says in (("0001", "failure", "db sync"), ("9999", "warning", "newer")):
+        with cell1.write() as connection:
+            connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+        assert checked()["cell1: database"][0] == level
+        assert says in checked()["cell1: database"][1]
+
+
+def test_a_cell_that_does_not_answer(checked: Status, api: Database, tmp_path: Path) -> None:
+    (broken,) = (cell for cell in cells.list_cells(api) if cell.uuid == CELL1)
+    broken.database_connection = f"sqlite:///{tmp_path}/no/such/directory.sqlite"
+    cells.save_cell(api, broken)
+    found = checked()
+    assert found["cell1: database"][0] == found["cell1: computes"][0] == "failure"
+    assert found["cell0: database"][0] == "success"
+
+
+def test_computes_that_are_down_or_old(checked: Status, cell1: Database) -> None:
+    hosts.report_service(cell1, "host2", "nova-compute", "compute", versions.SERVICE - 1)
+    assert checked()["cell1: computes"][0] == "warning"
+    (service,) = hosts.list_services(cell1, host="host2")
+    hosts.update_service(cell1, service.uuid, forced_down=True)
+    assert checked()["cell1: computes"] == ("warning", "1 of version 1, 1 of version 2; 1 down: host2")
+    (service,) = hosts.list_services(cell1, host="host1")
+    hosts.update_service(cell1, service.uuid, forced_down=True)
+    assert checked()["cell1: computes"][0] == "failure"
+
+
+def test_host_mappings(checked: Status, api: Database) -> None:
+    cells.map_host(api, "host9", CELL1)
+    assert checked()["cell1: host mappings"] == ("warning", "mapped, but have no compute node there: host9")
+    cells.unmap_host(api, "host1")
+    assert "discover-hosts" in checked()["cell1: host mappings"][1]
+
+
+def test_moves_that_are_stuck_or_left(checked: Status, api: Database) -> None:
+    move = Move("33333333-3333-3333-3333-333333333333", "m", "s", recipe="resize", state=MoveState.STUCK)
+    with api.write() as connection:
+        journal.insert_in(connection, move)
+    assert checked()["moves"][0] == "warning"
+    with api.write() as connection:
+        old = utcnow() - timedelta(hours=1)
+        connection.execute(journal.MOVES.update().values(state=MoveState.RUNNING.value, lease_until=old))
+    assert checked()["moves"][0] == "failure"
+
+
+def test_the_worst_finding_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exit_status(*levels: Level) -> int:
+        findings = [Finding("check", level, "details") for level in levels]
+        monkeypatch.setattr(status, "run", lambda *_: findings)
+        return CliRunner().invoke(cli, ["manage", "status"]).exit_code
+
+    assert exit_status(Level.SUCCESS) == 0
+    assert exit_status(Level.SUCCESS, Level.WARNING) == 1
+    assert exit_status(Level.FAILURE, Level.WARNING) == 2
+
+
+def test_something_unexpected(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise RuntimeError("this")
+
+    monkeypatch.setattr(status, "run", run)
+    result = CliRunner().invoke(cli, ["manage", "status"])
+    assert result.exit_code == 255 and "this" in result.stderr
+
+
+def test_a_check_that_hangs_holds_up_nobody() -> None:
+    began = time.monotonic()
+
+    def hang() -> tuple[Level, str]:
+        time.sleep(5)
+        return Level.SUCCESS, ""
+
+    found = together({"hangs": hang, "fine": lambda: (Level.SUCCESS, "")}, 0.2)
+    assert time.monotonic() - began < 3
+    assert [each.level for each in found] == [Level.FAILURE, Level.SUCCESS]
