@@ -19,6 +19,7 @@ import msgspec
 from causeway import conf, errors, metrics
 from causeway.api import auth, faults, openapi, routes, version_documents, versions
 from causeway.api.dispatch import LEGACY_PREFIX, VERSIONED_PREFIX, Endpoint, RequestState, Route, send
+from causeway.api.health import Health
 from causeway.api.request import Response
 from causeway.api.services import ApiServices
 from causeway.context import RequestContext
@@ -106,6 +107,7 @@ class Entrance:
     def __init__(self, services: ApiServices, protected: auth.WsgiApp) -> None:
         self._services = services
         self._protected = protected
+        self._health = Health(services)
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request_id = environ[auth.ENV_REQUEST_ID] = auth.new_request_id()
@@ -138,7 +140,7 @@ class Entrance:
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return faults.answer(405, faults.BAD_METHOD)
         if path == "/healthcheck":
-            return Response(200, {"status": "OK"})
+            return self._health.answer(environ)
         if path == "/openapi.json":
             return self._description(environ)
         return version_documents.answer(path, self._root(environ))

@@ -98,9 +98,10 @@ class Cells:
             raise errors.DatabaseFailed(
                 f"The database of {cell.name} does not answer; try again later.", details="it did not just now"
             )
-        return self._open(cell)
+        return self.open(cell)
 
-    def _open(self, cell: CellMapping) -> Database:
+    def open(self, cell: CellMapping) -> Database:
+        """The database of a cell, whether it answers or not."""
         key = (cell.uuid, cell.database_connection)
         with self._lock:
             if key not in self._databases:
@@ -120,7 +121,7 @@ class Cells:
         answers: Answers[T] = Answers({}, [])
         began = time.monotonic()
         futures: dict[str, Future[T]] = {
-            cell.uuid: self._pool(cell.uuid).submit(question, cell, self._open(cell))
+            cell.uuid: self._pool(cell.uuid).submit(question, cell, self.open(cell))
             for cell in targets
             if not self.is_down(cell.uuid)
         }
@@ -143,7 +144,7 @@ class Cells:
         if self.is_down(cell_uuid):
             return False
         began = time.monotonic()
-        future = self._pool(cell_uuid).submit(self._open(cell).ping)
+        future = self._pool(cell_uuid).submit(self.open(cell).ping)
         try:
             future.result(self.timeout)
         except (errors.DatabaseFailed, FutureTimeoutError):
