@@ -162,12 +162,17 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
     if cell_uuid != home.cell_uuid and not cross_cell_allowed:
         # Who may not leave the cell is not told what is outside it.
         raise errors.BadRequest(f"Compute host {host} could not be found.")
-    if cell_uuid != home.cell_uuid:
+    if cell_uuid == home.cell_uuid:
+        return
+    silent = errors.CellDown(f"Compute host {host} is in a cell that does not answer now. Try again later.")
+    if not request.services.cells.answers(cell_uuid):
+        raise silent
+    try:
         service = hosts.service_of(request, host, cell_uuid)
-        if service is not None and service.version < versions.CROSS_CELL_SERVICE:
-            raise errors.BadRequest(f"Compute host {host} is too old for moves between cells: upgrade it first.")
-    if cell_uuid != home.cell_uuid and not request.services.cells.answers(cell_uuid):
-        raise errors.CellDown(f"Compute host {host} is in a cell that does not answer now. Try again later.")
+    except errors.DatabaseFailed as failure:
+        raise silent from failure
+    if service is not None and service.version < versions.CROSS_CELL_SERVICE:
+        raise errors.BadRequest(f"Compute host {host} is too old for moves between cells: upgrade it first.")
 
 
 def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
