@@ -33,7 +33,7 @@ def roles_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesSite]:
 @pytest.mark.parametrize(("action", "name"), SAMPLE, ids=lambda value: value.replace(" ", "-"))
 def test_no_step_takes_effect_twice(roles_site: RolesSite, local_site: LocalSite, action: str, name: str) -> None:
     (flow,) = [flow for flow in FLOWS if flow.name == name]
-    points: dict[Flow, list[str]] = sample({flow: points_of(local_site, flow, action)}, 8, SEED)
+    points: dict[Flow, list[str]] = sample({flow: points_of(local_site, flow, action)}, 5, SEED)
     cases = run(roles_site, action, points, lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
     assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)

@@ -78,8 +78,10 @@ def said(cloud: AuditedCloud, server: Any, host: str, boot: int) -> GuestReport:
     return report
 
 
-@pytest.mark.parametrize("target", HOSTS, ids=["same-host", "same-cell"])
-@pytest.mark.parametrize("backing", ["image", "volume"])
+# Real guests take their time: of four pairs the two that share nothing. Simulated hosts do all of them.
+@pytest.mark.parametrize(
+    ("backing", "target"), [("image", HOSTS[1]), ("volume", HOSTS[0])], ids=["image-same-cell", "volume-same-host"]
+)
 def test_a_guest_moves_and_then_stays_or_goes_back(cloud: AuditedCloud, backing: str, target: str) -> None:
     """A server on an image is reverted, one on a volume confirmed."""
     source = HOSTS[0]
