@@ -23,18 +23,18 @@ STEPS = [flow for flow in FLOWS if flow.reach != "host" or flow.spoiled_by is No
 
 @pytest.mark.parametrize("flow", STEPS, ids=lambda flow: flow.name)
 def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow) -> None:
-    _run(local_site, "error", [flow], 4, local_site)
+    _run(local_site, "error", [flow], 3, local_site)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
 def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, operation: str) -> None:
     flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
-    _run(child_site, "crash", flows, 10, local_site)
+    _run(child_site, "crash", flows, 6, local_site)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
 def test_a_conductor_that_hangs_costs_nothing(local_site: LocalSite, operation: str) -> None:
     flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
-    _run(local_site, "hang", flows, 8, local_site)
+    _run(local_site, "hang", flows, 5, local_site)

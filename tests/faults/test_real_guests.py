@@ -20,7 +20,6 @@ pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(
 SAMPLE = {
     "cross resize image": [
         "compute.prep_snapshot_based_resize_at_source.in",
-        "cross_cell_resize.FinishResizeAtDest.do.before",
         "cross_cell_resize.SwitchInstanceMapping.do.after",
     ],
     "cross revert volume": ["compute.restore_at_source.in"],
