@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Two workers; a file's tests stay on one, so that what they share is made once.
-PYTEST_OPTIONS ?= -n 2 --dist loadfile
+PYTEST_OPTIONS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help packages install lint format test integration demo bench faults storm clean

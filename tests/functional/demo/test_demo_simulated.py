@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from causeway.virt.lab.hosts import missing
 
+
+@pytest.mark.skipif(missing() is None, reason="real guests run here: the same is done on them")
 # Some forty runs of the openstack client: a second each on a quiet machine, several on a busy one.
 @pytest.mark.timeout(600)
 def test_every_check_of_the_demonstration_holds_on_simulated_hosts(tmp_path: Path) -> None:
