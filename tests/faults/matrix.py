@@ -59,6 +59,8 @@ BATCH = {"error": 8, "crash": 20, "hang": 16, "pause": 12, "long-pause": 12}
 # Real guests need their time and memory.
 LIBVIRT_BATCH = 4
 LONG = 3600
+# Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
+QUIET = 5.0
 RULES: dict[str, dict[str, Any]] = {
     "error": {"error": True},
     "crash": {"delay": LONG},
@@ -345,7 +347,7 @@ def _audit(site: Site, found: dict[str, list[str]]) -> None:
 def wait_at_points(site: Site, wanted: set[str]) -> None:
     """Until every point is taken, or nothing has happened for a while."""
     last, since = 0, time.monotonic()
-    while time.monotonic() - since < 2.0:
+    while time.monotonic() - since < QUIET:
         taken = {hit["point"] for hit in site.hits()} & wanted
         if taken == wanted:
             return
