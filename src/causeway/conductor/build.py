@@ -92,20 +92,20 @@ class BuildEndpoint:
         """A server that fits nowhere is kept in cell0, with the reason."""
         instance = request.instance
         instance.vm_state, instance.task_state = VmState.ERROR, None
-        if not self._place(context, request, CELL0_UUID):
+        if not self._place(context, request, CELL0_UUID, failure):
             return
-        database = self._services.cells.database(CELL0_UUID)
-        try:
-            with history.event(database, context, instance.uuid, "conductor_schedule_and_build_instances", ""):
-                raise failure
-        except errors.CausewayError:
-            history.fail(database, instance.uuid, failure, vm_state=VmState.ERROR, task_state=None)
         self._services.notifier.compute_task_error(
             context, "build_instances", instance_uuid=instance.uuid, state=VmState.ERROR, error=failure
         )
 
-    def _place(self, context: RequestContext, request: BuildRequest, cell_uuid: str) -> bool:
-        """Writes the server into its cell and ends the build request.
+    def _place(
+        self,
+        context: RequestContext,
+        request: BuildRequest,
+        cell_uuid: str,
+        failure: errors.CausewayError | None = None,
+    ) -> bool:
+        """Writes the server into its cell, with the failure if there is one, and ends the build request.
 
         False if it was deleted meanwhile, or another conductor builds it: it took this one for dead (see `recovery`).
         """
@@ -120,6 +120,10 @@ class BuildEndpoint:
         )
         database = services.cells.database(cell_uuid)
         bundle = copies.Bundle(instance, request.block_devices, [action], [])
+        if failure is not None:
+            event = history.failed_event("conductor_schedule_and_build_instances", failure)
+            copies.add_events(bundle, context.request_id, [event])
+            bundle.faults = [history.fault_of(failure)]
         try:
             copies.insert(database, bundle)
         except errors.StateChanged:

@@ -30,11 +30,24 @@ def event(database: Database, context: RequestContext, uuid: str, name: str, hos
         actions.record_event(database, uuid, context.request_id, record)
 
 
+def failed_event(name: str, failure: errors.CausewayError) -> ActionEvent:
+    """An event that is over, of a failure."""
+    now = utcnow()
+    said = "".join(traceback.format_exception(failure))
+    return ActionEvent(
+        event=name, start_time=now, finish_time=now, host="", result="Error", details=failure.message, traceback=said
+    )
+
+
+def fault_of(failure: errors.CausewayError, on_host: str | None = None) -> InstanceFault:
+    return InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=on_host)
+
+
 def fail(
     database: Database, uuid: str, failure: errors.CausewayError, on_host: str | None = None, /, **changes: Any
 ) -> None:
     """Adds a fault and sets the states that the server has from now on. A server that is gone meanwhile is fine."""
-    fault = InstanceFault(code=failure.status, message=failure.message[:255], details=failure.details, host=on_host)
+    fault = fault_of(failure, on_host)
     try:
         with database.write() as connection:
             actions.add_fault_in(connection, uuid, fault)

@@ -50,6 +50,12 @@ def test_the_last_boot_counts() -> None:
     assert not report.ready, "the second boot did not come to its end"
 
 
+def test_what_the_guest_has_not_said_to_the_end_does_not_count() -> None:
+    half = CONSOLE[: CONSOLE.rindex("mac=")]
+    assert last_report(half).boot == 1
+    assert last_report(f"{half}mac=fa:16:3e:00:00:01 ip=10.0.").ip == "10.0.0.5"
+
+
 def test_a_disk_without_a_marker_has_no_lines() -> None:
     assert last_report("").lines("vda") == 0
 

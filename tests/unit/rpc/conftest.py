@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator
 
 import pytest
 from oslo_config import cfg
+from tests.functional.processes.rabbit import rabbit, why_not
 
 from causeway.rpc import Transport, Transports
-
-RABBIT_URL = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
 
 
 @pytest.fixture
@@ -21,18 +19,18 @@ def transports() -> Iterator[Transports]:
     transports.cleanup()
 
 
-@pytest.fixture(
-    params=[
-        "memory",
-        pytest.param(
-            "rabbitmq",
-            marks=[
-                pytest.mark.integration,
-                pytest.mark.skipif(RABBIT_URL is None, reason="CAUSEWAY_TEST_RABBIT_URL names no RabbitMQ"),
-            ],
-        ),
-    ]
-)
+@pytest.fixture(scope="session")
+def rabbit_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    reason = why_not()
+    if reason is not None:
+        pytest.skip(reason)
+    with rabbit(tmp_path_factory.mktemp("rpc") / "rabbit") as url:
+        yield f"{url}/cloud"
+
+
+@pytest.fixture(params=["memory", pytest.param("rabbitmq", marks=pytest.mark.integration)])
 def transport(request: pytest.FixtureRequest, transports: Transports) -> Transport:
     """A message queue of the test's own; and where there is a RabbitMQ, that (in one process, its queues are shared)."""
-    return transports.get(RABBIT_URL if request.param == "rabbitmq" else f"causeway-memory://{uuid.uuid4()}")
+    if request.param == "rabbitmq":
+        return transports.get(request.getfixturevalue("rabbit_url"))
+    return transports.get(f"causeway-memory://{uuid.uuid4()}")

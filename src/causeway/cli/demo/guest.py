@@ -36,7 +36,8 @@ class GuestReport:
 def last_report(console: str) -> GuestReport:
     """The report of the last boot in a console's output; an empty one if there is none."""
     report = GuestReport()
-    for line in console.splitlines():
+    # The guest may be in the middle of the last line.
+    for line in console[: console.rfind("\n") + 1].splitlines():
         line = line.strip()
         if line.startswith("CAUSEWAY-GUEST "):
             found = dict(word.split("=", 1) for word in line.split()[1:] if "=" in word)
