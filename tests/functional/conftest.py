@@ -178,7 +178,12 @@ class Cloud:
             mappings.insert_in(
                 connection,
                 mappings.InstanceMapping(
-                    instance.uuid, instance.project_id, instance.user_id, utcnow(), self.cell_uuids[cell]
+                    instance.uuid,
+                    instance.project_id,
+                    instance.user_id,
+                    instance.created_at or utcnow(),
+                    self.cell_uuids[cell],
+                    deleted=False,
                 ),
             )
         with self.cell(cell).write() as connection:

@@ -30,6 +30,7 @@ from causeway.rpc import conductor as super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
+from causeway.store import mapping_facts
 
 
 class ConductorService:
@@ -55,6 +56,12 @@ class ConductorService:
         self._periodic += [
             Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
             Periodic("recovery", services.conf.service_down_time, self._recovery.look, services.stopping),
+            Periodic(
+                "mappings",
+                services.conf.service_down_time,
+                partial(mapping_facts.keep, services.cells),
+                services.stopping,
+            ),
         ]
         self._servers = [
             RpcServer(

@@ -36,15 +36,27 @@ class HostMappings(ApiBase):
 
 
 class InstanceMappings(ApiBase):
-    """The authority: where a server lives. ``cell_uuid`` is null until it was scheduled."""
+    """The authority: where a server lives. ``cell_uuid`` is null until it was scheduled.
+
+    Lists of servers are made of it, see `causeway.store.mapped_pages`: the columns that are the server's own
+    (created_at, project_id, user_id) are as in its cell if ``deleted`` is not null.
+    """
 
     __tablename__ = "instance_mappings"
+    __table_args__ = (
+        sa.Index("instance_mappings_of_project", "project_id", "deleted", "created_at", "instance_uuid"),
+        sa.Index("instance_mappings_of_all", "deleted", "created_at", "instance_uuid"),
+        sa.Index("instance_mappings_going", "queued_for_delete", "deleted"),
+    )
 
     instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True)
     cell_uuid: Mapped[str | None] = mapped_column(Uuid, index=True)
     project_id: Mapped[str] = mapped_column(Name, index=True)
     user_id: Mapped[str] = mapped_column(Name)
     queued_for_delete: Mapped[bool] = mapped_column(default=False)
+    # Null: written by an older version, see `causeway.store.mapping_facts`. True only if the server's row is deleted,
+    # but it may lag.
+    deleted: Mapped[bool | None]
     created_at: Mapped[datetime]
 
 

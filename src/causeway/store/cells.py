@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
@@ -117,7 +117,13 @@ class Cells:
 
     def ask_all(self, question: Callable[[CellMapping, Database], T], *, cell0: bool = True) -> Answers[T]:
         """Puts a question to every cell at once; one that is down does not hold up the others' answers."""
-        targets = self.mappings(cell0=cell0)
+        return self._ask(self.mappings(cell0=cell0), question)
+
+    def ask(self, cell_uuids: Iterable[str], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
+        """The same, to some cells only. Raises NotFound if one of them is none."""
+        return self._ask([self.mapping(uuid) for uuid in cell_uuids], question)
+
+    def _ask(self, targets: list[CellMapping], question: Callable[[CellMapping, Database], T]) -> Answers[T]:
         answers: Answers[T] = Answers({}, [])
         began = time.monotonic()
         futures: dict[str, Future[T]] = {

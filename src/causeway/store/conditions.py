@@ -57,7 +57,10 @@ class OneOf(_OneColumn):
     values: tuple[Any, ...]
 
     def clause(self) -> sa.ColumnElement[bool]:
-        column = TABLE.c[self.column]
+        return self.clause_on(TABLE.c[self.column])
+
+    def clause_on(self, column: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
+        """The condition on a column of another table that has the same values."""
         given = [value for value in self.values if value is not None]
         condition: sa.ColumnElement[bool] = column.in_(given) if given else sa.false()
         return sa.or_(condition, column.is_(None)) if None in self.values else condition

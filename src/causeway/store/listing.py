@@ -32,110 +32,44 @@ what is not behind the end of that batch in the order (the *frontier*) is used, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from functools import cache
-from typing import Any
+from dataclasses import dataclass
+from datetime import datetime
 
-import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.host import CellMapping
-from causeway.model.instance import Instance
-from causeway.model.moves import MOVE_ENDED, MoveState
+from causeway.store import mapped_pages
 from causeway.store.api import build_requests, mappings
-from causeway.store.api_tables import Moves
-from causeway.store.cell import block_devices, instances
-from causeway.store.cell.instances import TABLE, TAGS
+from causeway.store.cell.instances import TABLE
 from causeway.store.cells import Cells
-from causeway.store.conditions import Condition, value_of
 from causeway.store.database import Database, utcnow
+from causeway.store.mapped_pages import CLOCK_SKEW, MOVES, may_have_moved
+from causeway.store.server_rows import (
+    ALL_COLUMNS,
+    ATTEMPTS,
+    NEWEST_FIRST,
+    AttachedVolume,
+    Key,
+    Listed,
+    Page,
+    ServerQuery,
+    SortKey,
+    after,
+    behind,
+    is_after,
+    key_of,
+    load,
+    look_again,
+    of_request,
+    ordered,
+    select_one,
+    select_rows,
+    sort_rows,
+)
 
-MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
-DEVICES = block_devices.TABLE
-
-# How far the clocks of the services may be apart.
-CLOCK_SKEW = timedelta(seconds=5)
-# How often a server that goes on moving is looked for. Each time takes a whole move between two reads.
-ATTEMPTS = 4
 # Rows that a cell is asked for beyond what the page needs: copies of moves that will be thrown away.
 SLACK = 10
-_NEEDED = frozenset({"uuid", "project_id", "user_id", "display_name", "flavor", "created_at"})
-_COLLATIONS = {"postgresql": "C", "mysql": "utf8mb4_bin", "mariadb": "utf8mb4_bin"}
-
-
-@dataclass(frozen=True)
-class SortKey:
-    """A column of the instances to sort by; what is not set counts as smallest."""
-
-    column: str
-    descending: bool = False
-
-
-ALL_COLUMNS = frozenset(name for name in instances.MAPPER.fields if name != "hidden")
-NEWEST_FIRST = (SortKey("created_at", descending=True),)
-
-
-@dataclass
-class ServerQuery:
-    """What to list. ``project_id`` None: of all projects. ``columns``: fields of the instances that the caller shows."""
-
-    project_id: str | None
-    limit: int
-    conditions: list[Condition] = field(default_factory=list)
-    sort: tuple[SortKey, ...] = NEWEST_FIRST
-    marker: str | None = None
-    columns: frozenset[str] = frozenset()
-    tags: bool = False
-    volumes: bool = False
-
-    @property
-    def keys(self) -> tuple[SortKey, ...]:
-        return (*self.sort, SortKey("uuid"))
-
-    @property
-    def loaded(self) -> list[str]:
-        """The columns to read."""
-        names = set(self.columns | _NEEDED).union(*(condition.columns for condition in self.conditions))
-        names.update("flavor" if key.column == "flavorid" else key.column for key in self.sort)
-        return sorted(names)
-
-    @property
-    def loads_tags(self) -> bool:
-        return self.tags or any(c.needs_tags for c in self.conditions)
-
-    def matches(self, instance: Instance) -> bool:
-        if self.project_id is not None and instance.project_id != self.project_id:
-            return False
-        return all(condition.matches(instance) for condition in self.conditions)
-
-
-@dataclass(frozen=True, slots=True)
-class AttachedVolume:
-    id: str
-    delete_on_termination: bool
-
-
-@dataclass
-class Listed:
-    """A server with the cell whose row it is (None: a build request)."""
-
-    instance: Instance
-    cell_uuid: str | None
-    volumes: list[AttachedVolume] = field(default_factory=list)
-
-
-@dataclass
-class Page:
-    """``more``: there are servers behind the last one. ``down``: cells that did not answer; their servers are missing."""
-
-    servers: list[Listed]
-    more: bool
-    down: list[CellMapping]
-
-
-Key = tuple[Any, ...]
 
 
 @dataclass
@@ -149,6 +83,10 @@ def list_servers(cells: Cells, query: ServerQuery) -> Page:
     """One page of servers; raises BadRequest if the marker is unknown."""
     if query.limit == 0:
         return Page([], False, [])
+    return mapped_pages.read(cells, query) or _of_all_cells(cells, query)
+
+
+def _of_all_cells(cells: Cells, query: ServerQuery) -> Page:
     started = utcnow() - CLOCK_SKEW
     requests = _build_requests(cells.api, query)
     cursor = None if query.marker is None else _key_of_marker(cells, query, requests)
@@ -161,7 +99,7 @@ def list_servers(cells: Cells, query: ServerQuery) -> Page:
             lambda cell, database, cursor=cursor, size=size: _read_cell(cell.uuid, database, query, cursor, size)  # type: ignore[misc]
         )
         down.update({cell.uuid: cell for cell in answers.down})
-        rows = [row for row in requests if _after(query, row, cursor)]
+        rows = [row for row in requests if after(query, row, cursor)]
         rows += [row for batch in answers.by_cell.values() for row in batch.rows]
         frontier = _frontier(query, rows, [batch.end for batch in answers.by_cell.values()], 2 * size + 100)
         for row in _settle(cells, query, rows, started, cursor, frontier, set(down)):
@@ -178,81 +116,20 @@ def _batch_size(query: ServerQuery, missing: int) -> int:
     return missing + SLACK
 
 
-# --- order
-
-
-def _key(query: ServerQuery, instance: Instance) -> Key:
-    return tuple(value_of(instance, key.column) for key in query.keys)
-
-
-def _sort(query: ServerQuery, rows: list[Listed]) -> None:
-    for key in reversed(query.keys):
-        rows.sort(key=lambda row: _comparable(value_of(row.instance, key.column)), reverse=key.descending)
-
-
-def _comparable(value: Any) -> tuple[bool, Any]:
-    return (False, 0) if value is None else (True, value)
-
-
-def _is_after(query: ServerQuery, one: Key, other: Key) -> bool:
-    """Whether a key comes behind another one in the order."""
-    for key, mine, theirs in zip(query.keys, one, other, strict=True):
-        if mine != theirs:
-            return (_comparable(mine) < _comparable(theirs)) == key.descending
-    return False
-
-
-def _after(query: ServerQuery, row: Listed, cursor: Key | None) -> bool:
-    return cursor is None or _is_after(query, _key(query, row.instance), cursor)
-
-
 def _frontier(query: ServerQuery, rows: list[Listed], ends: list[Key | None], most: int) -> Key | None:
     """Sorts the rows and cuts off those that can't be judged yet; returns the key up to which all is known (None: all)."""
-    _sort(query, rows)
+    sort_rows(query, rows)
     frontier: Key | None = None
     for end in ends:
-        if end is not None and (frontier is None or _is_after(query, frontier, end)):
+        if end is not None and (frontier is None or is_after(query, frontier, end)):
             frontier = end
     if frontier is not None:
-        while rows and _is_after(query, _key(query, rows[-1].instance), frontier):
+        while rows and is_after(query, key_of(query, rows[-1].instance), frontier):
             rows.pop()
     if len(rows) > most:
-        frontier = _key(query, rows[most - 1].instance)
+        frontier = key_of(query, rows[most - 1].instance)
         del rows[most:]
     return frontier
-
-
-def _ordered(column: sa.ColumnElement[Any], key: SortKey, dialect: str) -> sa.ColumnElement[Any]:
-    ordered = _collated(column, dialect)
-    ordered = ordered.desc() if key.descending else ordered.asc()
-    if dialect == "postgresql":
-        return ordered.nulls_last() if key.descending else ordered.nulls_first()
-    return ordered
-
-
-def _collated(column: sa.ColumnElement[Any], dialect: str) -> sa.ColumnElement[Any]:
-    """Strings in the order of their code points, as we compare them ourselves, whatever the database is set to."""
-    if isinstance(column.type, sa.String) and dialect in _COLLATIONS:
-        return column.collate(_COLLATIONS[dialect])
-    return column
-
-
-def _behind(query: ServerQuery, cursor: Key, dialect: str) -> sa.ColumnElement[bool]:
-    """SQL: rows behind the cursor."""
-    ways: list[sa.ColumnElement[bool]] = []
-    same: list[sa.ColumnElement[bool]] = []
-    for key, value in zip(query.keys, cursor, strict=True):
-        column = _collated(TABLE.c[key.column], dialect)
-        further: sa.ColumnElement[bool]
-        if value is None:
-            further = sa.false() if key.descending else column.is_not(None)
-            equal = column.is_(None)
-        else:
-            further = sa.or_(column < value, column.is_(None)) if key.descending else column > value
-            equal = column == value
-        ways.append(sa.and_(*same, further))
-        same.append(equal)
-    return sa.or_(*ways)
 
 
 # --- reading
@@ -262,26 +139,13 @@ def _build_requests(api: Database, query: ServerQuery) -> list[Listed]:
     found = []
     for request in build_requests.list_for(api, query.project_id):
         if query.matches(request.instance):
-            found.append(_of_request(request))
+            found.append(of_request(request))
     return found
-
-
-def _of_request(request: build_requests.BuildRequest) -> Listed:
-    volumes = [
-        AttachedVolume(device.volume_id, device.delete_on_termination)
-        for device in request.block_devices
-        if device.volume_id is not None
-    ]
-    return Listed(request.instance, None, volumes)
-
-
-def _select(query: ServerQuery) -> sa.Select[Any]:
-    return sa.select(*(TABLE.c[name] for name in query.loaded))
 
 
 def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: Key | None, size: int) -> _Batch:
     dialect = database.engine.dialect.name
-    statement = _select(query)
+    statement = select_rows(query)
     if query.project_id is not None:
         statement = statement.where(TABLE.c.project_id == query.project_id)
     tests = []
@@ -292,68 +156,29 @@ def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: K
         else:
             statement = statement.where(clause)
     if cursor is not None:
-        statement = statement.where(_behind(query, cursor, dialect))
-    statement = statement.order_by(*(_ordered(TABLE.c[key.column], key, dialect) for key in query.keys)).limit(size)
-    rows = _load(cell_uuid, database, query, statement)
-    end = _key(query, rows[-1].instance) if len(rows) == size else None
+        statement = statement.where(behind(query, cursor, dialect))
+    statement = statement.order_by(*(ordered(TABLE.c[key.column], key, dialect) for key in query.keys)).limit(size)
+    rows = load(cell_uuid, database, query, statement)
+    end = key_of(query, rows[-1].instance) if len(rows) == size else None
     return _Batch([row for row in rows if all(test.matches(row.instance) for test in tests)], end)
-
-
-@cache
-def _select_one(columns: tuple[str, ...]) -> sa.Select[Any]:
-    return sa.select(*(TABLE.c[name] for name in columns)).where(
-        TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False)
-    )
-
-
-_LISTED: sa.BindParameter[Any] = sa.bindparam("listed", expanding=True)
-_TAGS = sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(_LISTED)).order_by(TAGS.c.tag)
-_VOLUMES = (
-    sa.select(DEVICES.c.instance_uuid, DEVICES.c.volume_id, DEVICES.c.delete_on_termination)
-    .where(DEVICES.c.instance_uuid.in_(_LISTED), DEVICES.c.volume_id.is_not(None), DEVICES.c.deleted.is_(False))
-    .order_by(DEVICES.c.id)
-)
-
-
-def _load(
-    cell_uuid: str,
-    database: Database,
-    query: ServerQuery,
-    statement: sa.Select[Any],
-    parameters: dict[str, Any] | None = None,
-) -> list[Listed]:
-    """Runs a statement that selects the query's columns, and reads tags and volumes if the query wants them."""
-    names = query.loaded
-    with database.read() as connection:
-        rows = connection.execute(statement, parameters or {})
-        found = [msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in rows]
-        listed = {instance.uuid: Listed(instance, cell_uuid) for instance in found}
-        uuids = {"listed": list(listed)}
-        if listed and query.loads_tags:
-            for uuid, tag in connection.execute(_TAGS, uuids):
-                listed[uuid].instance.tags.append(tag)
-        if listed and query.volumes:
-            for uuid, volume_id, delete_on_termination in connection.execute(_VOLUMES, uuids):
-                listed[uuid].volumes.append(AttachedVolume(volume_id, delete_on_termination))
-    return list(listed.values())
 
 
 def _key_of_marker(cells: Cells, query: ServerQuery, requests: list[Listed]) -> Key:
     for row in requests:
         if row.instance.uuid == query.marker:
-            return _key(query, row.instance)
+            return key_of(query, row.instance)
     marker = str(query.marker)
     mapped = mappings.cells_of(cells.api, [marker])
     if mapped.get(marker) is None:
         # A build request that does not fit the conditions can mark a page all the same.
         request = build_requests.find(cells.api, marker)
         if request is not None and query.project_id in (None, request.project_id):
-            return _key(query, request.instance)
+            return key_of(query, request.instance)
     else:
         database = cells.database(str(mapped[marker]))
-        rows = _load("", database, query, _select(query).where(TABLE.c.uuid == marker))
+        rows = load("", database, query, select_rows(query).where(TABLE.c.uuid == marker))
         if rows and query.project_id in (None, rows[0].instance.project_id):
-            return _key(query, rows[0].instance)
+            return key_of(query, rows[0].instance)
     raise errors.BadRequest(f"marker [{marker}] not found")
 
 
@@ -368,8 +193,7 @@ def _mapped(
     seen = sa.select(table.c.instance_uuid, table.c.cell_uuid, sa.literal(0).label("moving")).where(
         table.c.instance_uuid.in_(list(uuids))
     )
-    running = [state.value for state in MoveState if state not in MOVE_ENDED]
-    moved = sa.select(MOVES.c.instance_uuid).where(sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= started))
+    moved = may_have_moved(started)
     moving = sa.select(table.c.instance_uuid, table.c.cell_uuid, sa.literal(1)).where(table.c.instance_uuid.in_(moved))
     if project_id is not None:
         moving = moving.where(table.c.project_id == project_id)
@@ -408,49 +232,11 @@ def _settle(
             doubtful.add(uuid)
     if not doubtful:
         return settled
-    for row in _look_again(cells, query, {uuid: mapped[uuid] for uuid in doubtful}, seen, down):
-        key = _key(query, row.instance)
-        if (cursor is None or _is_after(query, key, cursor)) and not (frontier and _is_after(query, key, frontier)):
+    for row in look_again(cells, query, {uuid: mapped[uuid] for uuid in doubtful}, seen, down):
+        key = key_of(query, row.instance)
+        if (cursor is None or is_after(query, key, cursor)) and not (frontier and is_after(query, key, frontier)):
             settled.append(row)
-    _sort(query, settled)
-    return settled
-
-
-def _look_again(
-    cells: Cells,
-    query: ServerQuery,
-    mapped: dict[str, str | None],
-    seen: dict[str, dict[str | None, Listed]],
-    down: set[str],
-) -> list[Listed]:
-    """Reads servers in doubt in the cells they are mapped to, until their mapping is the same before and after."""
-    settled: list[Listed] = []
-    for attempt in range(ATTEMPTS):
-        by_cell: dict[str, list[str]] = {}
-        for uuid, home in mapped.items():
-            if home is not None and home not in down:
-                by_cell.setdefault(home, []).append(uuid)
-        rows: dict[str, Listed] = {}
-        for cell_uuid, uuids in by_cell.items():
-            found = _load(
-                cell_uuid, cells.database(cell_uuid), query, _select(query).where(TABLE.c.uuid.in_(sorted(uuids)))
-            )
-            rows.update({row.instance.uuid: row for row in found})
-        now = mappings.cells_of(cells.api, sorted(mapped))
-        moved_on: dict[str, str | None] = {}
-        for uuid, home in mapped.items():
-            if uuid not in now or (home is not None and home in down):
-                continue
-            if now[uuid] != home and attempt < ATTEMPTS - 1:
-                moved_on[uuid] = now[uuid]
-                continue
-            copies = seen.get(uuid, {})
-            row = rows.get(uuid) or next(iter(copies.values()), None)
-            if row is not None and query.matches(row.instance):
-                settled.append(row)
-        mapped = moved_on
-        if not mapped:
-            break
+    sort_rows(query, settled)
     return settled
 
 
@@ -479,10 +265,24 @@ def get_server(
         if home is None:
             request = build_requests.find(cells.api, uuid)
             if request is not None:
-                return _of_request(request)
+                return of_request(request)
         else:
-            rows = _load(home, cells.database(home), query, _select_one(tuple(query.loaded)), {"of_uuid": uuid})
+            rows = load(home, cells.database(home), query, select_one(tuple(query.loaded)), {"of_uuid": uuid})
             if rows:
                 return rows[0]
         previous = home
     raise errors.ServerNotFound(uuid)
+
+
+__all__ = [
+    "ALL_COLUMNS",
+    "MOVES",
+    "NEWEST_FIRST",
+    "AttachedVolume",
+    "Listed",
+    "Page",
+    "ServerQuery",
+    "SortKey",
+    "get_server",
+    "list_servers",
+]

@@ -349,7 +349,7 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
     with api.write() as connection:
         mappings.insert_in(
             connection,
-            mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created),
+            mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
         )
         mappings.save_spec_in(connection, instance.uuid, _spec(plan, instance))
         build_requests.insert_in(

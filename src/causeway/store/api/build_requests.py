@@ -49,6 +49,15 @@ def find(database: Database, uuid: str) -> BuildRequest | None:
     return None if row is None else _from_row(row)
 
 
+def find_all(database: Database, uuids: list[str]) -> dict[str, BuildRequest]:
+    """Those of the servers that are there, by the server's uuid."""
+    if not uuids:
+        return {}
+    with database.read() as connection:
+        rows = connection.execute(sa.select(TABLE).where(TABLE.c.instance_uuid.in_(uuids)))
+        return {row.instance_uuid: _from_row(row) for row in rows}
+
+
 def list_for(database: Database, project_id: str | None) -> list[BuildRequest]:
     """Build requests of a project (None: of all), newest first."""
     query = sa.select(TABLE).order_by(TABLE.c.created_at.desc())

@@ -27,6 +27,8 @@ class InstanceMapping:
     created_at: datetime
     cell_uuid: str | None = None
     queued_for_delete: bool = False
+    # None: not known whether the server's row is deleted, nor whether created_at is as in its cell.
+    deleted: bool | None = None
 
 
 MAPPER = RowMapper(InstanceMapping, TABLE)
@@ -79,7 +81,8 @@ def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expecte
             if expected is None
             else TABLE.c.cell_uuid.in_([cell_uuid, expected])
         )
-        .values(cell_uuid=cell_uuid)
+        # The row in the other cell may not be deleted.
+        .values(cell_uuid=cell_uuid, deleted=sa.case((TABLE.c.deleted.is_(None), sa.null()), else_=sa.false()))
     ).rowcount
     if not changed:
         raise errors.StateChanged(
