@@ -63,7 +63,7 @@ def _added(kind: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("api", "migrations"), ("api", "instance_mappings"), ("cell", "instances"), ("cell", "compute_nodes")],
+    [("api", "migrations"), ("cell", "instances"), ("cell", "compute_nodes")],
 )
 def test_an_older_process_goes_on_after_a_sync(kind: schema.Kind, name: str, tmp_path: Path) -> None:
     """With its connection open meanwhile: it reads and writes rows as it did, and finds those that it had."""

@@ -37,15 +37,15 @@ ALIVE = Deleted(False)
 class Cloud:
     """An API database and two cells; servers are made and moved as the conductor does it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.api = Database(f"sqlite:///{directory}/api.sqlite", "api")
+    def __init__(self, directory: Path, new_database: Callable[[str], str] | None = None) -> None:
+        """``new_database`` gives the URL of a database of a name; of SQLite without it."""
+        url = new_database or (lambda name: f"sqlite:///{directory}/{name}.sqlite")
+        self.api = Database(url("api"), "api")
         schema.sync(self.api, "api")
         self.cells = Cells(self.api, threads=4)
         self.uuids = []
         for number in (1, 2):
-            cell = CellMapping(
-                str(uuids.UUID(int=number)), f"cell{number}", "", f"sqlite:///{directory}/cell{number}.sqlite"
-            )
+            cell = CellMapping(str(uuids.UUID(int=number)), f"cell{number}", "", url(f"cell{number}"))
             cell_records.save_cell(self.api, cell)
             self.uuids.append(cell.uuid)
         self.cells.refresh()
