@@ -19,6 +19,7 @@ from causeway.clients.placement import PlacementClient
 from causeway.clients.session import ServiceSessions
 from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
+from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.service import ConductorService
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
@@ -68,14 +69,20 @@ class Surroundings:
         self.sessions.close()
 
 
+def transports(conf: cfg.ConfigOpts) -> Transports:
+    """The queues of a process, ready to be used."""
+    decoding.learn()
+    made = Transports(conf)
+    hooks.install(conf, made)
+    return made
+
+
 def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundings:
     """The clients that a configuration names."""
-    decoding.learn()
-    sessions, transports = ServiceSessions(conf), Transports(conf)
-    hooks.install(conf, transports)
+    sessions = ServiceSessions(conf)
     return Surroundings(
         conf=conf,
-        transports=transports,
+        transports=transports(conf),
         sessions=sessions,
         placement=placement,
         images=ImageClient(sessions),
@@ -127,7 +134,7 @@ class SchedulerEndpoint:
 def conductor(
     around: Surroundings, api: Database, cells: Cells, host: str, *, of_cells: Collection[str] | None = None
 ) -> ConductorService:
-    """A super conductor that is also the conductor of the given cells (names or uuids; None: of all)."""
+    """A super conductor that is also the conductor of the given cells (names or uuids; none: of no cell; None: of all)."""
     transport = around.transports.get(around.conf.transport_url)
     services = ConductorServices(
         host=host,
@@ -143,6 +150,11 @@ def conductor(
         notifier=around.notifier(f"nova-conductor:{host}"),
     )
     return ConductorService(services, transport, of_cells)
+
+
+def cell_conductor(conf: cfg.ConfigOpts, queues: Transports, database: Database, host: str) -> CellConductorService:
+    """The conductor of one cell and nothing else: ``database`` is the cell's, and so is the configuration's transport_url."""
+    return CellConductorService(host, conf, database, queues.get(conf.transport_url))
 
 
 def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str, state_dir: Path) -> ComputeService:

@@ -23,7 +23,9 @@ from oslo_log import log
 from causeway import errors, roles
 from causeway.clients.placement import remote_placement
 from causeway.conf import PROJECT, new_config
+from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
+from causeway.rpc.transport import Transports
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -45,20 +47,33 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
 
 
-def check_surroundings(conf: cfg.ConfigOpts) -> None:
+def check_queue(conf: cfg.ConfigOpts) -> None:
     """Says early what else would be found out with the first request."""
     if not conf.transport_url:
         raise click.ClickException("Set [DEFAULT] transport_url, such as rabbit://user:password@host:5672/cloud.")
     if conf.transport_url.startswith("causeway-memory:"):
         raise click.ClickException("In-memory queues end with their process: set [DEFAULT] transport_url to RabbitMQ.")
+
+
+def check_placement(conf: cfg.ConfigOpts) -> None:
+    """As `check_queue`."""
     if not conf.placement.auth_type:
         raise click.ClickException("Set [placement] auth_type, and what goes with it, to reach the Placement service.")
 
 
 def around(conf: cfg.ConfigOpts, cleanup: ExitStack) -> roles.Surroundings:
     """Queues and clients of the services around, closed with ``cleanup``."""
+    check_placement(conf)
     made = roles.surroundings(conf, remote_placement(conf))
     cleanup.callback(made.close)
+    return made
+
+
+def transports(conf: cfg.ConfigOpts, cleanup: ExitStack) -> Transports:
+    """Queues alone, for who needs nothing of the services around; closed with ``cleanup``."""
+    made = roles.transports(conf)
+    cleanup.callback(made.cleanup)
+    cleanup.callback(hooks.uninstall, conf)
     return made
 
 
@@ -112,7 +127,7 @@ class _Ended(BaseException):
 def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOpts, ExitStack], None]) -> None:
     """Runs a service until a signal ends it. ``start`` leaves with ``cleanup`` how everything is stopped again."""
     conf = configuration(config_files)
-    check_surroundings(conf)
+    check_queue(conf)
     log.setup(conf, PROJECT)
 
     def end(*_: Any) -> NoReturn:

@@ -18,9 +18,11 @@ from oslo_log import log
 from causeway import roles
 from causeway.cli import processes
 from causeway.conf import PROJECT
+from causeway.conf.conductor import CELL, SUPER
 from causeway.metrics.endpoint import count_into_files
 from causeway.model.host import CellMapping
 from causeway.moves.standing import StandingMoves
+from causeway.store.database import Database
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import from_options
@@ -43,7 +45,8 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     around. SIGTERM finishes the requests under way; SIGHUP starts the workers anew.
     """
     conf = processes.configuration(config_files)
-    processes.check_surroundings(conf)
+    processes.check_queue(conf)
+    processes.check_placement(conf)
     with processes.failures_told():
         processes.api_database(conf).close()
     log.setup(conf, PROJECT)
@@ -119,22 +122,42 @@ def _start_scheduler(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 def conductor(config_files: tuple[Path, ...]) -> None:
     """Run a conductor in a process of its own.
 
-    It drives moves and takes the reports of the cells in [conductor] cells (all). Needs [api_database] connection,
+    It drives builds and moves, and takes the reports of the cells in [conductor] cells (all). Needs [api_database] connection,
     transport_url, [placement] and credentials for the services around. Each conductor needs a `host` of its own: it names the
     owner of moves. SIGTERM finishes the steps under way and hands the moves over.
+
+    With [conductor] role = super it takes no reports. With role = cell it takes those of one cell and does nothing else: it
+    needs the cell's transport_url and [database] connection, and nothing of the cloud's.
     """
     processes.serve("conductor", config_files, _start_conductor)
 
 
 def _start_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    if conf.conductor.role == CELL:
+        _start_cell_conductor(conf, cleanup)
+        return
     around = processes.around(conf, cleanup)
     database, cells = processes.databases(conf, cleanup)
     chosen_cells(cells.mappings(cell0=False), conf.conductor.cells)
+    reporting = [] if conf.conductor.role == SUPER else conf.conductor.cells or None
     processes.expose_metrics(conf, cleanup, [StandingMoves(database)])
-    service = roles.conductor(around, database, cells, conf.host, of_cells=conf.conductor.cells or None)
+    service = roles.conductor(around, database, cells, conf.host, of_cells=reporting)
     cleanup.callback(service.stop)
     service.start()
     service.recover()
+
+
+def _start_cell_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
+    if not conf.database.connection:
+        raise click.ClickException("Set [database] connection to the URL of the cell's database.")
+    if conf.api_database.connection:
+        LOG.warning("The conductor of a cell needs no API database: take [api_database] out of its configuration")
+    database = Database(conf.database.connection, "the cell")
+    cleanup.callback(database.close)
+    processes.expose_metrics(conf, cleanup)
+    service = roles.cell_conductor(conf, processes.transports(conf, cleanup), database, conf.host)
+    cleanup.callback(service.stop)
+    service.start()
 
 
 def chosen_cells(cells: Sequence[CellMapping], names: Sequence[str]) -> list[CellMapping]:

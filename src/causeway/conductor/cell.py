@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
-from causeway.conductor.evacuate import EVACUATION
-from causeway.conductor.services import ConductorServices
+from oslo_config import cfg
+
+from causeway.conductor.cloud_records import CloudRecords
 from causeway.conductor.usage import note_usage
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.outcomes import HostReport, MoveToken
-from causeway.model.states import MigrationStatus, PowerState, VmState
-from causeway.rpc.conductor import ConductorClient
-from causeway.store.api import cells as cell_records
-from causeway.store.api import journal, migrations
+from causeway.model.states import PowerState, VmState
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 
@@ -23,25 +22,40 @@ LOG = logging.getLogger(__name__)
 
 
 class CellEndpoint:
-    """RPC, on the cell's queue: reports of hosts and of transfers."""
+    """RPC, on the cell's queue: reports of hosts and of transfers.
 
-    def __init__(self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient) -> None:
-        self._services = services
-        self._conductor = conductor
+    ``database`` gives the cell's database. ``cell_uuid`` is None where it is not known: hosts' names are unique anyway.
+    ``remind``: seconds after which the cloud is told again of a host that it may not have heard of; None if it is told for sure.
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        database: Callable[[], Database],
+        cloud: CloudRecords,
+        *,
+        cell_uuid: str | None = None,
+        remind: float | None = None,
+    ) -> None:
+        self._conf = conf
+        self._database = database
+        self._cloud = cloud
         self._cell_uuid = cell_uuid
-        self._known: set[str] = set()
+        self._remind = remind
+        # host -> when the cloud was told of it
+        self._known: dict[str, float] = {}
         # host -> when it reported last
         self._heard: dict[str, float] = {}
 
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
-        database = self._services.cells.database(self._cell_uuid)
+        database = self._database()
         service = hosts.report_service(
             database,
             report.host,
             "nova-compute",
             "compute",
             report.service_version,
-            disabled_if_new=not self._services.conf.enable_new_services,
+            disabled_if_new=not self._conf.enable_new_services,
         )
         records = instances.of_host_or_moving(database, report.host)
         there = [instance for instance in records if instance.host == report.host]
@@ -49,31 +63,29 @@ class CellEndpoint:
         hosts.save_node(database, report.node)
         if report.pci_devices or report.host not in self._known:
             pci_devices.save(database, report.node.uuid, report.pci_devices)
-        if report.host not in self._known:
-            cell_records.map_host(self._services.api, report.host, self._cell_uuid)
-            self._known.add(report.host)
+        self._map(context, report.host)
         for instance in there:
             self._sync_power(database, instance, report)
         self._look_for_evacuated(context, report, {instance.uuid for instance in there})
         return not service.disabled
 
+    def _map(self, context: RequestContext, host: str) -> None:
+        told, now = self._known.get(host), time.monotonic()
+        if told is None or (self._remind is not None and now - told > self._remind):
+            self._cloud.map_host(context, host=host)
+            self._known[host] = now
+
     def _look_for_evacuated(self, context: RequestContext, report: HostReport, there: set[str]) -> None:
         """A host that was away, or that has guests of servers that are not there, may hold what was evacuated from it."""
         last, now = self._heard.get(report.host), time.monotonic()
         self._heard[report.host] = now
-        was_away = last is None or now - last > self._services.conf.service_down_time
-        if (was_away or report.guests.keys() - there) and migrations.search(
-            self._services.api,
-            source_compute=report.host,
-            migration_type=EVACUATION,
-            statuses=[MigrationStatus.DONE],
-            limit=1,
-        ):
-            self._conductor.clean_evacuated(context, host=report.host)
+        was_away = last is None or now - last > self._conf.service_down_time
+        if was_away or report.guests.keys() - there:
+            self._cloud.host_is_back(context, host=report.host)
 
     def _sync_power(self, database: Database, instance: Instance, report: HostReport) -> None:
         """A guest that stopped by itself makes its server SHUTOFF. Work in progress, and hidden copies, are left alone."""
-        settled = timedelta(seconds=self._services.conf.report_interval)
+        settled = timedelta(seconds=self._conf.report_interval)
         if instance.task_state is not None or instance.hidden:
             return
         if instance.updated_at is not None and utcnow() - instance.updated_at < settled:
@@ -92,12 +104,5 @@ class CellEndpoint:
             **({"vm_state": VmState.STOPPED} if stopped else {}),
         )
 
-    def report_progress(
-        self,
-        context: RequestContext,  # noqa: ARG002
-        *,
-        token: MoveToken,
-        bytes_done: int,
-        bytes_total: int,
-    ) -> None:
-        journal.record_progress(self._services.api, token, bytes_done, bytes_total)
+    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+        self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)

@@ -15,8 +15,11 @@ from causeway.model.instance import Instance
 _MB_PER_GB = 1024
 
 
-def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str) -> None:
-    """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move."""
+def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str | None) -> None:
+    """Sets the node's used VCPUs, memory and disk. ``records``: the servers on it, and those that move.
+
+    Without ``cell_uuid`` hosts are told apart by their names alone, which are unique over all cells.
+    """
     node.vcpus_used = node.memory_mb_used = node.local_gb_used = 0
     for record in records:
         for flavor in flavors_on(record, node.host, cell_uuid):
@@ -27,14 +30,14 @@ def note_usage(node: ComputeNode, records: Iterable[Instance], cell_uuid: str) -
             node.local_gb_used += root_gb + flavor.ephemeral_gb + -(-flavor.swap // _MB_PER_GB)
 
 
-def flavors_on(record: Instance, host: str, cell_uuid: str) -> list[Flavor]:
+def flavors_on(record: Instance, host: str, cell_uuid: str | None) -> list[Flavor]:
     """The flavors that a server takes of a host of this cell: none, one, or both if it is resized on its host."""
     context = record.migration_context
     if context is None or (context.source_host is None and context.dest_host is None):
         return [record.flavor] if record.host == host else []
     found = []
-    if (context.source_host, context.source_cell) == (host, cell_uuid):
+    if context.source_host == host and cell_uuid in (context.source_cell, None):
         found.append(record.old_flavor or record.flavor)
-    if (context.dest_host, context.dest_cell) == (host, cell_uuid):
+    if context.dest_host == host and cell_uuid in (context.dest_cell, None):
         found.append(record.new_flavor or record.flavor)
     return found

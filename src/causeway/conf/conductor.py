@@ -5,6 +5,8 @@ from __future__ import annotations
 from oslo_config import cfg
 from oslo_config.cfg import Opt
 
+ALL, SUPER, CELL = "all", "super", "cell"
+
 OPTS: dict[str, list[Opt]] = {
     "DEFAULT": [
         cfg.IntOpt("report_interval", default=10, min=1, help="Seconds between two reports of a service."),
@@ -21,11 +23,25 @@ OPTS: dict[str, list[Opt]] = {
         ),
     ],
     "conductor": [
+        cfg.StrOpt(
+            "role",
+            default=ALL,
+            choices=[
+                (ALL, "drives builds and moves, and takes the reports of computes"),
+                (SUPER, "drives builds and moves; every cell has conductors of its own"),
+                (
+                    CELL,
+                    "takes the reports of the computes of one cell: transport_url and [database] connection are the cell's,"
+                    " and there is no [api_database]",
+                ),
+            ],
+            help="What this conductor does. Ours.",
+        ),
         cfg.ListOpt(
             "cells",
             default=[],
             help="Names or uuids of the cells whose computes report to this conductor; empty: all cells that there are"
-            " when it starts. Whatever they are, it drives moves between all of them. Ours.",
+            " when it starts. Only for role = all. Whatever they are, it drives moves between all of them. Ours.",
         ),
     ],
 }

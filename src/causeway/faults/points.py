@@ -10,13 +10,14 @@ from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
 from causeway.moves.recipes import RECIPES, RESIZE
-from causeway.rpc import cell_conductor, compute, conductor, scheduler
+from causeway.rpc import cell_conductor, compute, conductor, scheduler, super_conductor
 
 RPC_CLIENTS: dict[str, type] = {
     cell_conductor.TOPIC: cell_conductor.CellConductorClient,
     compute.TOPIC: compute.ComputeClient,
     conductor.TOPIC: conductor.ConductorClient,
     scheduler.TOPIC: scheduler.SchedulerClient,
+    super_conductor.TOPIC: super_conductor.SuperConductorClient,
 }
 
 # A host fetches a disk from another one of its cell, and tells it that it has come.

@@ -1,0 +1,51 @@
+"""The conductor service of one cell: takes the reports of its computes. It knows the cell's queue and database, and nothing else.
+
+What only the API database has is handed up over the cell's queue (`causeway.rpc.super_conductor`). Without super conductors
+hosts still report; transfers of disks go on, unseen.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from oslo_config import cfg
+
+from causeway.conductor.cell import CellEndpoint
+from causeway.conductor.cell_queues import THREADS
+from causeway.conductor.periodic import Periodic
+from causeway.conductor.recovery import BINARY, SERVICE_VERSION
+from causeway.rpc.cell_conductor import TOPIC
+from causeway.rpc.server import RpcServer
+from causeway.rpc.super_conductor import SuperConductorClient
+from causeway.rpc.transport import Transport
+from causeway.store.cell import hosts
+from causeway.store.database import Database
+
+
+class CellConductorService:
+    """Listens on the cell's queue. Any number of them may: they share the reports."""
+
+    def __init__(self, host: str, conf: cfg.ConfigOpts, database: Database, transport: Transport) -> None:
+        self._host = host
+        self._database = database
+        self._stopping = threading.Event()
+        cloud = SuperConductorClient(transport)
+        endpoint = CellEndpoint(conf, lambda: database, cloud, remind=conf.service_down_time)
+        self._server = RpcServer(transport, TOPIC, host, [endpoint], threads=THREADS)
+        self._life = Periodic("life-sign", conf.report_interval, self.show_life, self._stopping)
+
+    def start(self) -> None:
+        """Raises DatabaseFailed."""
+        self.show_life()
+        self._server.start()
+        self._life.start()
+
+    def show_life(self) -> None:
+        """As in the field, the conductors of a cell have their service records there."""
+        hosts.report_service(self._database, self._host, BINARY, TOPIC, SERVICE_VERSION)
+
+    def stop(self) -> None:
+        """Takes nothing new, and finishes what it has in hand."""
+        self._stopping.set()
+        self._life.stop()
+        self._server.stop()

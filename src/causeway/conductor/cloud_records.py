@@ -1,0 +1,80 @@
+"""What the reports of a cell's computes mean for the API database: where hosts are, how far transfers have come.
+
+A conductor that does both jobs calls this itself. The conductor of one cell has no API database: it asks a super conductor
+to, over the cell's queue (`causeway.rpc.super_conductor`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from causeway import errors
+from causeway.conductor.evacuate import EVACUATION
+from causeway.conductor.services import ConductorServices
+from causeway.context import RequestContext
+from causeway.model.outcomes import MoveToken
+from causeway.model.states import MigrationStatus
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.api import cells as cell_records
+from causeway.store.api import journal, migrations
+from causeway.store.cell import hosts
+
+LOG = logging.getLogger(__name__)
+
+
+class CloudRecords(Protocol):
+    """What the conductor of a cell needs of the cloud."""
+
+    def map_host(self, context: RequestContext, *, host: str) -> None:
+        """Notes in which cell a host is. Raises Conflict, if it can say so at once, if another cell has one of this name."""
+
+    def host_is_back(self, context: RequestContext, *, host: str) -> None:
+        """A host was away, or has guests of servers that are not there: what was evacuated from it is removed."""
+
+    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+        """Raises MoveCancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
+
+
+class CloudEndpoint:
+    """`CloudRecords` of one cell on the API database; RPC, on the cell's queue."""
+
+    def __init__(self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient) -> None:
+        self._services = services
+        self._cell_uuid = cell_uuid
+        self._conductor = conductor
+
+    def map_host(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
+        cell_records.map_host(self._services.api, host, self._cell_uuid)
+
+    def host_is_back(self, context: RequestContext, *, host: str) -> None:
+        if migrations.search(
+            self._services.api,
+            source_compute=host,
+            migration_type=EVACUATION,
+            statuses=[MigrationStatus.DONE],
+            limit=1,
+        ):
+            self._conductor.clean_evacuated(context, host=host)
+
+    def report_progress(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        bytes_done: int,
+        bytes_total: int,
+    ) -> None:
+        journal.record_progress(self._services.api, token, bytes_done, bytes_total)
+
+
+def map_hosts(services: ConductorServices, cell_uuid: str) -> None:
+    """Maps the hosts that came to a cell while no super conductor listened. Raises DatabaseFailed."""
+    known = cell_records.hosts(services.api)
+    for node in hosts.list_nodes(services.cells.database(cell_uuid)):
+        if known.get(node.host) == cell_uuid:
+            continue
+        try:
+            cell_records.map_host(services.api, node.host, cell_uuid)
+        except errors.Conflict as failure:
+            LOG.error("Host %s of cell %s can't be used: %s", node.host, cell_uuid, failure.message)

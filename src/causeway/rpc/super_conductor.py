@@ -1,0 +1,49 @@
+"""What the conductor of a cell hands up, because only the API database has it.
+
+Nothing of a cell reaches out of it: this goes over the cell's own message queue, on which the super conductors listen. Casts
+wait there for a super conductor, if one has listened before; what got lost is said again (`causeway.conductor.cell`).
+"""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.outcomes import MoveToken
+from causeway.rpc.client import RpcClient
+from causeway.rpc.transport import Transport
+
+TOPIC = "super_conductor"
+VERSION = "1.0"
+
+NOTHING: type[None] = type(None)
+# Seconds: less than a compute waits for its cell's conductor.
+PROGRESS_TIMEOUT = 5.0
+
+
+class SuperConductorClient:
+    """The super conductors, as the conductor of a cell sees them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._rpc = RpcClient(transport, TOPIC, version=VERSION)
+
+    def map_host(self, context: RequestContext, *, host: str) -> None:
+        """Notes in which cell a host is: in the one whose queue this is."""
+        self._rpc.cast(context, "map_host", host=host)
+
+    def host_is_back(self, context: RequestContext, *, host: str) -> None:
+        """Has what was evacuated from a host removed there."""
+        self._rpc.cast(context, "host_is_back", host=host)
+
+    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+        """Hands on how far the transfer of a disk has come.
+
+        Raises MoveCancelled, StateChanged or TakenOver if it is not wanted any more.
+        """
+        self._rpc.call(
+            context,
+            "report_progress",
+            result=NOTHING,
+            timeout=PROGRESS_TIMEOUT,
+            token=token,
+            bytes_done=bytes_done,
+            bytes_total=bytes_total,
+        )
