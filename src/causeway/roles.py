@@ -152,9 +152,11 @@ def conductor(
     return ConductorService(services, transport, of_cells)
 
 
-def cell_conductor(conf: cfg.ConfigOpts, queues: Transports, database: Database, host: str) -> CellConductorService:
-    """The conductor of one cell and nothing else: ``database`` is the cell's, and so is the configuration's transport_url."""
-    return CellConductorService(host, conf, database, queues.get(conf.transport_url))
+def cell_conductor(
+    conf: cfg.ConfigOpts, queues: Transports, host: str, database: Database, cell_transport: str
+) -> CellConductorService:
+    """The conductor of one cell and nothing else; ``database`` and ``cell_transport`` are the cell's."""
+    return CellConductorService(host, conf, database, queues.get(cell_transport))
 
 
 def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str, state_dir: Path) -> ComputeService:

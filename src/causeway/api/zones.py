@@ -51,9 +51,9 @@ def is_up(services: ApiServices, service: Service) -> bool:
 def list_services(
     services: ApiServices, *, host: str | None = None, binary: str | None = None
 ) -> tuple[list[ServiceInCell], list[CellMapping]]:
-    """The services of all cells but cell0, and the cells that did not answer."""
+    """The services of all cells, and the cells that did not answer. In cell0 are those of the whole cloud: super conductors."""
     answers = services.cells.ask_all(
-        lambda _cell, database: hosts.list_services(database, host=host, binary=binary), cell0=False
+        lambda _cell, database: hosts.list_services(database, host=host, binary=binary), cell0=binary != COMPUTE
     )
     zones = zones_of_hosts(aggregate_records.list_all(services.api))
     default: str = services.conf.default_availability_zone

@@ -155,7 +155,7 @@ def _start_cell_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     database = Database(conf.database.connection, "the cell")
     cleanup.callback(database.close)
     processes.expose_metrics(conf, cleanup)
-    service = roles.cell_conductor(conf, processes.transports(conf, cleanup), database, conf.host)
+    service = roles.cell_conductor(conf, processes.transports(conf, cleanup), conf.host, database, conf.transport_url)
     cleanup.callback(service.stop)
     service.start()
 

@@ -28,6 +28,7 @@ from rich.table import Table
 from causeway import errors, roles
 from causeway.cli import processes
 from causeway.clients import reach
+from causeway.conductor.recovery import BINARY as CONDUCTOR
 from causeway.model import versions
 from causeway.model.host import CellMapping, ComputeNode, Service
 from causeway.model.moves import MoveState
@@ -112,6 +113,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
         known = cell_records.hosts(api)
         for cell in mappings:
             checks |= _of_cell(conf, cell, known, cleanup)
+        checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
         checks["moves between cells"] = lambda: _policy(conf)
         findings += together(checks | _around(conf, cleanup), timeout)
@@ -175,6 +177,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cle
     if not cell.is_cell0:
         mapped = {host for host, of_cell in known.items() if of_cell == cell.uuid}
         checks[f"{cell.name}: queue"] = lambda: _queue(conf, cell.transport_url)
+        checks[f"{cell.name}: conductors"] = lambda: _cell_conductors(conf, hosts.list_services(database))
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
     return checks
@@ -207,6 +210,36 @@ def _computes(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
     if min(counts) < versions.SERVICE:
         return Level.WARNING, f"{told}: older than this package's {versions.SERVICE} (RPC {versions.RPC}); upgrade them"
     return Level.SUCCESS, f"{told} (RPC {versions.RPC}), all up"
+
+
+def _super_conductors(mappings: list[CellMapping]) -> list[Service]:
+    """Their records are in cell0."""
+    for cell in mappings:
+        if cell.is_cell0:
+            database = Database(cell.database_connection, cell.name)
+            try:
+                return hosts.list_services(database)
+            finally:
+                database.close()
+    return []
+
+
+def _conductors(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
+    now = utcnow()
+    conductors = [service for service in services if service.binary == CONDUCTOR]
+    down = [one.host for one in conductors if not hosts.is_up(one, now, conf.service_down_time)]
+    up = len(conductors) - len(down)
+    if not up:
+        return Level.FAILURE, f"none is up{': ' + _some(down) if down else ''}"
+    if down:
+        return Level.WARNING, f"{up} up, {len(down)} down: {_some(down)}"
+    return Level.SUCCESS, f"{up} up"
+
+
+def _cell_conductors(conf: cfg.ConfigOpts, services: list[Service]) -> Found:
+    if not any(service.binary == CONDUCTOR for service in services):
+        return Level.SUCCESS, "none of its own: super conductors take its reports"
+    return _conductors(conf, services)
 
 
 def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:

@@ -121,7 +121,8 @@ class ConductorService:
     def stop(self) -> None:
         """Takes nothing new and waits for the steps that are under way; their moves are handed over."""
         self.drain()
-        self._cells.stop()
         # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
-        with ThreadPoolExecutor(len(self._servers), thread_name_prefix="conductor-stop") as pool:
+        with ThreadPoolExecutor(1 + len(self._servers), thread_name_prefix="conductor-stop") as pool:
+            cells = pool.submit(self._cells.stop)
             list(pool.map(RpcServer.stop, self._servers))
+            cells.result()

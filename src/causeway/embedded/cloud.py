@@ -20,6 +20,7 @@ from oslo_policy import opts as policy_opts
 from causeway import roles
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS, new_config
+from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
 from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
@@ -195,10 +196,17 @@ class EmbeddedCloud:
         server, scheduler = roles.scheduler(self.around, self.cells, name)
         server.start()
         on_stop(server.stop)
-        conductor = roles.conductor(self.around, self.api_database, self.cells, name)
+        apart = self.conf.conductor.role == SUPER
+        conductor = roles.conductor(self.around, self.api_database, self.cells, name, of_cells=() if apart else None)
         conductor.start()
         self.conductor = conductor
         on_stop(conductor.stop)
+        for cell in cells if apart else ():
+            of_cell = roles.cell_conductor(
+                self.conf, self.around.transports, name, self.cells.open(cell), cell.transport_url
+            )
+            of_cell.start()
+            on_stop(of_cell.stop)
         self.hosts: Hosts = SimulatedHosts(self.state, from_options(self.conf))
         if self._driver == "libvirt":
             self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)

@@ -42,6 +42,8 @@ class Process:
     def __init__(self, directory: Path, name: str, *arguments: str) -> None:
         self.name = name
         self._log = directory / f"{name}.log"
+        # Of an earlier life, if it is started again.
+        self._said_before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
                 [CAUSEWAY, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -60,7 +62,8 @@ class Process:
 
         def look() -> str | None:
             assert self._popen.poll() is None, f"{self.name} ended: {self.log[-3000:]}"
-            lines = [line for line in self.log.splitlines() if line.startswith("ready: ")]
+            said = self._log.read_bytes()[self._said_before :].decode(errors="replace")
+            lines = [line for line in said.splitlines() if line.startswith("ready: ")]
             return lines[-1].removeprefix("ready: ") if lines else None
 
         return str(until(look, bool, f"{self.name} to be ready"))
@@ -104,18 +107,21 @@ class Deployment:
         options: Mapping[str, Mapping[str, Any]] = OPTIONS,
         new_database: Callable[[str], str] | None = None,
         surround: Callable[[Deployment], None] | None = None,
+        cell_conductors: bool = False,
     ) -> None:
         """``new_database`` gives the URL of a database of a name, of SQLite without it. ``surround`` starts the services around,
-        and leaves services.conf and clouds.yaml in the folder; devcloud's do without it."""
+        and leaves services.conf and clouds.yaml in the folder; devcloud's do without it. ``cell_conductors``: each cell has a
+        conductor of its own, and `CONDUCTORS` are super conductors only; else they do both."""
         self.directory = directory
         self._database = new_database or (lambda name: f"sqlite:///{directory}/{name}.sqlite")
         self._surround = surround or Deployment._start_devcloud
         self._cells, self._options = cells, options
+        self.cell_conductors = {f"{cell}-conductor": cell for cell in cells} if cell_conductors else {}
         self.hosts = {host: cell for cell, hosts in cells.items() for host in hosts}
         self.rabbit = rabbit
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
-        names = ("api", "scheduler", *CONDUCTORS, *self.hosts)
+        names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
         api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
         #: where each process tells its metrics
@@ -137,15 +143,19 @@ class Deployment:
         self._write("common.conf", common)
         cloud = {"transport_url": f"{self.rabbit}/cloud"}
         for name in ("api", "scheduler", *CONDUCTORS):
-            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **self._metrics(name)})
+            super_only = {"conductor": {"role": "super"}} if self.cell_conductors and name in CONDUCTORS else {}
+            self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **super_only, **self._metrics(name)})
         for host, cell in self.hosts.items():
             own = {"host": host, "transport_url": f"{self.rabbit}/{cell}"}
             self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}, **self._metrics(host)})
-        for conductor in CONDUCTORS:
-            self.start_role("conductor", conductor)
+        for name, cell in self.cell_conductors.items():
+            own = {"DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"}, "conductor": {"role": "cell"}}
+            self._write(f"{name}.conf", {**own, "database": {"connection": databases[cell]}, **self._metrics(name)})
+        for name in (*CONDUCTORS, *self.cell_conductors):
+            self.start_role("conductor", name)
         self.start_role("scheduler", "scheduler")
         self.start_role("api", "api", "--bind", self.api_url.removeprefix("http://"))
-        for name in CONDUCTORS:
+        for name in (*CONDUCTORS, *self.cell_conductors):
             self.processes[name].wait_ready()
         for name in self.hosts:
             self.start_role("compute", name)
@@ -155,16 +165,20 @@ class Deployment:
         self._fill()
 
     def start_role(self, role: str, name: str, *arguments: str) -> Process:
-        files = ["services.conf", "common.conf", f"{name}.conf"]
-        if role != "compute":
-            files.append("databases.conf")
-        options = [f"--config-file={self.directory / file}" for file in files]
+        options = [f"--config-file={file}" for file in self.files_of(name)]
         return self._start(name, role, *options, *arguments)
+
+    def files_of(self, name: str) -> list[Path]:
+        """The configuration of a process. Neither computes nor conductors of cells are told of the API database."""
+        if name in self.cell_conductors:
+            return [self.directory / "common.conf", self.directory / f"{name}.conf"]
+        own = [self.directory / file for file in ("services.conf", "common.conf", f"{name}.conf")]
+        return own if name in self.hosts else [*own, self.directory / "databases.conf"]
 
     def stop(self) -> None:
         """Everything; all of it must end by itself. What others call ends last."""
         statuses = {}
-        for names in ({"api", *self.hosts}, set(CONDUCTORS), {"scheduler"}, {"devcloud"}):
+        for names in ({"api", *self.hosts}, {*CONDUCTORS, *self.cell_conductors}, {"scheduler"}, {"devcloud"}):
             group = [self.processes.pop(name) for name in names if name in self.processes]
             for process in group:
                 process.terminate()

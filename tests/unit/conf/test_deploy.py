@@ -16,13 +16,15 @@ from causeway.cli.main import cli
 from causeway.conf import new_config
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-ROLES = ("api", "conductor", "scheduler", "compute")
+ROLES = ("api", "conductor", "cell-conductor", "scheduler", "compute")
 # Seconds that a role may take to end (gunicorn's grace, steps under way).
-ENDS_WITHIN = {"api": 60, "conductor": 60, "scheduler": 30, "compute": 30}
+ENDS_WITHIN = {"api": 60, "conductor": 60, "cell-conductor": 30, "scheduler": 30, "compute": 30}
 
 
 def files_of(role: str) -> list[Path]:
-    return [DEPLOY / "conf/services.conf", DEPLOY / f"conf/{role}.conf"]
+    """Conductors of cells have nothing to do with the services around."""
+    own = DEPLOY / f"conf/{role}.conf"
+    return [own] if role == "cell-conductor" else [DEPLOY / "conf/services.conf", own]
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -48,6 +50,12 @@ def test_every_option_is_known_and_has_a_value_that_fits(role: str) -> None:
                 assert getattr(conf if group == "DEFAULT" else conf[group], name) != ""
 
 
+def test_conductors_of_cells_know_their_cell_and_nothing_else() -> None:
+    conf = new_config(config_files=files_of("cell-conductor"))
+    assert conf.conductor.role == "cell" and conf.database.connection.endswith("cell1")
+    assert conf.api_database.connection is None and conf.placement.auth_type is None
+
+
 def test_computes_have_no_database() -> None:
     conf = new_config(config_files=files_of("compute"))
     assert conf.api_database.connection is None and conf.database.connection is None
@@ -61,7 +69,7 @@ def test_units(role: str) -> None:
     unit.read(DEPLOY / f"systemd/causeway-{role}.service")
     service = unit["Service"]
     command, *arguments = service["ExecStart"].removeprefix("/usr/local/bin/causeway ").split()
-    assert command == role
+    assert command == role.removeprefix("cell-")
     found = cli.get_command(None, command)  # type: ignore[arg-type]
     assert found is not None
     known = {option for parameter in found.params for option in parameter.opts}

@@ -63,10 +63,10 @@ def update_service(database: Database, service_uuid: str, **changes: Any) -> Non
 
 
 def delete_service(database: Database, service_uuid: str) -> None:
-    """Removes a service with its host's compute nodes."""
+    """Removes a service; a compute with its host's compute nodes."""
     with database.write() as connection:
         host = connection.execute(
-            sa.select(SERVICES.c.host).where(SERVICES.c.uuid == service_uuid)
+            sa.select(SERVICES.c.host).where(SERVICES.c.uuid == service_uuid, SERVICES.c.binary == "nova-compute")
         ).scalar_one_or_none()
         connection.execute(SERVICES.delete().where(SERVICES.c.uuid == service_uuid))
         if host is not None:

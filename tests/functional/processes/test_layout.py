@@ -1,0 +1,156 @@
+"""The whole layout: API with two workers, two super conductors, scheduler, and per cell a conductor and two computes."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deployment import CONDUCTORS, OPTIONS, Deployment, until
+from rabbit import rabbit, why_not
+
+from causeway.model.states import PowerState
+from causeway.store.api import cells as cell_records
+from causeway.store.api import journal
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+
+CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
+# Seconds. So long that no move is ever taken over because of it: whoever goes on was told to.
+LEASE = 120
+DATABASES = {"api_database", "database"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    directory = tmp_path_factory.mktemp("cloud")
+    with rabbit(directory / "rabbit") as url:
+        deployment = Deployment(
+            directory, url, cells=CELLS, options={**OPTIONS, "moves": {"lease": LEASE}}, cell_conductors=True
+        )
+        try:
+            deployment.start()
+            yield deployment
+        finally:
+            deployment.stop()
+
+
+@pytest.fixture
+def cloud(running: Deployment) -> Iterator[Deployment]:
+    yield running
+    for server in running.member.compute.servers():
+        running.member.compute.delete_server(server.id)
+        running.member.compute.wait_for_delete(server, wait=60)
+
+
+def configured(deployment: Deployment, name: str) -> dict[str, dict[str, str]]:
+    """What all files of a process say together."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.read(deployment.files_of(name))
+    return {group: dict(parser[group]) for group in parser.sections()}
+
+
+def opened(process: Any) -> set[str]:
+    """The databases that a process has open."""
+    files = {str(file.resolve()) for file in Path(f"/proc/{process.pid}/fd").iterdir() if file.exists()}
+    return {Path(file).stem for file in files if file.endswith(".sqlite")}
+
+
+def other_cell(cloud: Deployment, host: str) -> set[str]:
+    return {other for other, cell in cloud.hosts.items() if cell != cloud.hosts[host]}
+
+
+def to_other_cell(cloud: Deployment, server: Any) -> None:
+    cloud.admin.compute.migrate_server(server, host=min(other_cell(cloud, cloud.show(server).compute_host)))
+
+
+def test_computes_have_no_database_and_conductors_of_cells_only_their_own(cloud: Deployment) -> None:
+    for host in cloud.hosts:
+        assert not DATABASES & configured(cloud, host).keys()
+        assert "://" not in "".join(
+            configured(cloud, host).get("DEFAULT", {}).get(name, "") for name in ("connection",)
+        )
+        assert opened(cloud.processes[host]) == set()
+    for name, cell in cloud.cell_conductors.items():
+        assert DATABASES & configured(cloud, name).keys() == {"database"}
+        assert "placement" not in configured(cloud, name)
+        assert opened(cloud.processes[name]) == {cell}
+
+
+def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
+    server = cloud.boot()
+    source = cloud.show(server).compute_host
+    to_other_cell(cloud, server)
+    found = cloud.wait(server, "VERIFY_RESIZE")
+    cloud.member.compute.confirm_server_resize(server.id)
+    found = cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    assert found.compute_host in other_cell(cloud, source)
+    assert cloud.running_on(server) == [found.compute_host]
+    mapped = cell_records.hosts(cloud.api_database)
+    names = {cell.uuid: cell.name for cell in cell_records.list_cells(cloud.api_database)}
+    assert {host: names[cell] for host, cell in mapped.items()} == cloud.hosts
+
+
+def test_each_role_is_seen(cloud: Deployment) -> None:
+    shown = {(each.binary, each.host): each.state for each in cloud.admin.compute.services()}
+    conductors = {("nova-conductor", name) for name in (*CONDUCTORS, *cloud.cell_conductors)}
+    assert shown == dict.fromkeys(conductors | {("nova-compute", host) for host in cloud.hosts}, "up")
+    found = json.loads(
+        cloud.manage("status", "--json", *(f"--config-file={path}" for path in cloud.files_of("conductor1")))
+    )
+    assert found["status"] == "success", found
+    told = {each["check"]: each["details"] for each in found["checks"]}
+    assert told["conductors"] == "2 up"
+    assert told["cell1: conductors"] == "1 up"
+
+
+def test_nothing_is_lost_while_the_conductor_of_a_cell_is_gone(cloud: Deployment) -> None:
+    """A server moves out of its cell. A compute that starts waits, and what its guests did meanwhile is seen."""
+    moving, staying = cloud.boot(), cloud.boot()
+    host = cloud.show(staying).compute_host
+    name = f"{cloud.hosts[host]}-conductor"
+    cloud.processes[name].kill()
+
+    to_other_cell(cloud, moving)
+    cloud.wait(moving, "VERIFY_RESIZE")
+    cloud.member.compute.confirm_server_resize(moving.id)
+    cloud.wait(moving, "ACTIVE")
+    cloud.settle()
+    cloud.processes[host].kill()
+    guest = cloud.directory / "hosts" / host / "guests" / f"{staying.id}.json"
+    guest.write_text(json.dumps(json.loads(guest.read_text()) | {"power_state": PowerState.SHUTDOWN}))
+    compute = cloud.start_role("compute", host)
+    assert cloud.show(staying).status == "ACTIVE"
+
+    cloud.start_role("conductor", name).wait_ready()
+    compute.wait_ready()
+    cloud.wait(staying, "SHUTOFF")
+    until(
+        lambda: {each.state for each in cloud.admin.compute.services()}, lambda states: states == {"up"}, "all to be up"
+    )
+
+
+def test_a_super_conductor_that_is_stopped_hands_its_move_over_at_once(cloud: Deployment) -> None:
+    """While the API goes on answering with both of its workers."""
+    server = cloud.boot()
+    point = "cross_cell_resize.PrepResizeAtSource.do.after"
+    cloud.fault(point, delay=2)
+    to_other_cell(cloud, server)
+    hit = cloud.hit(point)
+    stopped = cloud.processes[hit["host"]]
+    stopped.terminate()
+    began = time.monotonic()
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert time.monotonic() - began < LEASE / 3
+    assert stopped.wait_ended() == 0
+    assert journal.get(cloud.api_database, hit["move"]).owner != hit["host"]
+    steps = [step.step for step in journal.steps(cloud.api_database, hit["move"])]
+    assert steps.count("PrepResizeAtSource") == 1
+    cloud.start_role("conductor", hit["host"]).wait_ready()
+    cloud.member.compute.confirm_server_resize(server.id)
+    cloud.wait(server, "ACTIVE")
