@@ -17,6 +17,7 @@ from causeway.model.host import CellMapping
 from causeway.store import archive as rows
 from causeway.store.api import cells as records
 from causeway.store.database import Database
+from causeway.store.shadow_tables import API_ARCHIVED, PREFIX
 
 NO_API_DATABASE, BAD_MAX_ROWS, BAD_DATE = 3, 2, 4
 PURGE_BAD_ARGUMENTS, PURGE_BAD_DATE, PURGED_NOTHING = 1, 2, 3
@@ -50,7 +51,7 @@ def archive_deleted_rows(
     all_cells: bool,
     verbose: bool,
 ) -> None:
-    """Move what is left of deleted servers to shadow tables, in every cell.
+    """Move what is left of deleted servers to shadow tables, in every cell and in the API database.
 
     Exit status: 0 nothing was moved, 1 something was, 2 bad --max_rows, 3 no API database, 4 bad --before.
     """
@@ -68,7 +69,7 @@ def archive_deleted_rows(
                 if left <= 0:
                     break
                 once = rows.archive(api, database, cell.uuid, max_rows=left, before=limit)
-                moved += Counter({f"{cell.name}.{name}": count for name, count in once.items()})
+                moved += _named(cell, once)
                 if not until_complete or not once:
                     break
                 threading.Event().wait(sleep)
@@ -76,6 +77,8 @@ def archive_deleted_rows(
                 rows.purge(database)
         finally:
             database.close()
+    if then_purge:
+        rows.purge_moves(api)
     api.close()
     _tell(moved, verbose, "Nothing was archived.")
     sys.exit(1 if moved else 0)
@@ -88,7 +91,7 @@ def archive_deleted_rows(
 @all_cells_option
 @verbose_option
 def purge(config_files: tuple[Path, ...], everything: bool, before: str | None, all_cells: bool, verbose: bool) -> None:
-    """Delete archived rows for good, in every cell.
+    """Delete archived rows for good, in every cell and in the API database.
 
     Exit status: 0 rows were deleted, 1 bad arguments, 2 bad --before, 3 there was nothing to delete.
     """
@@ -104,10 +107,17 @@ def purge(config_files: tuple[Path, ...], everything: bool, before: str | None, 
             once = rows.purge(database, before=limit)
         finally:
             database.close()
-        deleted += Counter({f"{cell.name}.shadow_{name}": count for name, count in once.items()})
+        deleted += Counter({f"{cell.name}.{PREFIX}{name}": count for name, count in once.items()})
+    of_moves = rows.purge_moves(api, before=limit)
+    deleted += Counter({f"API.{PREFIX}{name}": count for name, count in of_moves.items()})
     api.close()
     _tell(deleted, verbose, "Nothing was purged.")
     sys.exit(0 if deleted else PURGED_NOTHING)
+
+
+def _named(cell: CellMapping, moved: Counter[str]) -> Counter[str]:
+    """Each table with the database that it is in."""
+    return Counter({f"{'API' if name in API_ARCHIVED else cell.name}.{name}": rows for name, rows in moved.items()})
 
 
 def _date(text: str | None, status: int) -> datetime | None:

@@ -1,10 +1,11 @@
 """Archiving and purging what is left of deleted servers.
 
 Deleting a server leaves its rows, marked. `archive` moves them to shadow tables, parents and children of a server in one
-transaction, and removes what the API database still knew of it; `purge` deletes from the shadow tables.
+transaction for each database: in the API database its migrations and the journal of its moves, in its cell the rest. What
+the API database knew of where it was goes. `purge` and `purge_moves` delete from the shadow tables.
 
 A copy that a move leaves is deleted for good and never comes here. Should one all the same: a server whose mapping names
-another cell keeps its mapping.
+another cell keeps its mapping and its migrations. A server of which a move is not over yet waits for its end.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from causeway.model.moves import MOVE_ENDED
 from causeway.store.api import groups, mappings
+from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
 from causeway.store.database import Database
-from causeway.store.shadow_tables import ARCHIVED, OF_SERVER, SHADOWS
+from causeway.store.shadow_tables import API_ARCHIVED, API_SHADOWS, ARCHIVED, OF_SERVER, SERVER_DELETED_AT, SHADOWS
 
 # Servers looked for at once.
 BATCH = 100
 INSTANCES = CellBase.metadata.tables["instances"]
 ACTIONS = CellBase.metadata.tables["instance_actions"]
+MOVES = ApiBase.metadata.tables["moves"]
 
 
 def archive(
@@ -33,20 +37,22 @@ def archive(
     Stops at ``max_rows``. A server is moved as a whole: one with more rows goes all the same if it is the first.
     """
     moved: Counter[str] = Counter()
-    for uuid in _deleted(database, before):
+    for uuid, deleted_at in _deleted(database, before):
         rows = _rows_of(database, uuid)
         if moved and moved.total() + rows.total() > max_rows:
             break
+        if _moves(api, uuid):
+            continue
         # First what refers to the server: if this is cut short, it is found again by its rows in the cell.
-        _forget(api, uuid, cell_uuid)
+        moved += _forget(api, uuid, cell_uuid, deleted_at)
         _move(database, uuid)
         moved += rows
     return moved
 
 
-def _deleted(database: Database, before: datetime | None) -> list[str]:
+def _deleted(database: Database, before: datetime | None) -> list[tuple[str, datetime]]:
     query = (
-        sa.select(INSTANCES.c.uuid)
+        sa.select(INSTANCES.c.uuid, INSTANCES.c.deleted_at)
         .where(INSTANCES.c.deleted.is_(True))
         .order_by(INSTANCES.c.deleted_at, INSTANCES.c.uuid)
         .limit(BATCH)
@@ -54,7 +60,14 @@ def _deleted(database: Database, before: datetime | None) -> list[str]:
     if before is not None:
         query = query.where(INSTANCES.c.deleted_at < before)
     with database.read() as connection:
-        return list(connection.execute(query).scalars())
+        return [(uuid, deleted_at) for uuid, deleted_at in connection.execute(query)]
+
+
+def _moves(api: Database, uuid: str) -> bool:
+    """Whether a move of a server is not over yet."""
+    query = sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid, MOVES.c.state.not_in(MOVE_ENDED)).limit(1)
+    with api.read() as connection:
+        return connection.execute(query).first() is not None
 
 
 def _of_server(name: str, uuid: str) -> sa.ColumnElement[bool]:
@@ -84,16 +97,37 @@ def _rows_of(database: Database, uuid: str) -> Counter[str]:
         )
 
 
-def _forget(api: Database, uuid: str, cell_uuid: str) -> None:
+def _forget(api: Database, uuid: str, cell_uuid: str, deleted_at: datetime) -> Counter[str]:
+    """Removes where a server was and archives its moves; table -> rows archived."""
     with api.write() as connection:
         gone = connection.execute(
             mappings.TABLE.delete().where(
                 mappings.TABLE.c.instance_uuid == uuid, mappings.TABLE.c.cell_uuid == cell_uuid
             )
         ).rowcount
-        if gone:
-            connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == uuid))
-            connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == uuid))
+        if not gone:
+            return Counter()
+        connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == uuid))
+        connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == uuid))
+        return _archive_moves(connection, uuid, deleted_at)
+
+
+def _archive_moves(connection: sa.Connection, uuid: str, deleted_at: datetime) -> Counter[str]:
+    moved: Counter[str] = Counter()
+    for name in API_ARCHIVED:
+        table, shadow = ApiBase.metadata.tables[name], API_SHADOWS[name]
+        chosen: sa.ColumnElement[bool]
+        if name == "move_steps":
+            chosen = table.c.move_id.in_(sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid))
+        else:
+            chosen = table.c.instance_uuid == uuid
+        of_server = sa.literal(uuid, shadow.c[OF_SERVER].type)
+        at = sa.literal(deleted_at, shadow.c[SERVER_DELETED_AT].type)
+        columns = [OF_SERVER, SERVER_DELETED_AT, *(column.name for column in table.columns)]
+        rows = sa.select(of_server, at, *table.columns).where(chosen)
+        connection.execute(shadow.insert().from_select(columns, rows))
+        moved[name] = connection.execute(table.delete().where(chosen)).rowcount
+    return +moved
 
 
 def _move(database: Database, uuid: str) -> None:
@@ -117,6 +151,16 @@ def purge(database: Database, *, before: datetime | None = None) -> Counter[str]
         for name in ARCHIVED:
             table = SHADOWS[name]
             chosen = table.c[OF_SERVER].in_(query) if name != "instances" else _before(before)
+            deleted[name] = connection.execute(table.delete().where(chosen)).rowcount
+    return +deleted
+
+
+def purge_moves(api: Database, *, before: datetime | None = None) -> Counter[str]:
+    """The same for the shadow tables of the API database: migrations and the journal of moves."""
+    deleted: Counter[str] = Counter()
+    with api.write() as connection:
+        for name, table in API_SHADOWS.items():
+            chosen = sa.true() if before is None else table.c[SERVER_DELETED_AT] < before
             deleted[name] = connection.execute(table.delete().where(chosen)).rowcount
     return +deleted
 

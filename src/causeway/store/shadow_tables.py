@@ -1,7 +1,7 @@
 """Shadow tables: where rows of deleted servers go when they are archived.
 
 The same columns, and nothing of them unique: databases give row ids away again when their rows are gone. So each row says
-itself which server it is of.
+itself which server it is of; in the API database, which does not hold servers, also when that was deleted.
 """
 
 from __future__ import annotations
@@ -10,22 +10,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
+from causeway.store.columns import Time, keep_all_of_unicode
 
 PREFIX = "shadow_"
-OF_SERVER = "of_server"
+OF_SERVER, SERVER_DELETED_AT = "of_server", "server_deleted_at"
 # Children first: so they can be moved and purged one after the other.
 ARCHIVED = ("instance_actions_events", "instance_actions", "instance_faults", "block_device_mapping", "instances")
+API_ARCHIVED = ("move_steps", "moves", "migrations")
 
 
-def _shadow(name: str) -> sa.Table:
-    table = CellBase.metadata.tables[name]
+def _shadow(table: sa.Table, *more: sa.Column[Any]) -> sa.Table:
     columns: list[sa.Column[Any]] = [
         sa.Column("shadow_id", sa.Integer, primary_key=True),
         sa.Column(OF_SERVER, CellBase.metadata.tables["instances"].c.uuid.type, nullable=False, index=True),
+        *more,
         *(sa.Column(column.name, column.type, nullable=column.nullable) for column in table.columns),
     ]
-    return sa.Table(PREFIX + name, CellBase.metadata, *columns)
+    return sa.Table(PREFIX + table.name, table.metadata, *columns)
 
 
-SHADOWS: dict[str, sa.Table] = {name: _shadow(name) for name in ARCHIVED}
+SHADOWS: dict[str, sa.Table] = {name: _shadow(CellBase.metadata.tables[name]) for name in ARCHIVED}
+API_SHADOWS: dict[str, sa.Table] = {
+    name: _shadow(ApiBase.metadata.tables[name], sa.Column(SERVER_DELETED_AT, Time, nullable=False))
+    for name in API_ARCHIVED
+}
+for _base in (ApiBase, CellBase):
+    keep_all_of_unicode(_base.metadata)

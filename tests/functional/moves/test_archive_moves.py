@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from moves_cloud import Cloud, until
 
 from causeway.store import archive
 from causeway.store.api import mappings
+from causeway.store.api_tables import ApiBase
 from causeway.store.cell import copies
 
 
@@ -26,6 +29,18 @@ def archive_all(cloud: Cloud) -> dict[str, int]:
 def delete(cloud: Cloud, server: Any) -> None:
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
+
+
+def moves_left(cloud: Cloud, server: Any) -> dict[str, int]:
+    """table -> rows of a server in the API database."""
+    tables, found = ApiBase.metadata.tables, {}
+    moves = sa.select(tables["moves"].c.id).where(tables["moves"].c.instance_uuid == server.id)
+    with cloud.embedded.api_database.read() as connection:
+        for name in ("migrations", "moves", "move_steps"):
+            table = tables[name]
+            chosen = table.c.move_id.in_(moves) if name == "move_steps" else table.c.instance_uuid == server.id
+            found[name] = connection.execute(sa.select(sa.func.count()).select_from(table).where(chosen)).scalar_one()
+    return found
 
 
 @pytest.mark.parametrize("end", ["confirmed", "reverted"])
@@ -46,6 +61,7 @@ def test_a_server_in_verify_resize_and_afterwards(cloud: Cloud, end: str) -> Non
 
 def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
     archive_all(cloud)
+    archive.purge_moves(cloud.embedded.api_database)
     server = cloud.boot()
     cloud.confirmed(cloud.resized(server))
     delete(cloud, server)
@@ -55,6 +71,11 @@ def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
     assert archive_all(cloud) == {"cell0": 0, "cell1": 0, "cell2": 1}
     assert not any(copies.exists(cloud.cell(cell), server.id) for cell in ("cell1", "cell2"))
     assert list(cloud.admin.compute.servers(all_projects=True, deleted=True)) == []
+    assert list(cloud.admin.compute.migrations(instance_uuid=server.id)) == []
+    assert moves_left(cloud, server) == {"migrations": 0, "moves": 0, "move_steps": 0}
+    assert archive.purge_moves(cloud.embedded.api_database, before=datetime(2000, 1, 1)) == {}
+    purged = archive.purge_moves(cloud.embedded.api_database)
+    assert (purged["migrations"], purged["moves"]) == (1, 2) and purged["move_steps"] > 10
     with pytest.raises(Exception, match=server.id):
         mappings.get(cloud.embedded.api_database, server.id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -13,8 +14,9 @@ from causeway.cli.main import cli
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
+from causeway.model.moves import Move
 from causeway.model.states import VmState
-from causeway.store.api import cells, mappings
+from causeway.store.api import cells, journal, mappings
 from causeway.store.cell import copies, instances
 from causeway.store.database import Database, utcnow
 from causeway.store.shadow_tables import SHADOWS
@@ -115,6 +117,15 @@ def test_a_deleted_copy_does_not_take_the_mapping_of_the_living_server(manage: M
     manage("archive-deleted-rows", "--all-cells")
     assert records.archived("cell1")["instances"] == 1
     assert records.is_mapped(copy)
+
+
+def test_a_server_that_still_moves_waits(manage: Manage, records: Records) -> None:
+    uuid = records.server(1)
+    move = Move(id=str(uuid4()), migration_uuid=str(uuid4()), instance_uuid=uuid, recipe="confirm", started_at=utcnow())
+    with records.api.write() as connection:
+        journal.insert_in(connection, move)
+    assert manage("archive-deleted-rows").exit_code == 0
+    assert records.is_mapped(uuid)
 
 
 def test_cell0_is_asked_for(manage: Manage, records: Records) -> None:

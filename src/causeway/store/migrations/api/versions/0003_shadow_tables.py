@@ -1,0 +1,15 @@
+"""Shadow tables, for the migrations and moves of deleted servers that are archived."""
+
+from alembic import op
+
+from causeway.store.shadow_tables import API_SHADOWS
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    for table in API_SHADOWS.values():
+        table.create(op.get_bind(), checkfirst=True)
