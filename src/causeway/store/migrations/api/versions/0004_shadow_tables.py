@@ -4,8 +4,8 @@ from alembic import op
 
 from causeway.store.shadow_tables import API_SHADOWS
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 branch_labels = None
 depends_on = None
 
