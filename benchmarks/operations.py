@@ -132,7 +132,12 @@ def fill(cloud: MeasuredCloud, servers: int = LISTED) -> None:
         instance = _server(cloud, number, host.host, host.hypervisor_hostname)
         with embedded.api_database.write() as connection:
             mapping = mappings.InstanceMapping(
-                instance.uuid, instance.project_id, instance.user_id, utcnow(), cell_uuid=cell.uuid
+                instance.uuid,
+                instance.project_id,
+                instance.user_id,
+                instance.created_at or utcnow(),
+                cell_uuid=cell.uuid,
+                deleted=False,
             )
             mappings.insert_in(connection, mapping)
         with database.write() as connection:
