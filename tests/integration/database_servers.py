@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import socket
+import signal
 import subprocess
 import tempfile
 import time
@@ -18,15 +18,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.ports import free_port
 
 PATIENCE = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def account(name: str) -> dict[str, object]:
@@ -53,7 +47,31 @@ def await_answer(url: str, server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.1)
 
 
-def postgresql(folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
+class Server:
+    """A database server of a test's own: it may be stopped and started again, with the same port and the same data."""
+
+    def __init__(self, url: str, command: list[str], who: dict[str, object]) -> None:
+        self.url = url
+        self._command, self._who = command, who
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Answers when this returns."""
+        self._popen = subprocess.Popen(  # type: ignore[call-overload]
+            self._command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._who
+        )
+        await_answer(self.url, self._popen)
+
+    def stop(self) -> None:
+        """Without waiting for its clients to go; stopped before: nothing."""
+        if self._popen is not None:
+            # To PostgreSQL SIGTERM means that clients may stay for as long as they like; to MariaDB SIGINT means nothing.
+            self._popen.send_signal(signal.SIGINT if self.url.startswith("postgresql") else signal.SIGTERM)
+            self._popen.wait(30)
+            self._popen = None
+
+
+def postgresql(folder: Path) -> Server:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not found:
         pytest.skip("PostgreSQL is not installed")
@@ -73,13 +91,11 @@ def postgresql(folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
         "max_connections": 300,
     }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    server = subprocess.Popen(  # type: ignore[call-overload]
-        [str(bin_dir / "postgres"), "-D", str(data), *options], cwd="/", **quiet, **who
-    )
-    return f"postgresql+psycopg2://test@127.0.0.1:{port}/postgres", server
+    command = [str(bin_dir / "postgres"), "-D", str(data), *options]
+    return Server(f"postgresql+psycopg2://test@127.0.0.1:{port}/postgres", command, who)
 
 
-def mariadb(folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
+def mariadb(folder: Path) -> Server:
     daemon, install = shutil.which("mariadbd", path="/usr/sbin:/usr/bin"), shutil.which("mariadb-install-db")
     if daemon is None or install is None:
         pytest.skip("MariaDB is not installed")
@@ -104,10 +120,25 @@ def mariadb(folder: Path) -> tuple[str, subprocess.Popen[bytes]]:
         "--skip-grant-tables",
         "--skip-networking=0",
     ]
-    server = subprocess.Popen(  # type: ignore[call-overload]
-        [daemon, "--no-defaults", *settings, *tuning], cwd="/", **quiet, **who
-    )
-    return f"mysql+pymysql://root@127.0.0.1:{port}/mysql?charset=utf8mb4", server
+    command = [daemon, "--no-defaults", *settings, *tuning]
+    return Server(f"mysql+pymysql://root@127.0.0.1:{port}/mysql?charset=utf8mb4", command, who)
+
+
+@contextmanager
+def own_server(kind: str) -> Iterator[tuple[Callable[[str], str], Server]]:
+    """As `database_server`, and the server itself, which may be stopped and started."""
+    # Below the tests' own folders nobody else may look, and the servers have accounts of their own.
+    folder = Path(tempfile.mkdtemp(prefix="causeway-databases-"))
+    folder.chmod(0o755)
+    server = {"postgresql": postgresql, "mariadb": mariadb}[kind](folder)
+    try:
+        server.start()
+        main = _admin(server.url)
+        yield _maker(main, set()), server
+        main.dispose()
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -122,19 +153,8 @@ def database_server(kind: str) -> Iterator[Callable[[str], str]]:
                 connection.execute(sa.text(f"DROP DATABASE {database}"))
         main.dispose()
         return
-    # Below the tests' own folders nobody else may look, and the servers have accounts of their own.
-    folder = Path(tempfile.mkdtemp(prefix="causeway-databases-"))
-    folder.chmod(0o755)
-    url, server = {"postgresql": postgresql, "mariadb": mariadb}[kind](folder)
-    try:
-        await_answer(url, server)
-        main = _admin(url)
-        yield _maker(main, set())
-        main.dispose()
-    finally:
-        server.terminate()
-        server.wait(30)
-        shutil.rmtree(folder, ignore_errors=True)
+    with own_server(kind) as (new_database, _server):
+        yield new_database
 
 
 def _admin(url: str) -> sa.Engine:

@@ -23,6 +23,7 @@ from causeway import errors, metrics
 from causeway.compute import disk_fetch
 from causeway.compute.host import Host
 from causeway.context import RequestContext
+from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
@@ -46,7 +47,7 @@ def send(
     with host.driver.export_disk(instance, name, flatten=flatten) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
-            report = progress(host, context, token, "sent")
+            report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
             snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
         except errors.ServiceRefused:
             if host.images.show(context, image_id).status != "active":
@@ -59,7 +60,8 @@ def download(host: Host, context: RequestContext, token: MoveToken, instance: In
     path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
-    host.images.download(context, snapshot.image_id, path, progress(host, context, token, "received"), image=known)
+    report = _reaching("disk.download.in", progress(host, context, token, "received"))
+    host.images.download(context, snapshot.image_id, path, report, image=known)
     return path
 
 
@@ -153,6 +155,16 @@ def _base_is_available(host: Host, context: RequestContext, instance: Instance) 
         return host.images.show(context, instance.image_ref).status == "active"
     except (errors.ImageNotFound, errors.Forbidden):
         return False
+
+
+def _reaching(point: str, report: Progress) -> Progress:
+    """``report`` with a fault point in the middle of the transfer: where part of it is through."""
+
+    def reported(done: int, total: int) -> None:
+        injector.reach(point)
+        report(done, total)
+
+    return reported
 
 
 def progress(host: Host, context: RequestContext, token: MoveToken, direction: str) -> Progress:

@@ -61,6 +61,9 @@ class Reporter:
                 self.report_alive()
             except errors.CausewayError as failure:
                 LOG.warning("Host %s could not report: %s %s", self._host.name, failure.message, failure.details)
+            except Exception:
+                # The boundary of the thread: without it the host would be down for ever.
+                LOG.exception("Host %s could not report", self._host.name)
 
     def report_provider(self) -> None:
         """Tells Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""

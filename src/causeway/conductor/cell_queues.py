@@ -84,13 +84,18 @@ class CellQueues:
             list(pool.map(RpcServer.stop, servers))
 
     def _run(self) -> None:
-        self._map_hosts()
-        while not self._stopping.wait(self._services.cells.max_age):
+        pause = 0.0
+        while not self._stopping.wait(pause):
             try:
-                self.look()
+                if pause:
+                    self.look()
+                self._map_hosts()
             except errors.CausewayError as failure:
                 LOG.warning("Cells can't be looked for: %s %s", failure.message, failure.details)
-            self._map_hosts()
+            except Exception:
+                # The boundary of the thread: without it cells that are made later would have no conductor.
+                LOG.exception("Cells can't be looked for")
+            pause = self._services.cells.max_age
 
     def _map_hosts(self) -> None:
         """Of cells that are down: later."""

@@ -36,3 +36,6 @@ class Periodic:
                 self.look()
             except errors.CausewayError as failure:
                 LOG.warning("%s could not look: %s %s", self._name, failure.message, failure.details)
+            except Exception:
+                # The boundary of the thread: the next look may go better, and without the thread there would be none.
+                LOG.exception("%s failed unexpectedly", self._name)

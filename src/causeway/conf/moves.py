@@ -15,6 +15,13 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds after which another conductor takes over the moves of one that no longer renews its leases.",
         ),
         cfg.FloatOpt(
+            "journal_patience",
+            default=300.0,
+            min=0.0,
+            help="Seconds that a conductor waits in the middle of a move for the API database to come back. After that it lets"
+            " go of the move without a word; whoever can read the journal again goes on from there.",
+        ),
+        cfg.FloatOpt(
             "stuck_retry_interval",
             default=30.0,
             min=0.1,

@@ -20,8 +20,8 @@ RPC_CLIENTS: dict[str, type] = {
     super_conductor.TOPIC: super_conductor.SuperConductorClient,
 }
 
-# A host fetches a disk from another one of its cell, and tells it that it has come.
-DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before")
+# A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
+DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before", "disk.upload.in", "disk.download.in")
 
 
 def every_point() -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -46,6 +47,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._in_hand: dict[str, RequestContext] = {}
         self._pool = ThreadPoolExecutor(services.conf.moves.workers, thread_name_prefix="moves")
+        self._blind_until = 0.0
         self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
 
     def start(self) -> None:
@@ -123,13 +125,24 @@ class Keeper:
                     in_hand = [move_id for move_id in self._in_hand if not injector.is_hanging(move_id)]
                 journal.renew(self._services.api, self._services.host, in_hand, self._lease)
                 self.take_over()
-            except errors.CausewayError as failure:
-                LOG.warning("The journal of moves can't be read: %s %s", failure.message, failure.details)
+            except Exception as failure:
+                # The boundary of the thread: without it no lease would be renewed any more.
+                self._blind_until = time.monotonic() + self._lease
+                if isinstance(failure, errors.CausewayError):
+                    LOG.warning("The journal of moves can't be read: %s %s", failure.message, failure.details)
+                else:
+                    LOG.exception("The journal of moves can't be read")
 
     def take_over(self) -> None:
-        """Takes up every move that nobody works on, those of an earlier life of this conductor among them."""
+        """Takes up every move that nobody works on, those of an earlier life of this conductor among them.
+
+        While the journal could not be reached nobody could renew a lease: its owner has the time of a lease to do so.
+        """
         told_of = utcnow() - timedelta(seconds=self._lease)
+        was_blind = time.monotonic() < self._blind_until
         for move in journal.abandoned(self._services.api, self._services.host, told_of):
+            if was_blind and move.owner not in (None, self._services.host):
+                continue
             refused = move.state is MoveState.REQUESTED and drop_if_refused(
                 self._services.api, self._services.cells, move
             )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -24,6 +26,13 @@ from causeway.rpc.compute import ComputeClient
 from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Seconds between two looks whether the journal's database is back: at first, doubled each time, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 # The field's names of the event that covers all of a move.
 _EVENTS = {
@@ -44,6 +53,7 @@ class Run:
         #: the same as ``services``, for who needs no hold of the move
         self.unguarded = services
         self._lease: float = services.conf.moves.lease
+        self._patience: float = services.conf.moves.journal_patience
         self._is_sure()
         self.context = context
         self.move = move
@@ -67,10 +77,32 @@ class Run:
         """
         if time.monotonic() < self._sure_until:
             return
-        journal.renew(self.unguarded.api, self.unguarded.host, [self.move.id], self._lease)
-        if journal.get(self.unguarded.api, self.move.id).epoch != self.move.epoch:
+        if self._patiently(self._renewed_epoch) != self.move.epoch:
             raise errors.TakenOver(f"Move {self.move.id} was taken over by another conductor.")
         self._is_sure()
+
+    def _renewed_epoch(self, _attempt: int) -> int:
+        journal.renew(self.unguarded.api, self.unguarded.host, [self.move.id], self._lease)
+        return journal.get(self.unguarded.api, self.move.id).epoch
+
+    def _patiently(self, work: Callable[[int], T]) -> T:
+        """``work`` with the journal, given the number of the attempt; again and again while its database is away.
+
+        Nothing can be decided without the journal: neither to go on nor to go back. Raises DatabaseFailed when patience is
+        at its end, or the conductor stops; the move is taken up again from what the journal says.
+        """
+        end, pause = time.monotonic() + self._patience, FIRST_PAUSE
+        for attempt in itertools.count():
+            try:
+                return work(attempt)
+            except errors.DatabaseFailed as failure:
+                if time.monotonic() + pause > end:
+                    raise
+                LOG.warning("Move %s waits for its journal: %s", self.move.id, failure.details)
+                if self.unguarded.stopping.wait(pause):
+                    raise
+            pause = min(2 * pause, LONGEST_PAUSE)
+        raise AssertionError("count ended")
 
     def _is_sure(self) -> None:
         # Nobody takes a move before its lease is over, and that was renewed just now.
@@ -154,14 +186,22 @@ class Run:
 
         if self.move.owner is not None:
             self.move.lease_until = utcnow() + timedelta(seconds=self._lease)
-        journal.record(
-            self.unguarded.api,
-            self.move,
-            ended=ended,
-            started=started,
-            unless_cancelled=unless_cancelled,
-            also=write_all if writes else None,
-        )
+
+        def record(attempt: int) -> None:
+            api, move = self.unguarded.api, self.move
+            # The attempt before may have been carried out, and only its answer lost.
+            if attempt and journal.is_recorded(api, move, ended=ended, started=started):
+                return
+            journal.record(
+                api,
+                move,
+                ended=ended,
+                started=started,
+                unless_cancelled=unless_cancelled,
+                also=write_all if writes else None,
+            )
+
+        self._patiently(record)
         self._to_write = []
         self._is_sure()
 

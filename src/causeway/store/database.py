@@ -20,6 +20,8 @@ LOCK_TIMEOUT = 30
 # Seconds until a server must have taken a connection, and until it must have answered a statement.
 CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
 _BEGIN = "BEGIN IMMEDIATE"
+# What a driver says; that no connection was to be had in time; that the connection broke before this statement.
+_FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
 
 
 def utcnow() -> datetime:
@@ -94,7 +96,7 @@ class Database:
         try:
             with self._reader.connect() as connection:
                 yield connection
-        except sa.exc.DBAPIError as failure:
+        except _FAILURES as failure:
             raise self._translate(failure) from failure
 
     @contextmanager
@@ -103,15 +105,16 @@ class Database:
         try:
             with self.engine.begin() as connection:
                 yield connection
-        except sa.exc.DBAPIError as failure:
+        except _FAILURES as failure:
             raise self._translate(failure) from failure
 
-    def _translate(self, failure: sa.exc.DBAPIError) -> Exception:
+    def _translate(self, failure: Exception) -> Exception:
         if isinstance(failure, sa.exc.IntegrityError):
             return failure
+        cause = failure.orig if isinstance(failure, sa.exc.DBAPIError) else failure
         return errors.DatabaseFailed(
             f"The database of {self.name} did not do what it was asked to; try again later.",
-            details=f"{type(failure.orig).__name__}: {failure.orig}",
+            details=f"{type(cause).__name__}: {cause}",
         )
 
     def close(self) -> None:

@@ -39,14 +39,18 @@ OPTIONS = {
 class Process:
     """One of ours, its output in a file."""
 
-    def __init__(self, directory: Path, name: str, *arguments: str) -> None:
+    def __init__(self, directory: Path, name: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
         self.name = name
         self._log = directory / f"{name}.log"
         # Of an earlier life, if it is started again.
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
-                [CAUSEWAY, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                [*prefix, CAUSEWAY, *arguments],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
 
     @property
@@ -58,7 +62,7 @@ class Process:
         return self._popen.pid
 
     def wait_ready(self) -> str:
-        """What follows "ready: "."""
+        """What follows "ready: "; an earlier process of the same name may have said so before."""
 
         def look() -> str | None:
             assert self._popen.poll() is None, f"{self.name} ended: {self.log[-3000:]}"
@@ -121,6 +125,7 @@ class Deployment:
         self.rabbit = rabbit
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
+        self._arguments: dict[str, tuple[str, ...]] = {}
         names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
         api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
@@ -263,12 +268,26 @@ class Deployment:
     def _start_devcloud(self) -> None:
         services = self._start(
             "devcloud",
-            *("devcloud", "--state-dir", str(self.directory), "--port", "0", "--compute-url", f"{self.api_url}/v2.1"),
+            *(
+                "devcloud",
+                "--state-dir",
+                str(self.directory),
+                "--port",
+                str(free_ports(1)[0]),
+                "--compute-url",
+                f"{self.api_url}/v2.1",
+            ),
             *(argument for host in self.hosts for argument in ("--host", host)),
         )
         services.wait_ready()
 
+    def restart(self, name: str, *, prefix: Sequence[str] = ()) -> Process:
+        """A new process in the place of one that has ended, with the same arguments; ``prefix``: what its command begins with."""
+        self.processes[name] = Process(self.directory, name, *self._arguments[name], prefix=prefix)
+        return self.processes[name]
+
     def _start(self, name: str, *arguments: str) -> Process:
+        self._arguments[name] = arguments
         self.processes[name] = Process(self.directory, name, *arguments)
         return self.processes[name]
 

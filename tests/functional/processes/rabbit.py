@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import free_ports
+
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 # "services" is for the services around us
 HOSTS = ("cloud", "cell1", "cell2", "services")
@@ -31,43 +33,52 @@ def why_not() -> str | None:
     )
 
 
-@contextmanager
-def rabbit(directory: Path) -> Iterator[str]:
-    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host."""
-    given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
-    if given:
-        yield given.rstrip("/")
-        return
-    directory.mkdir()
-    port, distribution, mapper = free_ports(3)
-    (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret")))
-    (directory / "rabbitmq.conf").write_text(
-        f"listeners.tcp.1 = 127.0.0.1:{port}\nload_definitions = {directory}/definitions.json\n"
-    )
-    (directory / "plugins").write_text("[].\n")
-    environment = {
-        "HOME": str(directory),
-        "PATH": os.environ["PATH"],
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "ERL_EPMD_PORT": str(mapper),
-        "RABBITMQ_NODENAME": f"causeway-{port}@localhost",
-        "RABBITMQ_DIST_PORT": str(distribution),
-        "RABBITMQ_MNESIA_BASE": str(directory / "db"),
-        "RABBITMQ_LOG_BASE": str(directory / "log"),
-        "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
-        "RABBITMQ_CONF_ENV_FILE": str(directory / "none"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
-        "RABBITMQ_PID_FILE": str(directory / "pid"),
-        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
-    }
-    with (directory / "output").open("wb") as output:
-        # Erlang's name server would be left behind if RabbitMQ started it.
-        names = subprocess.Popen(["epmd", "-port", str(mapper)], env=environment, stdout=output, stderr=output)
-        server = subprocess.Popen([SERVER], env=environment, stdout=output, stderr=output, start_new_session=True)
-    try:
-        _wait_for(port, server, directory / "output")
-        yield f"rabbit://causeway:secret@127.0.0.1:{port}"
-    finally:
+class Broker:
+    """A RabbitMQ of a test's own: it may be stopped and started again, with the same port and what it keeps on disk."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._directory = directory
+        self._port, distribution, self._mapper = free_ports(3)
+        self.url = f"rabbit://causeway:secret@127.0.0.1:{self._port}"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret")))
+        (directory / "rabbitmq.conf").write_text(
+            f"listeners.tcp.1 = 127.0.0.1:{self._port}\nload_definitions = {directory}/definitions.json\n"
+        )
+        (directory / "plugins").write_text("[].\n")
+        self._environment = {
+            "HOME": str(directory),
+            "ERL_CRASH_DUMP": str(directory / "crash"),
+            "PATH": os.environ["PATH"],
+            "ERL_EPMD_ADDRESS": "127.0.0.1",
+            "ERL_EPMD_PORT": str(self._mapper),
+            "RABBITMQ_NODENAME": f"causeway-{self._port}@localhost",
+            "RABBITMQ_DIST_PORT": str(distribution),
+            "RABBITMQ_MNESIA_BASE": str(directory / "db"),
+            "RABBITMQ_LOG_BASE": str(directory / "log"),
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+            "RABBITMQ_CONF_ENV_FILE": str(directory / "none"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
+            "RABBITMQ_PID_FILE": str(directory / "pid"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none",
+        }
+
+    def start(self) -> None:
+        """Serves when this returns."""
+        output, environment = self._directory / "output", self._environment
+        with output.open("ab") as file:
+            # Erlang's name server would be left behind if RabbitMQ started it.
+            names = subprocess.Popen(["epmd", "-port", str(self._mapper)], env=environment, stdout=file, stderr=file)
+            server = subprocess.Popen([SERVER], env=environment, stdout=file, stderr=file, start_new_session=True)
+        self._processes = [server, names]
+        _wait_for(self._port, server, output)
+
+    def stop(self) -> None:
+        """Stopped before: nothing."""
+        if not self._processes:
+            return
+        (server, names), self._processes = self._processes, []
         os.killpg(server.pid, signal.SIGTERM)
         try:
             server.wait(30)
@@ -78,13 +89,26 @@ def rabbit(directory: Path) -> Iterator[str]:
         names.wait(10)
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody had a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+@contextmanager
+def rabbit(directory: Path) -> Iterator[str]:
+    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host."""
+    given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
+    if given:
+        yield given.rstrip("/")
+        return
+    with own_broker(directory) as broker:
+        yield broker.url
+
+
+@contextmanager
+def own_broker(directory: Path) -> Iterator[Broker]:
+    """A RabbitMQ that serves."""
+    broker = Broker(directory)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
 
 
 def _definitions(user: str, password: str) -> dict[str, object]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from typing import Any
 
 import pytest
-from tests.functional.processes.deployment import CAUSEWAY, until
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.audits import audit
 from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
 from causeway.model.moves import MoveState
@@ -51,14 +50,6 @@ def bindings(cloud: Cloud, server: Any) -> dict[str, str]:
     assert port.status == "ACTIVE"
     found = cloud.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
     return {binding["host"]: binding["status"] for binding in found}
-
-
-def audit(cloud: Cloud) -> Any:
-    files = [f"--config-file={cloud.directory / name}" for name in ("services.conf", "common.conf", "conductor1.conf")]
-    files.append(f"--config-file={cloud.directory}/databases.conf")
-    done = subprocess.run([CAUSEWAY, "audit", "--json", *files], capture_output=True, text=True, timeout=120)
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)["disagreements"]
 
 
 def test_a_server_with_a_volume_goes_to_the_other_cell_and_stays(cloud: Cloud) -> None:

@@ -239,6 +239,19 @@ def record(
             also(connection)
 
 
+def is_recorded(
+    database: Database, move: Move, *, ended: MoveStep | None = None, started: MoveStep | None = None
+) -> bool:
+    """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
+    found = get(database, move.id)
+    if (found.epoch, found.state, found.pivoted, found.owner) != (move.epoch, move.state, move.pivoted, move.owner):
+        return False
+    known = {step.sequence: step for step in steps(database, move.id)}
+    if ended is not None and (ended.sequence not in known or known[ended.sequence].state is not ended.state):
+        return False
+    return (started is None or started.sequence in known) and found.data == move.data
+
+
 def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
     """Notes how far the transfer of the running step has come.
 
