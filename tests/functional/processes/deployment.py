@@ -237,10 +237,13 @@ class Deployment:
         return openstack.connection.Connection(config=loader.get_one(cloud))
 
     def boot(self) -> Any:
-        server = self.member.compute.create_server(
-            name="server", flavor_id="small", image_id=self._image, networks=[{"uuid": self._network}]
+        return self.wait(self.create(self._image), "ACTIVE")
+
+    def create(self, image: Any) -> Any:
+        """A server that is still to be built."""
+        return self.member.compute.create_server(
+            name="server", flavor_id="small", image_id=getattr(image, "id", image), networks=[{"uuid": self._network}]
         )
-        return self.wait(server, "ACTIVE")
 
     def show(self, server: Any) -> Any:
         return self.admin.compute.get_server(server.id)

@@ -11,6 +11,7 @@ import pytest
 from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
+from tests.integration.real_services import faults_of_parts
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.services import RealServices
 
@@ -26,6 +27,20 @@ class Cloud(Deployment):
     services: RealServices
 
 
+def why_not_here() -> str | None:
+    """Why nothing of this can be run here; None if it can."""
+    if not (VENV / "bin/neutron-rpc-server").exists():
+        return "the real services are not installed: make integration does that"
+    if os.geteuid() != 0:
+        return "the volume service mounts shares: it needs root"
+    return why_not()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if faults_of_parts.results:
+        terminalreporter.write(faults_of_parts.table())
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -34,11 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", params=["mariadb", "postgresql"])
 def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:
-    reason = why_not()
-    if not (VENV / "bin/neutron-rpc-server").exists():
-        reason = "the real services are not installed: make integration does that"
-    elif os.geteuid() != 0:
-        reason = "the volume service mounts shares: it needs root"
+    reason = why_not_here()
     if reason is not None:
         pytest.skip(reason)
     with (

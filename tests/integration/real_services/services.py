@@ -10,7 +10,8 @@ import requests
 import yaml
 from tests.integration.real_services import configuration
 from tests.integration.real_services.configuration import CATALOG, PASSWORD, REGION, Addresses, render
-from tests.integration.real_services.machine import VENV, Machine, free_port
+from tests.integration.real_services.machine import VENV, Machine
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 NAMES = ("keystone", "placement", "glance", "neutron", "cinder")

@@ -1,0 +1,134 @@
+"""The API database, in which the journal of moves is, goes away in the middle of a move, and comes back."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moves_cloud import Cloud, until
+
+from causeway import errors
+from causeway.conductor.periodic import Periodic
+from causeway.model.moves import Move, MoveState
+from causeway.moves import run
+from causeway.store.api import journal
+from causeway.store.database import utcnow
+
+CLOUD = {"overrides": {"moves": {"lease": 1.0}}}
+AWAY = "The database of the API did not do what it was asked to."
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "FIRST_PAUSE", 0.01)
+
+
+class Journal:
+    """Every ``every``-th write fails, several times over: before it is carried out, or after."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, every: int, times: int, *, lost_answer: bool) -> None:
+        self._record = journal.record
+        self._every, self._times, self._lost_answer = every, times, lost_answer
+        self._writes = self._left = 0
+        self.failures = 0
+        monkeypatch.setattr(journal, "record", self.record)
+
+    def record(self, database: Any, move: Move, **fields: Any) -> None:
+        if not self._left:
+            self._writes += 1
+            self._left = self._times if self._writes % self._every == 0 else 0
+            if not self._left:
+                self._record(database, move, **fields)
+                return
+            if self._lost_answer:
+                self._record(database, move, **fields)
+                self._left = 0
+                self._fail()
+        self._left -= 1
+        self._fail()
+
+    def _fail(self) -> None:
+        self.failures += 1
+        raise errors.DatabaseFailed(AWAY)
+
+
+def steps_of(cloud: Cloud, server: Any) -> list[str]:
+    """The steps of the server's last resize, each with its attempts."""
+    move = next(
+        move for move in journal.of_server(cloud.embedded.api_database, server.id)[::-1] if "resize" in move.recipe
+    )
+    assert move.state is MoveState.DONE
+    return [f"{step.step}.{step.phase}" for step in journal.steps(cloud.embedded.api_database, move.id)]
+
+
+@pytest.mark.parametrize("lost_answer", [False, True], ids=["not carried out", "answer lost"])
+def test_a_move_waits_for_its_journal_and_does_nothing_twice(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, lost_answer: bool
+) -> None:
+    server = cloud.boot()
+    moved = cloud.resized(server)
+    expected = steps_of(cloud, moved)
+    cloud.reverted(server)
+    failing = Journal(monkeypatch, 1 if lost_answer else 2, 3, lost_answer=lost_answer)
+    moved = cloud.resized(server)
+    cloud.settle()
+    assert failing.failures > len(expected)
+    assert steps_of(cloud, moved) == expected
+    assert cloud.confirmed(server).status == "ACTIVE"
+    assert cloud.leftovers(server, "cell1") == []
+
+
+def test_a_move_whose_conductor_lost_patience_goes_on_from_what_the_journal_says(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = cloud.boot()
+    before = cloud.reality(server)
+    cloud.option("journal_patience", 0.0, "moves")
+    Journal(monkeypatch, 5, 1, lost_answer=False)
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    cloud.settle()
+    assert cloud.wait(server, "ACTIVE").compute_host == before["shown"][3]
+    assert cloud.reality(server) == before
+
+
+def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the journal was away nobody could."""
+    keeper = cloud.embedded.conductor._keeper
+    theirs = Move("11111111-1111-1111-1111-111111111111", "m", "s", "cross_cell_resize", state=MoveState.RUNNING)
+    theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)
+    taken: list[str] = []
+    monkeypatch.setattr(journal, "abandoned", lambda *_: [theirs])
+    monkeypatch.setattr(keeper, "submit", lambda _context, move_id: taken.append(move_id))
+    renew = journal.renew
+
+    def away(*_: Any) -> None:
+        raise errors.DatabaseFailed(AWAY)
+
+    monkeypatch.setattr(journal, "renew", away)
+    until(lambda: keeper._blind_until > time.monotonic(), bool, "the keeper to find its journal away")
+    taken.clear()
+    keeper.take_over()
+    assert taken == []
+    monkeypatch.setattr(journal, "renew", renew)
+    until(lambda: taken, bool, "the keeper to take what nobody renews")
+
+
+def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
+    import threading
+
+    stopping, looks = threading.Event(), []
+
+    def look() -> None:
+        looks.append(len(looks))
+        if len(looks) == 3:
+            stopping.set()
+        raise ValueError("something that nobody thought of")
+
+    periodic = Periodic("look", 0.01, look, stopping)
+    periodic.start()
+    periodic.stop()
+    assert looks == [0, 1, 2]
