@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import timedelta
 from typing import Any
@@ -69,6 +70,7 @@ def test_a_move_waits_for_its_journal_and_does_nothing_twice(
 ) -> None:
     server = cloud.boot()
     moved = cloud.resized(server)
+    cloud.settle()
     expected = steps_of(cloud, moved)
     cloud.reverted(server)
     failing = Journal(monkeypatch, 1 if lost_answer else 2, 3, lost_answer=lost_answer)
@@ -118,8 +120,6 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
 
 
 def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
-    import threading
-
     stopping, looks = threading.Event(), []
 
     def look() -> None:

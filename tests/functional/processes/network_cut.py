@@ -70,6 +70,9 @@ def _await(good: object) -> None:
         time.sleep(0.05)
 
 
+_joined: set[asyncio.Task[None] | None] = set()
+
+
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         while data := await reader.read(1 << 16):
@@ -82,9 +85,13 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def _join(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, other: tuple[asyncio.StreamReader, asyncio.StreamWriter]
 ) -> None:
+    # The loop itself holds tasks by weak references only.
+    task = asyncio.current_task()
+    _joined.add(task)
     try:
         await asyncio.gather(_pump(reader, other[1]), _pump(other[0], writer))
     finally:
+        _joined.discard(task)
         writer.close()
         other[1].close()
 
