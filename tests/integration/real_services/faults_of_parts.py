@@ -81,6 +81,8 @@ BEHIND = Moment("when only the source's record is left to hide", "cross_cell_res
 
 API, SCHEDULER = Kill(lambda _: "api"), Kill(lambda _: "scheduler")
 DRIVER, OTHER = Kill(lambda scene: scene.conductor), Kill(lambda scene: scene.other_conductor)
+SOURCE_CELL = Kill(lambda scene: scene.conductor_of(scene.source))
+TARGET_CELL = Kill(lambda scene: scene.conductor_of(scene.target))
 SOURCE, TARGET = Kill(lambda scene: scene.source), Kill(lambda scene: scene.target)
 QUEUE = Away(lambda site: site.broker, AWAY)
 DATABASE, DATABASE_RESTART = Away(lambda site: site.database, AWAY), Away(lambda site: site.database, 0)
@@ -90,11 +92,13 @@ SOURCE_CUT, TARGET_CUT = CutOff(lambda scene: scene.source), CutOff(lambda scene
 ROWS = (
     Row("kill -9 of the API", LETS_GO, API),
     Row("kill -9 of the scheduler", CHOOSES, SCHEDULER),
-    Row("kill -9 of the conductor that has the move", CHOOSES, DRIVER),
-    Row("kill -9 of the conductor that has the move", LETS_GO, DRIVER),
-    Row("kill -9 of the conductor that has the move", IS_UP, DRIVER),
-    Row("kill -9 of the conductor that has the move", BEHIND, DRIVER),
-    Row("kill -9 of the other conductor", LETS_GO, OTHER),
+    Row("kill -9 of the super conductor that has the move", CHOOSES, DRIVER),
+    Row("kill -9 of the super conductor that has the move", LETS_GO, DRIVER),
+    Row("kill -9 of the super conductor that has the move", IS_UP, DRIVER),
+    Row("kill -9 of the super conductor that has the move", BEHIND, DRIVER),
+    Row("kill -9 of the other super conductor", LETS_GO, OTHER),
+    Row("kill -9 of the source cell's conductor", UPLOAD, SOURCE_CELL),
+    Row("kill -9 of the target cell's conductor", COMES_UP, TARGET_CELL),
     Row("kill -9 of the source's compute", GONE, SOURCE),
     Row("kill -9 of the source's compute", UPLOAD, SOURCE),
     Row("kill -9 of the target's compute", COMES_UP, TARGET),

@@ -50,7 +50,7 @@ class Site:
 def site_with_devcloud(directory: Path, kind: str) -> Iterator[Site]:
     """Everything real but the services around."""
     with own_server(kind) as (new_database, server), own_broker(directory / "rabbit") as broker:
-        cloud = Deployment(directory, broker.url, new_database=new_database)
+        cloud = Deployment(directory, broker.url, new_database=new_database, cell_conductors=True)
         try:
             cloud.start()
             yield Site(kind, cloud, broker, server)
@@ -71,7 +71,7 @@ def site_with_services(directory: Path, kind: str) -> Iterator[Site]:
             policy.write_text(POLICY)
             services.write_client_files(directory, policy)
 
-        cloud = Deployment(directory, broker.url, new_database=new_database, surround=surround)
+        cloud = Deployment(directory, broker.url, new_database=new_database, surround=surround, cell_conductors=True)
         services = RealServices(
             directory / "services",
             new_database=new_database,

@@ -34,6 +34,11 @@ class Scene:
     def other_conductor(self) -> str:
         return next(name for name in CONDUCTORS if name != self.conductor)
 
+    def conductor_of(self, host: str) -> str:
+        """The conductor of a host's cell."""
+        cell = self.cloud.hosts[host]
+        return next(name for name, of_cell in self.cloud.cell_conductors.items() if of_cell == cell)
+
 
 class Strike:
     """``prepare`` comes before the move begins, ``clean`` when everything has settled."""
