@@ -52,8 +52,7 @@ def demo(driver: str | None, state_dir: Path | None, keep: bool) -> None:
         screen.check("the story came to its end", False, f"{type(failure).__name__}: {failure}")
     finally:
         if cloud.process is not None and not keep:
-            cloud.stop()
-            cloud.stop_hosts()
+            _clean_up(cloud, screen)
     taken = time.monotonic() - began
     for claim in screen.failed:
         screen.console.print(f"[bold red]✗[/] {claim}")
@@ -62,6 +61,15 @@ def demo(driver: str | None, state_dir: Path | None, keep: bool) -> None:
         f"\n[bold {colour}]{screen.held} checks held, {len(screen.failed)} did not[/], in {taken:.0f} s ({driver})."
     )
     raise SystemExit(1 if screen.failed else 0)
+
+
+def _clean_up(cloud: DemoCloud, screen: Screen) -> None:
+    """After a story that was cut short; what made it fail may be in the way here too."""
+    cloud.stop()
+    try:
+        cloud.stop_hosts()
+    except CausewayError as failure:
+        screen.check("the hosts stopped", False, f"{failure} {failure.details}")
 
 
 def _run(cloud: DemoCloud, screen: Screen, keep: bool) -> None:
