@@ -86,7 +86,7 @@ def stopped() -> Any:
     while _conductors:
         _conductors.pop().stop()
     while _clouds:
-        _clouds.pop().embedded.stop()
+        _clouds.pop().parts.stop()
 
 
 class Users(RuleBasedStateMachine):
@@ -180,7 +180,7 @@ class Users(RuleBasedStateMachine):
 
     @rule(point=STEPS, rule=st.sampled_from([{"error": True}, {"hang": 3.0}]))
     def break_a_step(self, point: str, rule: dict[str, Any]) -> None:
-        file = self.cloud.embedded.state.path / "faults.yaml"
+        file = self.cloud.parts.state.path / "faults.yaml"
         file.with_name("faults.yaml.hits").unlink(missing_ok=True)
         new = file.with_suffix(".new")
         new.write_text(yaml.safe_dump({point: rule | {"times": 1}}))
@@ -203,11 +203,11 @@ class Users(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         cloud = self.cloud
-        conductors = [cloud.embedded.conductor, *_conductors]
+        conductors = [cloud.parts.conductor, *_conductors]
         if not self.ids and not self.volumes:
             return
         cloud.heal()
-        (cloud.embedded.state.path / "faults.yaml").unlink(missing_ok=True)
+        (cloud.parts.state.path / "faults.yaml").unlink(missing_ok=True)
         cloud.settle()
         listed = until(
             lambda: list(cloud.admin.compute.servers(all_projects=True)),
@@ -221,9 +221,9 @@ class Users(RuleBasedStateMachine):
         cloud.settle()
         # Who hung has taken back what came too late.
         until(lambda: any(each._keeper._in_hand for each in conductors), lambda busy: not busy, "conductors to rest")
-        assert audit_embedded(cloud.embedded).disagreements == []
+        assert audit_embedded(cloud.parts).disagreements == []
         cloud.clean()
-        assert audit_embedded(cloud.embedded).disagreements == []
+        assert audit_embedded(cloud.parts).disagreements == []
 
 
 Users.TestCase.settings = settings(

@@ -30,12 +30,12 @@ LOOK_EVERY = 0.05
 
 @dataclass(frozen=True)
 class Rule:
-    """What happens at a point. ``seconds`` of a hang or a delay; ``times`` None: always; ``host`` None: everywhere."""
+    """What happens at a point. ``seconds`` of a hang or a delay; ``times`` None: always; ``hosts`` None: everywhere."""
 
     action: str
     seconds: float = 0.0
     times: int | None = None
-    host: str | None = None
+    hosts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Injector:
         if self.on_reach is not None:
             self.on_reach(point, scope)
         rule = self._current().get(point)
-        if rule is None or (rule.host is not None and rule.host != scope.host) or not self._take(point, rule, scope):
+        if rule is None or (rule.hosts is not None and scope.host not in rule.hosts):
+            return False
+        if not self._take(point, rule, scope):
             return False
         LOG.warning("Fault point %s: %s", point, rule)
         if rule.action == "crash":
@@ -163,7 +165,8 @@ def _rule(point: str, value: Any) -> Rule:
     seconds = told[action] if action in ("hang", "delay") else 0.0
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
         raise ValueError(f"{point}: {action} takes a number of seconds")
-    return Rule(action, float(seconds), times, told.get("host"))
+    hosts = told.get("host")
+    return Rule(action, float(seconds), times, tuple([hosts] if isinstance(hosts, str) else hosts) if hosts else None)
 
 
 _active: Injector | None = None

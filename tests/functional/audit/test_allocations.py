@@ -12,13 +12,13 @@ from causeway.clients.placement import PlacementClient
 
 @pytest.fixture
 def placement(cloud: AuditedCloud) -> PlacementClient:
-    client: PlacementClient = cloud.embedded.around.placement
+    client: PlacementClient = cloud.parts.around.placement
     return client
 
 
 def node(cloud: AuditedCloud, host: str) -> str:
     """The uuid of a host's provider."""
-    return cloud.embedded.around.placement.list_providers(name=host)[0].uuid
+    return cloud.parts.around.placement.list_providers(name=host)[0].uuid
 
 
 def test_a_server_without_its_allocation_gets_it_back(cloud: AuditedCloud, placement: PlacementClient) -> None:

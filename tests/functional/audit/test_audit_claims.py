@@ -24,7 +24,7 @@ def test_a_claim_that_nobody_needs_is_ended(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     asking = dataclasses.replace(cloud.record(server, "cell1"), pci_devices=[])
     other = cloud.other_host(server)
-    cloud.embedded.computes[other].host.claims.claim(asking, "11111111-1111-1111-1111-111111111111")
+    cloud.parts.computes[other].host.claims.claim(asking, "11111111-1111-1111-1111-111111111111")
     assert cloud.only("claim.orphaned").resource == f"claim on {other}"
     cloud.mends("claim.orphaned")
     assert held(cloud, other) == NOTHING
@@ -35,7 +35,7 @@ def test_the_claim_of_a_deleted_server_is_ended(cloud: AuditedCloud) -> None:
     host = cloud.show(server).compute_host
     record = cloud.record(server, "cell1")
     cloud.clean()
-    cloud.embedded.computes[host].host.claims.claim(record, None)
+    cloud.parts.computes[host].host.claims.claim(record, None)
     cloud.mends("claim.orphaned")
     assert held(cloud, host) == NOTHING
 
@@ -47,7 +47,7 @@ def test_a_claim_that_was_lost_is_made_again(cloud: AuditedCloud, end: str) -> N
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
     host = target if end == "target" else source
     before = held(cloud, host)
-    cloud.embedded.computes[host].host.claims.release_all(server.id)
+    cloud.parts.computes[host].host.claims.release_all(server.id)
     cloud.mends("claim.missing")
     assert held(cloud, host) == before
     cloud.confirmed(server)
@@ -57,7 +57,7 @@ def test_a_claim_that_was_lost_is_made_again(cloud: AuditedCloud, end: str) -> N
 def test_a_lost_claim_is_not_made_again_over_somebody_else(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     host = cloud.show(server).compute_host
-    claims = cloud.embedded.computes[host].host.claims
+    claims = cloud.parts.computes[host].host.claims
     claims.release_all(server.id)
     other = cloud.boot("other", flavor="pinned.2")
     if cloud.show(other).compute_host != host:

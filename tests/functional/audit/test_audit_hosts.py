@@ -14,7 +14,7 @@ def spawn(cloud: AuditedCloud, server: Any, host: str, *, power_on: bool = True,
     """A guest of a server on a host, as it should never be."""
     instance = cloud.record(server, "cell1")
     instance.uuid = uuid or instance.uuid
-    image, _format = cloud.embedded.hosts.demo_image()
+    image, _format = cloud.parts.hosts.demo_image()
     root = RootDisk(base=image, base_image_id=cloud.image_id)
     cloud.driver(host).spawn(GuestSpec(instance, root, volumes=[], vifs=[], power_on=power_on))
 
@@ -97,7 +97,7 @@ def test_disks_put_aside_by_a_move_that_has_ended_go(cloud: AuditedCloud) -> Non
     source = cloud.show(server).compute_host
     cloud.confirmed(cloud.resized(server))
     instance = cloud.record(server, "cell2")
-    image, _format = cloud.embedded.hosts.demo_image()
+    image, _format = cloud.parts.hosts.demo_image()
     driver = cloud.driver(source)
     driver.spawn(GuestSpec(instance, RootDisk(image, cloud.image_id), volumes=[], vifs=[], power_on=False))
     driver.destroy(server.id, [], [], destroy_disks=False)
@@ -127,7 +127,7 @@ def test_disks_of_a_deleted_server_go(cloud: AuditedCloud) -> None:
     host = cloud.show(server).compute_host
     cloud.driver(host).destroy(server.id, [], [], destroy_disks=False)
     cloud.driver(host).stash_disks(server.id)
-    spare = cloud.embedded.state.host(host) / "instances" / f"{server.id}_resize"
+    spare = cloud.parts.state.host(host) / "instances" / f"{server.id}_resize"
     kept = spare.rename(spare.with_name("aside"))
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server)
@@ -151,7 +151,7 @@ def test_the_disks_kept_for_a_revert_must_be_there(cloud: AuditedCloud) -> None:
 
 def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    cache = cloud.embedded.computes["cell2-host1"].host.image_cache
+    cache = cloud.parts.computes["cell2-host1"].host.image_cache
     left = cache.path(f"{uuids.uuid4()}.part-of-{server.id}")
     left.write_bytes(b"half a disk")
 
@@ -161,7 +161,7 @@ def test_what_a_transfer_left_in_an_image_cache_goes(cloud: AuditedCloud) -> Non
 
 
 def test_a_download_that_may_go_on_is_left_alone(cloud: AuditedCloud) -> None:
-    cache = cloud.embedded.computes["cell2-host1"].host.image_cache
+    cache = cloud.parts.computes["cell2-host1"].host.image_cache
     partial = cache.path(f".{uuids.uuid4()}.0a1b2c3d.partial")
     partial.write_bytes(b"half an image")
 

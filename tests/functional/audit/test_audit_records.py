@@ -24,8 +24,8 @@ def copy_to_cell2(cloud: AuditedCloud, server: Any, *, hidden: bool) -> None:
 
 
 def remap(cloud: AuditedCloud, server: Any, cell: str | None) -> None:
-    uuid = next((found.uuid for found in cloud.embedded.cells.mappings() if found.name == cell), None)
-    with cloud.embedded.api_database.write() as connection:
+    uuid = next((found.uuid for found in cloud.parts.cells.mappings() if found.name == cell), None)
+    with cloud.parts.api_database.write() as connection:
         condition = mappings.TABLE.c.instance_uuid == server.id
         connection.execute(mappings.TABLE.update().where(condition).values(cell_uuid=uuid))
 
@@ -63,17 +63,17 @@ def test_a_mapping_to_a_cell_without_the_server(cloud: AuditedCloud) -> None:
 
 def test_a_record_without_a_mapping(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    mapping = mappings.get(cloud.embedded.api_database, server.id)
-    with cloud.embedded.api_database.write() as connection:
+    mapping = mappings.get(cloud.parts.api_database, server.id)
+    with cloud.parts.api_database.write() as connection:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server.id))
 
     cloud.leaves("record.without_mapping")
-    with cloud.embedded.api_database.write() as connection:
+    with cloud.parts.api_database.write() as connection:
         mappings.insert_in(connection, mapping)
 
 
 def test_a_mapping_without_anything(cloud: AuditedCloud) -> None:
-    uuid, api = str(uuids.uuid4()), cloud.embedded.api_database
+    uuid, api = str(uuids.uuid4()), cloud.parts.api_database
     with api.write() as connection:
         mappings.insert_in(connection, mappings.InstanceMapping(uuid, "p", "u", utcnow()))
 
@@ -83,7 +83,7 @@ def test_a_mapping_without_anything(cloud: AuditedCloud) -> None:
 
 
 def test_a_build_request_of_a_server_that_has_a_cell(cloud: AuditedCloud) -> None:
-    server, api = cloud.boot(), cloud.embedded.api_database
+    server, api = cloud.boot(), cloud.parts.api_database
     record = cloud.record(server, "cell1")
     with api.write() as connection:
         build_requests.insert_in(connection, BuildRequest(server.id, record.project_id, utcnow(), record))
@@ -107,9 +107,9 @@ def test_hidden_flags_follow_the_mapping(cloud: AuditedCloud) -> None:
 
 def test_a_delete_that_did_not_come_to_its_end(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    mappings.queue_for_delete(cloud.embedded.api_database, server.id)
+    mappings.queue_for_delete(cloud.parts.api_database, server.id)
     cloud.leaves("record.delete_unfinished")
-    mappings.queue_for_delete(cloud.embedded.api_database, server.id, queued=False)
+    mappings.queue_for_delete(cloud.parts.api_database, server.id, queued=False)
 
 
 # states
@@ -161,7 +161,7 @@ def test_a_migration_that_waits_for_a_server_that_does_not(cloud: AuditedCloud) 
 
 
 def set_status(cloud: AuditedCloud, migration: str, status: str) -> None:
-    with cloud.embedded.api_database.write() as connection:
+    with cloud.parts.api_database.write() as connection:
         condition = migrations.TABLE.c.uuid == migration
         connection.execute(migrations.TABLE.update().where(condition).values(status=status))
 
@@ -195,7 +195,7 @@ def test_a_move_that_is_stuck_is_told_with_its_reason(cloud: AuditedCloud) -> No
 
 
 def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
-    server, api = cloud.boot(), cloud.embedded.api_database
+    server, api = cloud.boot(), cloud.parts.api_database
     cloud.confirmed(cloud.resized(server))
     move = journal.of_server(api, server.id)[0]
     stray = dataclasses.replace(

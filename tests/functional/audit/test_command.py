@@ -16,12 +16,12 @@ from causeway.cli.main import cli
 def orphan(cloud: AuditedCloud) -> str:
     """A server that lost its allocation."""
     server = cloud.boot()
-    cloud.embedded.around.placement.delete_allocations(server.id)
+    cloud.parts.around.placement.delete_allocations(server.id)
     return str(server.id)
 
 
 def run(cloud: AuditedCloud, *arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["audit", "--state-dir", str(cloud.embedded.state.path), *arguments])
+    return CliRunner().invoke(cli, ["audit", "--state-dir", str(cloud.parts.state.path), *arguments])
 
 
 def test_a_clean_cloud_ends_with_status_0(cloud: AuditedCloud) -> None:
@@ -77,7 +77,7 @@ def test_the_api_answers_administrators_only(cloud: AuditedCloud, method: str) -
 def test_with_a_configuration_it_is_done_without_api_and_conductor(
     cloud: AuditedCloud, orphan: str, tmp_path: Path
 ) -> None:
-    embedded, account = cloud.embedded, cloud.embedded.accounts["causeway"]
+    embedded, account = cloud.parts, cloud.parts.accounts["causeway"]
     credentials = f"""
 auth_type = password
 auth_url = {embedded.accounts.auth_url}

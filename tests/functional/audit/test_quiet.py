@@ -42,14 +42,14 @@ def audited_at_every_call(cloud: AuditedCloud) -> Iterator[list[str]]:
             audit(f"before {message.method}")
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
     session.calls.before = lambda key: audit(f"before {key}")
     session.calls.after = lambda key: audit(f"after {key}")
     try:
         yield found
     finally:
         session.calls.before = session.calls.after = None
-        cloud.embedded.around.transports.on_send = None
+        cloud.parts.around.transports.on_send = None
     assert len(looks) > 4, "there were calls to look at"
 
 
@@ -79,7 +79,7 @@ def test_every_moment_of_a_servers_life_is_clean(cloud: AuditedCloud) -> None:
 
 def test_a_failed_build_is_clean(cloud: AuditedCloud) -> None:
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell1-host1", "cell1-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell1-host1", "cell1-host2"}
     server = cloud.member.compute.create_server(
         name="s", flavor_id="gen1.small", image_id=cloud.image_id, networks=[{"uuid": cloud.network_id}]
     )
@@ -118,7 +118,7 @@ def test_every_call_of_a_move_finds_a_clean_cloud(cloud: AuditedCloud, boot: str
 def test_every_call_of_a_failing_move_finds_a_clean_cloud(cloud: AuditedCloud) -> None:
     server = _with_volume(cloud)
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
     with audited_at_every_call(cloud) as disagreed:
         cloud.member.compute.resize_server(server.id, "gen2.small")
         cloud.failed(server)

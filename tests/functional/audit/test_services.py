@@ -22,7 +22,7 @@ def port_of(cloud: AuditedCloud, server: Any) -> str:
 def test_a_binding_for_a_host_where_the_server_is_not(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     port, other = port_of(cloud, server), cloud.other_host(server)
-    cloud.embedded.around.network.create_binding(admin_context(), port, other)
+    cloud.parts.around.network.create_binding(admin_context(), port, other)
 
     assert cloud.only("binding.orphaned").resource == f"port {port} on {other}"
     cloud.mends("binding.orphaned")
@@ -31,7 +31,7 @@ def test_a_binding_for_a_host_where_the_server_is_not(cloud: AuditedCloud) -> No
 
 def test_an_active_binding_on_the_wrong_host_gives_way_to_the_right_one(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    network, port, other = cloud.embedded.around.network, port_of(cloud, server), cloud.other_host(server)
+    network, port, other = cloud.parts.around.network, port_of(cloud, server), cloud.other_host(server)
     network.create_binding(admin_context(), port, other)
     network.activate_binding(admin_context(), port, other)
 
@@ -44,7 +44,7 @@ def test_an_active_binding_on_the_wrong_host_gives_way_to_the_right_one(cloud: A
 
 def test_a_port_that_is_bound_nowhere_is_left(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    cloud.embedded.around.network.update_port(admin_context(), port_of(cloud, server), {"binding:host_id": ""})
+    cloud.parts.around.network.update_port(admin_context(), port_of(cloud, server), {"binding:host_id": ""})
     cloud.leaves("binding.missing")
 
 
@@ -52,7 +52,7 @@ def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     source, port = cloud.show(server).compute_host, port_of(cloud, server)
     cloud.resized(server)
-    cloud.embedded.around.network.delete_binding(admin_context(), port, source)
+    cloud.parts.around.network.delete_binding(admin_context(), port, source)
 
     cloud.only("binding.missing")
     cloud.mends("binding.missing")
@@ -61,7 +61,7 @@ def test_the_sources_binding_is_kept_for_a_revert(cloud: AuditedCloud) -> None:
 
 def test_a_port_that_was_taken_from_its_server(cloud: AuditedCloud) -> None:
     server = cloud.boot()
-    cloud.embedded.around.network.delete_port(admin_context(), port_of(cloud, server))
+    cloud.parts.around.network.delete_port(admin_context(), port_of(cloud, server))
     cloud.leaves("port.missing")
 
 
@@ -69,11 +69,11 @@ def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -
     server = cloud.boot()
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server)
-    vif = cloud.embedded.around.network.create_port(
+    vif = cloud.parts.around.network.create_port(
         admin_context(), server.project_id, server.id, cloud.network_id, host="cell1-host1"
     )
     cloud.leaves("port.orphaned")
-    cloud.embedded.around.network.delete_port(admin_context(), vif.id)
+    cloud.parts.around.network.delete_port(admin_context(), vif.id)
 
 
 # volume attachments
@@ -82,7 +82,7 @@ def test_the_port_of_a_deleted_server_is_left_to_its_user(cloud: AuditedCloud) -
 def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
-    extra = cloud.embedded.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+    extra = cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
 
     assert cloud.only("attachment.orphaned").resource == f"attachment {extra.id}"
     cloud.mends("attachment.orphaned")
@@ -91,7 +91,7 @@ def test_a_second_attachment_that_nobody_is_connected_to_goes(cloud: AuditedClou
 
 def test_an_attachment_of_a_server_without_the_volume_is_kept_while_a_host_is_connected(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
-    volumes = cloud.embedded.around.volumes
+    volumes = cloud.parts.around.volumes
     connector = cloud.driver(cloud.show(server).compute_host).volume_connector()
     extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
 
@@ -102,7 +102,7 @@ def test_an_attachment_of_a_server_without_the_volume_is_kept_while_a_host_is_co
 def test_a_volume_that_is_connected_twice(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
-    volumes = cloud.embedded.around.volumes
+    volumes = cloud.parts.around.volumes
     connector = cloud.driver(cloud.other_host(server)).volume_connector()
     extra = volumes.create_attachment(admin_context(), volume.id, server.id, connector)
 
@@ -117,7 +117,7 @@ def test_an_attachment_that_the_volume_service_does_not_know(cloud: AuditedCloud
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     (attachment,) = cloud.attachments(server)
-    cloud.embedded.around.volumes.delete_attachment(admin_context(), attachment["id"])
+    cloud.parts.around.volumes.delete_attachment(admin_context(), attachment["id"])
 
     cloud.leaves("attachment.missing")
     device = next(each for each in block_devices.of_instance(cloud.cell("cell1"), server.id) if each.is_volume)
@@ -128,7 +128,7 @@ def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
     server, volume = cloud.boot(), cloud.volume()
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server)
-    cloud.embedded.around.volumes.create_attachment(admin_context(), volume.id, server.id)
+    cloud.parts.around.volumes.create_attachment(admin_context(), volume.id, server.id)
 
     cloud.only("attachment.orphaned")
     cloud.mends("attachment.orphaned")
@@ -139,7 +139,7 @@ def test_the_attachment_of_a_deleted_server_goes(cloud: AuditedCloud) -> None:
 
 
 def make_image(cloud: AuditedCloud, migration: str, name: str = "server-resize-temp") -> str:
-    image = cloud.embedded.around.images.create(
+    image = cloud.parts.around.images.create(
         admin_context(),
         name=name,
         properties={"migration_uuid": migration, "image_type": "snapshot"},
@@ -165,4 +165,4 @@ def test_the_temporary_image_of_an_ended_move_goes(cloud: AuditedCloud, name: st
 def test_a_temporary_image_of_an_unknown_migration_is_left(cloud: AuditedCloud) -> None:
     image = make_image(cloud, "f3c1a0de-0000-4000-8000-000000000000")
     cloud.leaves("image.leftover")
-    cloud.embedded.around.images.delete(admin_context(), image)
+    cloud.parts.around.images.delete(admin_context(), image)

@@ -30,7 +30,7 @@ class KnownBugsCloud(AuditedCloud):
                 done.set()
             return Verdict.DELIVER
 
-        self.embedded.around.transports.on_send = on_send
+        self.parts.around.transports.on_send = on_send
         return done
 
     def at_every_call(self, look: Callable[[Outgoing], Any]) -> None:
@@ -41,7 +41,7 @@ class KnownBugsCloud(AuditedCloud):
                 look(message)
             return Verdict.DELIVER
 
-        self.embedded.around.transports.on_send = on_send
+        self.parts.around.transports.on_send = on_send
 
     @contextmanager
     def held(self, method: str) -> Iterator[threading.Event]:
@@ -61,11 +61,11 @@ class KnownBugsCloud(AuditedCloud):
     def report(self, *hosts: str) -> None:
         """Hosts (none given: all) report now what they have and what runs on them."""
         for host in hosts or ALL_HOSTS:
-            self.embedded.computes[host]._reporter.report_alive()
+            self.parts.computes[host]._reporter.report_alive()
 
     def spec(self, server: Any) -> dict[str, Any]:
         """The request spec that is kept with a server."""
-        return mappings.get_spec(self.embedded.api_database, server.id)
+        return mappings.get_spec(self.parts.api_database, server.id)
 
     def act(self, server: Any, body: dict[str, Any], *, who: Any = None, version: str = "2.96") -> Any:
         """The answer to an action."""

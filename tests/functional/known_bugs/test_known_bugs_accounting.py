@@ -101,7 +101,7 @@ def test_disks_that_vanish_during_a_move_break_no_report_and_no_audit(cloud: Kno
     home = cloud.show(server).compute_host
     cloud.resized(server)
     cloud.settle()
-    shutil.rmtree(cloud.embedded.state.host(home) / "instances" / f"{server.id}_resize")
+    shutil.rmtree(cloud.parts.state.host(home) / "instances" / f"{server.id}_resize")
     cloud.report(home)
     assert cloud.driver(home).disk_bytes(server.id) in (None, 0)
     assert cloud.audit().disagreements != []
@@ -114,8 +114,8 @@ def test_a_node_that_another_host_took_over_outlives_its_first_hosts_service(clo
     database = cloud.cell("cell1")
     (real,) = hosts.list_nodes(database, host="cell1-host1")
     hosts.report_service(database, "old-host", "nova-compute", "compute", 2)
-    cell = next(each for each in cloud.embedded.cells.mappings() if each.name == "cell1")
-    cell_records.map_host(cloud.embedded.api_database, "old-host", cell.uuid)
+    cell = next(each for each in cloud.parts.cells.mappings() if each.name == "cell1")
+    cell_records.map_host(cloud.parts.api_database, "old-host", cell.uuid)
     real.host = "old-host"
     hosts.save_node(database, real)
     cloud.report("cell1-host1")
@@ -123,4 +123,4 @@ def test_a_node_that_another_host_took_over_outlives_its_first_hosts_service(clo
 
     cloud.admin.compute.delete_service(cloud.service("old-host").id)
     assert [node.uuid for node in hosts.list_nodes(database, host="cell1-host1")] == [real.uuid]
-    assert real.uuid in {provider.uuid for provider in cloud.embedded.around.placement.list_providers()}
+    assert real.uuid in {provider.uuid for provider in cloud.parts.around.placement.list_providers()}

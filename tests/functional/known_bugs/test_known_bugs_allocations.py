@@ -19,7 +19,7 @@ MEDIUM = {"VCPU": 2, "MEMORY_MB": 192, "DISK_GB": 2}
 
 def another_writer(cloud: KnownBugsCloud, server: Any) -> None:
     """Somebody else writes what a server holds, so that whoever remembers its generation is wrong."""
-    client = cloud.embedded.placement.client()
+    client = cloud.parts.placement.client()
     held = client.get_allocations(server.id)
     client.set_allocations(server.id, held.allocations, held.project_id, held.user_id, known=held)
 
@@ -29,7 +29,7 @@ def test_a_server_without_allocations_can_be_moved(cloud: KnownBugsCloud, outcom
     """1741307: nobody knows why it holds nothing; a move works, and leaves nothing at the end that it has left."""
     server = cloud.boot()
     home = cloud.show(server).compute_host
-    cloud.embedded.placement.client().delete_allocations(server.id)
+    cloud.parts.placement.client().delete_allocations(server.id)
     if outcome == "fails":
         cloud.fail("status", "/file$", service="image", method="PUT", status=413)
         cloud.member.compute.resize_server(server.id, "gen2.small")
@@ -80,7 +80,7 @@ def test_a_confirm_that_fails_at_the_source_is_tried_until_it_works(
         patch.setattr(cloud.driver(home), "delete_stashed_disks", breaks)
         cloud.member.compute.confirm_server_resize(server.id)
         stuck = until(
-            lambda: journal.of_server(cloud.embedded.api_database, server.id)[-1],
+            lambda: journal.of_server(cloud.parts.api_database, server.id)[-1],
             lambda move: move.state is MoveState.STUCK,
             "the confirm to be stuck",
         )

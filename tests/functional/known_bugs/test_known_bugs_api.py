@@ -39,7 +39,7 @@ def test_flavors_with_accelerators_are_refused(cloud: KnownBugsCloud) -> None:
     with cloud.flavor("accelerated", extra_specs={"accel:device_profile": "fpga"}) as flavor:
         assert cloud.act(server, {"resize": {"flavorRef": flavor}}).status_code == 400
         record = cloud.record(server, "cell1")
-        accelerated = flavors.get(cloud.embedded.api_database, flavor)
+        accelerated = flavors.get(cloud.parts.api_database, flavor)
         from causeway.store.cell import instances
 
         instances.update(cloud.cell("cell1"), server.id, flavor=accelerated)

@@ -106,7 +106,7 @@ def test_a_leftover_of_an_earlier_move_is_in_nobodys_way(cloud: KnownBugsCloud, 
     home = cloud.show(server).compute_host
     cloud.driver(home).guest_write(server.id, "precious")
     for end in (cloud.reverted, cloud.confirmed):
-        stale = cloud.embedded.state.host(home) / "instances" / f"{server.id}_resize"
+        stale = cloud.parts.state.host(home) / "instances" / f"{server.id}_resize"
         stale.mkdir()
         (stale / "disk").write_text("of another time")
         cloud.resized(server, flavor)
@@ -118,7 +118,7 @@ def test_a_leftover_of_an_earlier_move_is_in_nobodys_way(cloud: KnownBugsCloud, 
 def test_a_host_with_leftovers_of_the_server_is_passed_over_and_they_are_not_touched(cloud: KnownBugsCloud) -> None:
     """1414895, 1550919: nobody knows whose they are; another host takes the server, and a failure deletes nothing here."""
     server = cloud.boot()
-    left = cloud.embedded.state.host("cell2-host1") / "instances" / server.id
+    left = cloud.parts.state.host("cell2-host1") / "instances" / server.id
     left.mkdir()
     (left / "disk").write_text("whose?")
     assert cloud.resized(server).compute_host == "cell2-host2"
@@ -141,7 +141,7 @@ def test_a_server_whose_image_is_gone_moves_with_its_whole_disk(cloud: KnownBugs
     cloud.driver(cloud.show(server).compute_host).guest_write(server.id, "precious")
     cloud.member.image.delete_image(image)
     for host in ALL_HOSTS:
-        for path in (cloud.embedded.state.host(host) / "_base").glob(f"*{image.id}*"):
+        for path in (cloud.parts.state.host(host) / "_base").glob(f"*{image.id}*"):
             path.unlink()
     moved = cloud.resized(server)
     assert "precious" in cloud.driver(moved.compute_host).guest_read(server.id)
@@ -164,7 +164,7 @@ def test_a_migration_never_says_that_its_target_is_its_source(cloud: KnownBugsCl
             return Verdict.LOSE_REQUEST
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = look
+    cloud.parts.around.transports.on_send = look
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
     migration = cloud.migration(server)

@@ -25,7 +25,7 @@ def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsC
     cloud.settle()
     instances.update(cloud.cell("cell2"), deleted.id, task_state="deleting")
     # The window of the embedded cloud is 0: whatever waits, waits too long.
-    conductor = cloud.embedded.conductor
+    conductor = cloud.parts.conductor
     auto_confirm.confirm_waiting(conductor._services, conductor._conductor)
     assert cloud.wait(server, "ACTIVE").flavor["original_name"] == "gen2.small"
     cloud.settle()
@@ -135,7 +135,7 @@ def test_a_failed_revert_shows_the_copy_that_the_mapping_points_to(cloud: KnownB
     assert (source.hidden, target.hidden) == (True, False)
     assert source.vm_state is not VmState.ERROR and (target.vm_state, target.task_state) == (VmState.RESIZED, None)
     assert cloud.migration(server).status == "finished"
-    cell = next(each for each in cloud.embedded.cells.mappings() if each.name == "cell2")
-    assert mappings.get(cloud.embedded.api_database, server.id).cell_uuid == cell.uuid
+    cell = next(each for each in cloud.parts.cells.mappings() if each.name == "cell2")
+    assert mappings.get(cloud.parts.api_database, server.id).cell_uuid == cell.uuid
     cloud.heal()
     assert cloud.reverted(server).status == "ACTIVE"

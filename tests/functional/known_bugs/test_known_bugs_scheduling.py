@@ -28,7 +28,7 @@ def asked_for(cloud: KnownBugsCloud) -> list[RequestSpec]:
             specs.append(message.arguments["spec"])
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
     return specs
 
 
@@ -61,7 +61,7 @@ def test_a_move_that_an_administrator_asks_for_is_the_owners(cloud: KnownBugsClo
     cloud.wait(server, "VERIFY_RESIZE")
     assert [(spec.project_id, spec.user_id) for spec in specs] == [(server.project_id, server.user_id)]
     for consumer in (server.id, cloud.migration(server).uuid):
-        held = cloud.embedded.placement.client().get_allocations(consumer)
+        held = cloud.parts.placement.client().get_allocations(consumer)
         assert (held.project_id, held.user_id) == (server.project_id, server.user_id)
     assert (cloud.spec(server)["project_id"], cloud.spec(server)["user_id"]) == (server.project_id, server.user_id)
     operator.compute.confirm_server_resize(server.id)
@@ -162,7 +162,7 @@ def test_a_spec_of_another_version_serves_moves(cloud: KnownBugsCloud) -> None:
     server = cloud.boot()
     spec = cloud.spec(server)
     old = {name: spec[name] for name in ("instance_uuid", "project_id", "user_id", "flavor", "image")}
-    with cloud.embedded.api_database.write() as connection:
+    with cloud.parts.api_database.write() as connection:
         mappings.save_spec_in(
             connection,
             server.id,
@@ -182,7 +182,7 @@ def test_a_cold_migration_that_could_only_stay_fails_and_changes_no_state(cloud:
         cloud.wait(server, "SHUTOFF")
     before = cloud.reality(server)
     home = before["shown"][3]
-    others = [host for host in cloud.embedded.computes if host != home]
+    others = [host for host in cloud.parts.computes if host != home]
     paths = {host: f"/os-services/{cloud.service(host).id}" for host in others}
     for path in paths.values():
         cloud.admin.compute.put(path, json={"status": "disabled"}, microversion="2.53")

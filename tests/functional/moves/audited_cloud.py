@@ -13,7 +13,7 @@ class AuditedCloud(Cloud):
     """A cloud whose records and services tests bring to disagree."""
 
     def audit(self, **options: Any) -> Report:
-        return audit_embedded(self.embedded, pause=0.01, **options)
+        return audit_embedded(self.parts, pause=0.01, **options)
 
     def only(self, kind: str, **options: Any) -> Disagreement:
         """The one disagreement that there is, which must be of this kind."""
@@ -37,4 +37,4 @@ class AuditedCloud(Cloud):
     def other_host(self, server: Any) -> str:
         """A host of the server's cell that it is not on."""
         host = self.show(server).compute_host
-        return next(name for name in self.embedded.computes if name[:5] == host[:5] and name != host)
+        return next(name for name in self.parts.computes if name[:5] == host[:5] and name != host)

@@ -1,20 +1,30 @@
-"""An embedded cloud for each test module; see `moves_cloud` for what tests do with it."""
+"""An embedded cloud for each test module, or the one of ``--cloud`` for all; see `moves_cloud` for what tests do with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from by_url import deployed, sweep
 from moves_cloud import Cloud
 
 from causeway.embedded.cloud import EmbeddedCloud
 
+__all__ = ["deployed"]
+
 
 @pytest.fixture(scope="module")
-def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCloud]:
+def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[Any]:
     """A module's ``CLOUD`` gives arguments of its own."""
-    options = {"cells": 2, "hosts_per_cell": 2, **getattr(request.module, "CLOUD", {})}
+    wanted = getattr(request.module, "CLOUD", {})
+    if deployed is not None:
+        deployed.check(wanted)
+        with sweep(deployed):
+            yield deployed
+        return
+    options = {"cells": 2, "hosts_per_cell": 2, **wanted}
     cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **options)
     cloud.start()
     yield cloud
@@ -22,7 +32,7 @@ def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def module_cloud(embedded: EmbeddedCloud) -> Cloud:
+def module_cloud(embedded: Any) -> Cloud:
     return Cloud(embedded)
 
 

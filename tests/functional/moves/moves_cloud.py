@@ -1,4 +1,7 @@
-"""What tests of moves share: a whole embedded cloud, driven through its REST API with openstacksdk, as users drive it.
+"""What tests of moves share: a whole cloud, driven through its REST API with openstacksdk, as users drive it.
+
+It is an embedded one, or, with ``--cloud FILE``, one that runs elsewhere (`deployed_cloud`). ``cloud.parts`` is either: tests that
+look behind the API use it for what both have, and are skipped by URL if they reach for what only one process has.
 
 - ``cloud``: `Cloud`, one for each test module: two cells with two simulated hosts each, real Placement, devcloud around it.
 - ``cloud.member``, ``cloud.admin``: openstacksdk connections. ``cloud.boot(...)`` makes an ACTIVE server on gen1 (cell1).
@@ -16,6 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 import openstack
+import pytest
+from deployed_cloud import DeployedCloud
 
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
@@ -26,32 +31,39 @@ from causeway.store.api import journal
 from causeway.store.cell import actions, copies, instances
 from causeway.virt.simulated import SimulatedDriver
 
-PATIENCE = 30.0
+PATIENCE, PATIENCE_BY_URL = 30.0, 120.0
 
 
 class Cloud:
-    """An embedded cloud and its users."""
+    """A cloud and its users."""
 
-    def __init__(self, embedded: EmbeddedCloud) -> None:
-        self.embedded = embedded
+    def __init__(self, parts: EmbeddedCloud | DeployedCloud) -> None:
+        # What one has and the other has not skips a test when it is reached for.
+        self.parts: Any = parts
+        self.by_url = isinstance(parts, DeployedCloud)
         self._options: list[tuple[str, str | None]] = []
+        self._patches = pytest.MonkeyPatch()
         self.member = self.connection("demo")
         self.admin = self.connection("admin", project="demo")
         self.image_id: str = self.member.image.find_image("demo").id
         self.network_id: str = self.member.network.find_network("demo-net").id
 
     def connection(self, user: str, project: str | None = None) -> Any:
-        account = self.embedded.accounts[user]
-        return openstack.connect(
-            auth={
-                "auth_url": self.embedded.accounts.auth_url,
+        if self.by_url:
+            auth, region = self.parts.auth(user, project), self.parts.region()
+        else:
+            account, region = self.parts.accounts[user], "RegionOne"
+            auth = {
+                "auth_url": self.parts.accounts.auth_url,
                 "username": account.username,
                 "password": account.password,
                 "project_name": project or account.project_name,
                 "user_domain_id": "default",
                 "project_domain_id": "default",
-            },
-            region_name="RegionOne",
+            }
+        return openstack.connect(
+            auth=auth,
+            region_name=region,
             compute_api_version="2",
             compute_default_microversion="2.96",
             block_storage_default_microversion="3.70",
@@ -112,7 +124,7 @@ class Cloud:
 
     def settle(self) -> None:
         """Waits until no move is under way."""
-        until(lambda: journal.unfinished(self.embedded.api_database), lambda moves: not moves, "all moves to end")
+        until(lambda: journal.unfinished(self.parts.api_database), lambda moves: not moves, "all moves to end")
 
     def flavor(self, name: str, *, gen: int | None = None, **fields: Any) -> str:
         """The id of a flavor that is made if it is not there; tied to a generation of hosts if ``gen`` says so."""
@@ -232,7 +244,7 @@ class Cloud:
             "allocations": self.allocations(server.id),
             "images": self.temporary_images(),
             "transfers": sorted(
-                path.name for path in self.embedded.state.path.glob("hosts/*/_base/*part*") if server.id in path.name
+                path.name for path in self.parts.state.path.glob("hosts/*/_base/*part*") if server.id in path.name
             ),
         }
 
@@ -240,19 +252,19 @@ class Cloud:
         return [image.name for image in self.admin.image.images() if image.name.endswith("-resize-temp")]
 
     def driver(self, host: str) -> SimulatedDriver:
-        driver = self.embedded.computes[host].host.driver
+        driver = self.parts.driver(host) if self.by_url else self.parts.computes[host].host.driver
         assert isinstance(driver, SimulatedDriver)
         return driver
 
     def cell(self, name: str) -> Any:
         """The database of a cell."""
-        mapping = next(cell for cell in self.embedded.cells.mappings() if cell.name == name)
-        return self.embedded.cells.database(mapping.uuid)
+        mapping = next(cell for cell in self.parts.cells.mappings() if cell.name == name)
+        return self.parts.cells.database(mapping.uuid)
 
     def hosts_of(self, server: Any) -> dict[str, str]:
         """host -> what it holds of the server: "guest", "disks" or "stashed"."""
         found = {}
-        for host in self.embedded.computes:
+        for host in self.parts.computes:
             facts = self.driver(host).inspect(server.id)
             if facts.power_state is not None:
                 found[host] = "guest"
@@ -279,7 +291,7 @@ class Cloud:
 
     def allocations(self, consumer: str) -> dict[str, Any]:
         """What a consumer holds in Placement, by host name."""
-        placement = self.embedded.around.placement
+        placement = self.parts.around.placement
         names = {provider.uuid: provider.name for provider in placement.list_providers()}
         return {names[uuid]: amounts for uuid, amounts in placement.get_allocations(consumer).allocations.items()}
 
@@ -292,20 +304,30 @@ class Cloud:
 
     def fail(self, action: str, path: str, **fields: Any) -> None:
         """Adds a rule to devcloud's fault injection."""
-        self.embedded.devcloud.faults.add(Fault(action, path, **fields))
+        fault = Fault(action, path, **fields)
+        if self.by_url:
+            self.parts.fail(fault)
+        else:
+            self.parts.devcloud.faults.add(fault)
 
     def lose(self, method: str | tuple[str, ...], verdict: Verdict = Verdict.LOSE_REQUEST, times: int = 1) -> None:
         """The next ``times`` calls of an RPC method (or of several) are lost, or their answers."""
         left = [verdict] * times
         methods = (method,) if isinstance(method, str) else method
+        if self.by_url:
+            self.parts.lose(methods, verdict, times)
+            return
 
         def on_send(message: Outgoing) -> Verdict:
             return left.pop() if message.method in methods and left else Verdict.DELIVER
 
-        self.embedded.around.transports.on_send = on_send
+        self.parts.around.transports.on_send = on_send
 
-    def break_driver(self, hosts: list[str], patch: Any, method: str, times: int = 1000) -> None:
+    def break_driver(self, hosts: list[str], method: str, times: int = 1000) -> None:
         """The hypervisors of hosts fail in a method, so often."""
+        if self.by_url:
+            self.parts.break_driver(hosts, method, times)
+            return
         left = [None] * times
         for host in hosts:
             driver = self.driver(host)
@@ -317,11 +339,11 @@ class Cloud:
                     raise GuestFailed(f"The hypervisor broke in {method}.")
                 return works(*args, **kwargs)
 
-            patch.setattr(driver, method, broken)
+            self._patches.setattr(driver, method, broken)
 
-    def damage_offers(self, patch: Any) -> None:
+    def damage_offers(self) -> None:
         """What hosts offer to others is not what they said that it is."""
-        for compute in self.embedded.computes.values():
+        for compute in self.parts.computes.values():
             make = compute.host.offers.make
 
             def damaged(*args: Any, make: Any = make, **kwargs: Any) -> Any:
@@ -330,10 +352,13 @@ class Cloud:
                     offered.sha256 = "0" * 64
                 return manifest
 
-            patch.setattr(compute.host.offers, "make", damaged)
+            self._patches.setattr(compute.host.offers, "make", damaged)
 
     def option(self, name: str, value: Any, group: str | None = None) -> None:
-        self.embedded.conf.set_override(name, value, group=group)
+        if self.by_url:
+            self.parts.needs(name, value, group)
+            return
+        self.parts.conf.set_override(name, value, group=group)
         self._options.append((name, group))
 
     def clean(self) -> None:
@@ -344,21 +369,25 @@ class Cloud:
 
     def heal(self) -> None:
         """Takes back every fault and option."""
-        devcloud = self.embedded.devcloud
+        self._patches.undo()
+        if self.by_url:
+            self.parts.heal()
+            return
+        devcloud = self.parts.devcloud
         devcloud.faults.clear()
         devcloud.plug_delay, devcloud.unpluggable_hosts = 0.0, set()
-        self.embedded.around.transports.on_send = None
+        self.parts.around.transports.on_send = None
         while self._options:
             name, group = self._options.pop()
-            self.embedded.conf.clear_override(name, group=group)
+            self.parts.conf.clear_override(name, group=group)
 
 
 def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:
     """What ``look`` sees when it is good. The API has nothing to wait on, so this asks again and again."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + (PATIENCE_BY_URL if DeployedCloud.in_use else PATIENCE)
     while True:
         seen = look()
         if good(seen):
             return seen
         assert time.monotonic() < end, f"waited in vain for {what}; last seen: {seen}"
-        time.sleep(0.01)
+        time.sleep(0.1 if DeployedCloud.in_use else 0.01)

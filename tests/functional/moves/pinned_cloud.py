@@ -37,11 +37,11 @@ def make_flavor(
     if gen is not None:
         named["aggregate_instance_extra_specs:gen"] = gen
     made = Flavor(name, name, vcpus=vcpus, memory_mb=ram, root_gb=1, extra_specs=named)
-    there = {flavor.flavorid: flavor for flavor in flavors.list_all(cloud.embedded.api_database)}
+    there = {flavor.flavorid: flavor for flavor in flavors.list_all(cloud.parts.api_database)}
     if name in there:
         assert there[name].extra_specs == named, f"another flavor of this module is called {name}"
     else:
-        flavors.create(cloud.embedded.api_database, made)
+        flavors.create(cloud.parts.api_database, made)
     return name
 
 
@@ -51,7 +51,7 @@ def pinned(cloud: Cloud, name: str, vcpus: int = 2, **more: Any) -> str:
 
 def held(cloud: Cloud, host: str) -> dict[str, Any]:
     """What is held on a host, as its compute says: CPUs, pages, devices."""
-    claims = cloud.embedded.computes[host].host.claims
+    claims = cloud.parts.computes[host].host.claims
     topology = claims.topology()
     assert topology is not None
     return summary(topology) | {"devices": sorted(d.address for d in claims.devices() if d.instance_uuid is not None)}
@@ -73,13 +73,13 @@ def guest_topology(cloud: Cloud, server: Any) -> tuple[InstanceNUMATopology | No
 
 
 def nothing_held(cloud: Cloud) -> bool:
-    return all(held(cloud, host) == NOTHING for host in cloud.embedded.computes)
+    return all(held(cloud, host) == NOTHING for host in cloud.parts.computes)
 
 
 def claims_of(cloud: Cloud, server: Any) -> list[str]:
     """The hosts that keep something for a server."""
     return [
         name
-        for name, service in cloud.embedded.computes.items()
+        for name, service in cloud.parts.computes.items()
         if any(claim.instance_uuid == server.id for claim in service.host.claims.listed())
     ]

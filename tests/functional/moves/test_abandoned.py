@@ -29,7 +29,7 @@ class ProcessDiedError(BaseException):
 
 @pytest.fixture(scope="module", autouse=True)
 def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    cloud = module_cloud.embedded
+    cloud = module_cloud.parts
     conductor = roles.conductor(cloud.around, cloud.api_database, cloud.cells, "conductor2", of_cells=[])
     conductor.start()
     conductor.recover()
@@ -46,7 +46,7 @@ def at_first(cloud: Cloud, method: str, act: Any, topic: str | None = None) -> N
             left.pop()()
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
 
 
 def die() -> None:
@@ -63,7 +63,7 @@ def check(cloud: Cloud, server: Any) -> None:
     """It runs on one host, and all agree about it."""
     found = cloud.show(server)
     assert cloud.hosts_of(server) == {found.compute_host: "guest"}
-    assert audit_embedded(cloud.embedded, pause=0.01).disagreements == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -81,7 +81,7 @@ def test_a_server_whose_conductor_died_while_its_guest_was_made_says_so_and_can_
     assert "was stopped while it worked on this server" in found.fault["message"]
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
-    assert audit_embedded(cloud.embedded, pause=0.01).disagreements == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 def test_a_server_whose_conductor_died_while_it_was_deleted_is_deleted(cloud: Cloud) -> None:
@@ -90,7 +90,7 @@ def test_a_server_whose_conductor_died_while_it_was_deleted_is_deleted(cloud: Cl
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
     assert cloud.hosts_of(server) == {}
-    assert audit_embedded(cloud.embedded, pause=0.01).disagreements == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 def test_a_task_that_was_left_ends_with_the_state_that_the_guest_has(cloud: Cloud) -> None:
@@ -136,7 +136,7 @@ def test_who_was_only_thought_to_be_dead_does_no_harm(cloud: Cloud, other: Condu
     server = create(cloud)
     assert reached.wait(10)
     services = other._services
-    conductor = ConductorClient(cloud.embedded.around.transports.get(cloud.embedded.conf.transport_url))
+    conductor = ConductorClient(cloud.parts.around.transports.get(cloud.parts.conf.transport_url))
     hasty = Recovery(services, conductor, set)
     hasty._others = list  # type: ignore[method-assign]
     services.stopping.wait(2)
@@ -144,7 +144,7 @@ def test_who_was_only_thought_to_be_dead_does_no_harm(cloud: Cloud, other: Condu
     cloud.wait(server, "ACTIVE")
     before = (cloud.hosts_of(server), cloud.allocations(server.id), cloud.show(server).updated_at)
     opened.set()
-    own = cloud.embedded.conductor
+    own = cloud.parts.conductor
     until(lambda: server.id in own._in_hand() | other._in_hand(), lambda busy: not busy, "the slow one to end")
     assert (cloud.hosts_of(server), cloud.allocations(server.id), cloud.show(server).updated_at) == before
     check(cloud, server)

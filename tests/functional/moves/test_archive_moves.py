@@ -17,7 +17,7 @@ from causeway.store.cell import copies
 
 def archive_all(cloud: Cloud) -> dict[str, int]:
     """Archives every cell; cell -> rows of servers moved."""
-    embedded = cloud.embedded
+    embedded = cloud.parts
     return {
         cell.name: archive.archive(embedded.api_database, embedded.cells.database(cell.uuid), cell.uuid, max_rows=1000)[
             "instances"
@@ -77,7 +77,7 @@ def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
     purged = archive.purge_moves(cloud.embedded.api_database)
     assert (purged["migrations"], purged["moves"]) == (1, 2) and purged["move_steps"] == 10
     with pytest.raises(Exception, match=server.id):
-        mappings.get(cloud.embedded.api_database, server.id)
+        mappings.get(cloud.parts.api_database, server.id)
 
 
 def test_history_is_the_owners_and_tracebacks_are_the_administrators(cloud: Cloud) -> None:

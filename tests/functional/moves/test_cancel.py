@@ -93,7 +93,7 @@ class Transfer:
                 assert self.opened.wait(30)
             return Verdict.DELIVER
 
-        cloud.embedded.around.transports.on_send = on_send
+        cloud.parts.around.transports.on_send = on_send
 
 
 @pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
@@ -141,7 +141,7 @@ def openstack(cloud: Cloud, *words: str) -> str:
     """The unmodified client, as an administrator."""
     done = subprocess.run(
         [Path(sys.executable).with_name("openstack"), *words],
-        env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.embedded.state.clouds), "OS_CLOUD": "causeway-admin"},
+        env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.parts.state.clouds), "OS_CLOUD": "causeway-admin"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -32,7 +32,7 @@ CLOUD = {
 @pytest.fixture(scope="module")
 def cell3(module_cloud: Cloud) -> Iterator[str]:
     """The host of a cell that was made while the cloud runs, as `causeway manage cell create` makes it."""
-    embedded = module_cloud.embedded
+    embedded = module_cloud.parts
     url, queue = embedded.state.database("cell3"), embedded._queue("cell3")
     database = Database(url, "cell3")
     schema.sync(database, "cell")
@@ -51,7 +51,7 @@ def cell3(module_cloud: Cloud) -> Iterator[str]:
 @contextmanager
 def changed(cloud: Cloud, name: str, **changes: Any) -> Iterator[None]:
     """A cell's mapping is another for a while, as `causeway manage cell update` changes it."""
-    api = cloud.embedded.api_database
+    api = cloud.parts.api_database
     (before,) = [cell for cell in cell_records.list_cells(api) if cell.name == name]
     save(cloud, replace(before, **changes))
     try:
@@ -61,8 +61,8 @@ def changed(cloud: Cloud, name: str, **changes: Any) -> Iterator[None]:
 
 
 def save(cloud: Cloud, cell: CellMapping) -> None:
-    cell_records.save_cell(cloud.embedded.api_database, cell)
-    until(lambda: cloud.embedded.cells.mapping(cell.uuid), lambda seen: seen == cell, "the cell's change to be seen")
+    cell_records.save_cell(cloud.parts.api_database, cell)
+    until(lambda: cloud.parts.cells.mapping(cell.uuid), lambda seen: seen == cell, "the cell's change to be seen")
 
 
 def lost(cloud: Cloud, name: str) -> Any:
@@ -139,6 +139,6 @@ def test_other_cells_go_on(cloud: Cloud) -> None:
 
 
 def test_a_host_that_reports_is_mapped_by_itself(cloud: Cloud, cell3: str) -> None:
-    api = cloud.embedded.api_database
+    api = cloud.parts.api_database
     home = cell_records.cell_of_host(api, cell3)
-    assert hosts.list_nodes(cloud.embedded.cells.database(home), host=cell3)
+    assert hosts.list_nodes(cloud.parts.cells.database(home), host=cell3)

@@ -43,7 +43,7 @@ class Gate:
                 assert self.opened.wait(30)
             return Verdict.DELIVER
 
-        cloud.embedded.around.transports.on_send = on_send
+        cloud.parts.around.transports.on_send = on_send
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
@@ -134,7 +134,7 @@ def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud)
             spawned.set()
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = delete_meanwhile
+    cloud.parts.around.transports.on_send = delete_meanwhile
     cloud.member.compute.create_server(
         name="short",
         flavor_id="gen1.small",

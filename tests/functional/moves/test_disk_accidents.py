@@ -13,7 +13,7 @@ FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.med
 
 
 def folder(cloud: Cloud, server: Any, suffix: str = "") -> Path:
-    path: Path = cloud.embedded.state.path / "hosts" / cloud.show(server).compute_host
+    path: Path = cloud.parts.state.path / "hosts" / cloud.show(server).compute_host
     return next(path.rglob("instances")) / f"{server.id}{suffix}"
 
 
@@ -38,7 +38,7 @@ def test_disks_that_an_earlier_move_forgot_are_not_in_the_way(cloud: Cloud, reac
 @pytest.mark.parametrize("gone", ["deleted", "private"])
 def test_the_base_image_is_gone(cloud: Cloud, reach: str, gone: str) -> None:
     """Bug 1558880: the disk comes with all that is in it, and grows."""
-    base = cloud.embedded.state.path / "image of this test"
+    base = cloud.parts.state.path / "image of this test"
     base.write_bytes(b"an image")
     images = cloud.admin.image
     image = images.create_image(
@@ -87,7 +87,7 @@ def test_a_failed_start_deletes_only_what_it_made(cloud: Cloud, end: str) -> Non
     host = cloud.show(server).compute_host
     cloud.driver(host).guest_write(server.id, "precious")
     before = cloud.reality(server)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
     cloud.option("vif_plugging_timeout", 1)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

@@ -42,14 +42,14 @@ def force_down(cloud: Cloud, host: str, down: bool = True) -> None:
 
 def die(cloud: Cloud, host: str) -> None:
     """The host loses its power, and somebody who made sure of that says so."""
-    cloud.embedded.computes[host].stop()
+    cloud.parts.computes[host].stop()
     for uuid in cloud.driver(host).list_guests():
         cloud.driver(host).power_off(uuid, 0)
     force_down(cloud, host)
 
 
 def come_back(cloud: Cloud, host: str) -> None:
-    embedded = cloud.embedded
+    embedded = cloud.parts
     cell = next(cell for cell in embedded.cells.mappings() if cell.name == host[:5])
     driver = embedded.hosts.driver(host)
     service = roles.compute(embedded.around, host, driver, cell.transport_url, embedded.state.host(host))
@@ -79,7 +79,7 @@ def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
     assert evacuate(cloud, server, {"host": "nowhere"}).status_code == 404
     assert evacuate(cloud, server, {"host": "cell2-host1"}).status_code == 404
     # The network service needs its time, and its message must find the host that waits for it.
-    cloud.embedded.devcloud.plug_delay = 0.5
+    cloud.parts.devcloud.plug_delay = 0.5
     answer = evacuate(cloud, server)
     assert (answer.status_code, answer.content) == (200, b"")
     found = until(
@@ -136,7 +136,7 @@ def test_the_service_of_a_host_that_never_came_back_can_be_deleted(cloud: Audite
     service = next(each for each in cloud.admin.compute.services() if each.host == DEAD)
     answer = cloud.admin.compute.delete(f"/os-services/{service.id}", microversion="2.53")
     assert answer.status_code == 204, answer.text
-    assert DEAD not in {provider.name for provider in cloud.embedded.around.placement.list_providers()}
+    assert DEAD not in {provider.name for provider in cloud.parts.around.placement.list_providers()}
     assert cloud.allocations(cloud.migration(server).uuid) == {}
     assert list(cloud.allocations(server.id)) == ["cell1-host2"]
 
@@ -149,7 +149,7 @@ def test_from_2_95_on_the_server_is_off_until_its_user_starts_it(cloud: AuditedC
     assert cloud.wait(server, "SHUTOFF").compute_host == found.compute_host
     cloud.member.compute.start_server(server.id)
     cloud.wait(server, "ACTIVE")
-    assert cloud.embedded.computes[DEAD] is not None
+    assert cloud.parts.computes[DEAD] is not None
 
 
 def test_a_host_that_died_while_a_resize_waits_is_not_evacuated(cloud: AuditedCloud) -> None:

@@ -155,13 +155,13 @@ def test_what_an_api_that_died_had_written_counts_if_the_server_was_changed(
         patched.setattr(*dead, lambda *_, **__: _die())
         assert action(cloud, server, {"resize": {"flavorRef": "gen2.small"}})().status_code == 500
     # So long ago that no API can be about to tell of it.
-    with cloud.embedded.api_database.write() as connection:
+    with cloud.parts.api_database.write() as connection:
         connection.execute(
             journal.MOVES.update()
             .where(journal.MOVES.c.instance_uuid == server.id)
             .values(started_at=utcnow() - timedelta(hours=1))
         )
-    cloud.embedded.conductor._keeper.take_over()
+    cloud.parts.conductor._keeper.take_over()
     if accepted:
         cloud.wait(server, "VERIFY_RESIZE")
         assert cloud.migration(server).status == "finished"

@@ -102,7 +102,7 @@ def test_nothing_changes(cloud: Cloud) -> None:
 def everything(cloud: Cloud) -> dict[str, str]:
     """Every database of the cloud, Placement's and devcloud's among them, and every file of its hosts."""
     found = {}
-    root = cloud.embedded.state.path
+    root = cloud.parts.state.path
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
         if path.suffix in (".sqlite", ".db"):
@@ -215,7 +215,7 @@ def test_a_server_that_is_not_there(cloud: Cloud) -> None:
 
 
 def run(cloud: Cloud, *arguments: str) -> Result:
-    command = ["explain", *arguments, "--state-dir", str(cloud.embedded.state.path)]
+    command = ["explain", *arguments, "--state-dir", str(cloud.parts.state.path)]
     return CliRunner().invoke(cli, command, env={"COLUMNS": "200"})
 
 

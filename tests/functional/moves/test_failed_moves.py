@@ -17,27 +17,27 @@ PREP_SOURCE = "compute_prep_snapshot_based_resize_at_source"
 FINISH_DEST = "compute_finish_snapshot_based_resize_at_dest"
 CONDUCTOR = "conductor_migrate_server"
 
-Break = Callable[[Cloud, Any, pytest.MonkeyPatch], None]
+Break = Callable[[Cloud, Any], None]
 
 
 def service(action: str, path: str, **fields: Any) -> Break:
     """A service around us does something else than it was asked."""
-    return lambda cloud, _server, _patch: cloud.fail(action, path, **fields)
+    return lambda cloud, _server: cloud.fail(action, path, **fields)
 
 
 def source(method: str, times: int = 1) -> Break:
     """The hypervisor of the source fails."""
-    return lambda cloud, server, patch: cloud.break_driver([cloud.show(server).compute_host], patch, method, times)
+    return lambda cloud, server: cloud.break_driver([cloud.show(server).compute_host], method, times)
 
 
 def target(method: str, times: int = 1000) -> Break:
     """The hypervisors of the target cell fail."""
-    return lambda cloud, _server, patch: cloud.break_driver(list(CELL2), patch, method, times)
+    return lambda cloud, _server: cloud.break_driver(list(CELL2), method, times)
 
 
 def lost(method: str, verdict: Verdict, times: int = 1) -> Break:
     """Our own message queue loses a request, or an answer."""
-    return lambda cloud, _server, _patch: cloud.lose(method, verdict, times)
+    return lambda cloud, _server: cloud.lose(method, verdict, times)
 
 
 FAILURES: dict[str, tuple[Break, str]] = {
@@ -65,7 +65,7 @@ FAILURES: dict[str, tuple[Break, str]] = {
     "the source's answer is lost": (lost(PREP_SOURCE.removeprefix("compute_"), Verdict.LOSE_REPLY), PREP_SOURCE),
     "the source's volume is not reserved anew": (
         # The first request reserves it for the target.
-        lambda cloud, _server, _patch: fail_second_attachment(cloud),
+        lambda cloud, _server: fail_second_attachment(cloud),
         CONDUCTOR,
     ),
     "the source's volume is not let go": (
@@ -121,10 +121,10 @@ def cloud(module_cloud: Cloud) -> Any:
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_the_server_is_given_back(cloud: Cloud, one_server: Any, monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+def test_the_server_is_given_back(cloud: Cloud, one_server: Any, failure: str) -> None:
     breaks, event = FAILURES[failure]
     before = cloud.reality(one_server)
-    breaks(cloud, one_server, monkeypatch)
+    breaks(cloud, one_server)
     cloud.member.compute.resize_server(one_server.id, "gen2.small")
     after = cloud.failed(one_server)
 
@@ -154,12 +154,12 @@ def test_a_flavor_that_no_host_has_room_for(cloud: Cloud, one_server: Any) -> No
 @pytest.mark.parametrize(
     "failure", ["the guest can't be powered off", "the upload is refused", "the guest can't be made"]
 )
-def test_a_stopped_server_is_given_back_stopped(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, failure: str) -> None:
+def test_a_stopped_server_is_given_back_stopped(cloud: Cloud, failure: str) -> None:
     server = cloud.boot()
     cloud.member.compute.stop_server(server.id)
     cloud.wait(server, "SHUTOFF")
     before = cloud.reality(server)
-    FAILURES[failure][0](cloud, server, monkeypatch)
+    FAILURES[failure][0](cloud, server)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     if failure == "the guest can't be powered off":
         cloud.wait(server, "VERIFY_RESIZE")

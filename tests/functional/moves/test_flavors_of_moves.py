@@ -71,7 +71,7 @@ def test_a_server_on_an_image_never_gets_a_flavor_without_disk(cloud: Cloud) -> 
 @pytest.fixture
 def special(cloud: Cloud) -> Iterator[dict[str, str]]:
     """One host of each cell has the trait CUSTOM_FAST and two graphics cards, a nested provider each."""
-    placement = cloud.embedded.around.placement
+    placement = cloud.parts.around.placement
     hosts = {"cross": "cell2-host2", "same": "cell1-host2"}
     made = []
     for host in hosts.values():

@@ -51,7 +51,7 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_claims_left(cloud: Cloud) -> Iterator[None]:
     yield
     cloud.settle()
-    with cloud.embedded.api_database.read() as connection:
+    with cloud.parts.api_database.read() as connection:
         assert connection.execute(sa.select(group_claims.TABLE)).all() == []
 
 
@@ -97,7 +97,7 @@ def test_the_loser_is_given_back_if_there_is_no_other_host(
 ) -> None:
     group = make_group("anti-affinity")
     servers = [boot(cloud, group, "any.small"), boot(cloud, group, "any.small")]
-    free = next(h for h in cloud.embedded.computes if h not in {cloud.show(each).compute_host for each in servers})
+    free = next(h for h in cloud.parts.computes if h not in {cloud.show(each).compute_host for each in servers})
     before = {server.id: cloud.reality(server) for server in servers}
     both_choose_before_either_goes_on(monkeypatch)
     for server in servers:
@@ -213,7 +213,7 @@ def test_a_refused_retry_is_not_counted_against_itself(cloud: Cloud, make_group:
     """A move that failed may be asked for again at once, also to the host that it failed on."""
     group = make_group("anti-affinity")
     server = boot(cloud, group, "any.small")
-    target = next(host for host in cloud.embedded.computes if host != cloud.show(server).compute_host)
+    target = next(host for host in cloud.parts.computes if host != cloud.show(server).compute_host)
     cloud.fail("status", "/bindings$", service="network", method="POST", status=403)
     cloud.admin.compute.migrate_server(server.id, host=target)
     cloud.failed(server)

@@ -30,7 +30,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 @pytest.fixture
 def second(cloud: Cloud) -> Iterator[ConductorService]:
     """A conductor that is not started yet."""
-    embedded = cloud.embedded
+    embedded = cloud.parts
     service = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "second")
     yield service
     service.stop()
@@ -47,12 +47,12 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
             assert go_on.wait(PATIENCE)
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = hold
+    cloud.parts.around.transports.on_send = hold
     for server in (under_way, waiting):
         cloud.member.compute.resize_server(server.id, "gen2.small")
         assert arrived.wait(PATIENCE)
-    database = cloud.embedded.api_database
-    first = cloud.embedded.conductor
+    database = cloud.parts.api_database
+    first = cloud.parts.conductor
     until(lambda: len(first._keeper._in_hand), lambda moves: moves == 2, "both moves to be in hand")
     second.start()
     second.recover()

@@ -22,14 +22,14 @@ def module_cloud(embedded: EmbeddedCloud) -> AuditedCloud:
 
 def steps(cloud: Cloud, server: Any) -> list[list[str]]:
     """The steps of each of the server's moves, oldest first."""
-    api = cloud.embedded.api_database
+    api = cloud.parts.api_database
     moves = journal.of_server(api, server.id)
     return [[step.step for step in journal.steps(api, move.id)] for move in moves]
 
 
 def other_hosts(cloud: Cloud, server: Any) -> list[str]:
     host = cloud.show(server).compute_host
-    return [name for name in cloud.embedded.computes if name[:5] == host[:5] and name != host]
+    return [name for name in cloud.parts.computes if name[:5] == host[:5] and name != host]
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
@@ -77,9 +77,9 @@ def test_the_image_service_has_no_part_in_it(cloud: Cloud) -> None:
         cloud.fail("status", "/images", service="image", method=method, status=403)
     moved = cloud.resized(server, "any.medium")
     assert "precious" in cloud.driver(moved.compute_host).guest_read(server.id)
-    (move,) = journal.of_server(cloud.embedded.api_database, server.id)
+    (move,) = journal.of_server(cloud.parts.api_database, server.id)
     sent = {
-        step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.embedded.api_database, move.id)
+        step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)
     }
     size = sent["FinishResize"][0]
     assert size and sent["ResizeInstance"] == sent["FinishResize"] == (size, size)
@@ -100,16 +100,16 @@ def test_a_disk_whose_base_image_is_gone_travels_as_a_whole(cloud: Cloud) -> Non
 
 
 def offers(cloud: Cloud) -> dict[str, set[str]]:
-    found = {name: compute.host.offers.servers() for name, compute in cloud.embedded.computes.items()}
+    found = {name: compute.host.offers.servers() for name, compute in cloud.parts.computes.items()}
     return {name: servers for name, servers in found.items() if servers}
 
 
 def test_a_disk_that_was_damaged_on_its_way_gives_the_server_back(
-    cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
+    cloud: AuditedCloud,
 ) -> None:
     server = cloud.boot(flavor="any.small")
     before = cloud.reality(server)
-    cloud.damage_offers(monkeypatch)
+    cloud.damage_offers()
     cloud.member.compute.resize_server(server.id, "any.medium")
     cloud.failed(server)
     assert cloud.reality(server) == before
@@ -126,7 +126,7 @@ def test_a_source_that_is_gone_gives_the_server_back(cloud: AuditedCloud) -> Non
     cloud.option("disk_transfer_patience", 0.0)
     server = cloud.boot(flavor="any.small")
     before = cloud.reality(server)
-    source = cloud.embedded.computes[before["shown"][3]].host.disk_server
+    source = cloud.parts.computes[before["shown"][3]].host.disk_server
     source.stop()
     try:
         cloud.member.compute.resize_server(server.id, "any.medium")
@@ -157,7 +157,7 @@ def test_what_is_offered_is_kept_no_longer_than_the_disks(cloud: AuditedCloud, m
 def test_an_offer_that_nobody_needs_is_found_and_mended(cloud: AuditedCloud) -> None:
     server = cloud.boot(flavor="any.small")
     host = cloud.show(server).compute_host
-    cloud.embedded.computes[host].host.offers.make("0" * 36, server.id, [], lambda _name: None)  # type: ignore[arg-type,return-value]
+    cloud.parts.computes[host].host.offers.make("0" * 36, server.id, [], lambda _name: None)  # type: ignore[arg-type,return-value]
     cloud.mends("file.leftover")
     assert offers(cloud) == {}
 
@@ -168,12 +168,12 @@ def test_an_offer_that_nobody_needs_is_found_and_mended(cloud: AuditedCloud) -> 
 def refuse(cloud: Cloud, server: Any, hosts: list[str]) -> None:
     """Hosts that hold something of the server already are not chosen."""
     for host in hosts:
-        (cloud.embedded.state.host(host) / "instances" / server.id).mkdir()
+        (cloud.parts.state.host(host) / "instances" / server.id).mkdir()
 
 
 def allow(cloud: Cloud, server: Any, hosts: list[str]) -> None:
     for host in hosts:
-        (cloud.embedded.state.host(host) / "instances" / server.id).rmdir()
+        (cloud.parts.state.host(host) / "instances" / server.id).rmdir()
 
 
 def test_the_next_alternate_is_taken_if_a_host_refuses(cloud: Cloud) -> None:
@@ -235,7 +235,7 @@ def test_a_host_that_does_not_fit_is_no_valid_host(cloud: Cloud) -> None:
 def test_deleting_a_server_stops_its_disk_on_the_way(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causeway.compute.disk_transfer.REPORT_INTERVAL", 0.0)
     server = cloud.boot(flavor="any.small")
-    fetched = cloud.embedded.computes[other_hosts(cloud, server)[0]].host.conductor.__class__
+    fetched = cloud.parts.computes[other_hosts(cloud, server)[0]].host.conductor.__class__
     report = fetched.report_progress
 
     def deleted_meanwhile(*args: Any, **kwargs: Any) -> Any:

@@ -24,7 +24,7 @@ FINISH = "finish_snapshot_based_resize_at_dest"
 def disconnected(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, BlockDevice]]]:
     """(host, volume) of what hosts let go of when they took guests down."""
     found: list[tuple[str, BlockDevice]] = []
-    for host in cloud.embedded.computes:
+    for host in cloud.parts.computes:
         driver = cloud.driver(host)
 
         def destroy(uuid: str, vifs: Any, volumes: list[BlockDevice], *, host: str = host, **more: Any) -> None:
@@ -90,7 +90,7 @@ def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lo
     cloud.settle()
 
     migration = cloud.migration(server)
-    (move,) = journal.of_migration(cloud.embedded.api_database, migration.uuid)
+    (move,) = journal.of_migration(cloud.parts.api_database, migration.uuid)
     context, devices = admin_context(), block_devices.of_instance(cloud.cell("cell1"), server.id)
     order: dict[str, Any] = {
         "token": MoveToken(move.id, migration.uuid, move.epoch, "late"),
@@ -99,9 +99,9 @@ def test_an_order_that_arrives_after_it_was_undone_does_nothing(cloud: Cloud, lo
     }
     with pytest.raises(errors.ClaimRefused):
         if lost == FINISH:
-            target = SnapshotResizeEndpoint(cloud.embedded.computes[migration.dest_compute].host)
+            target = SnapshotResizeEndpoint(cloud.parts.computes[migration.dest_compute].host)
             target.finish_snapshot_based_resize_at_dest(context, **order, snapshot=None, power_on=True)
         else:
-            source = SnapshotResizeEndpoint(cloud.embedded.computes[migration.source_compute].host)
+            source = SnapshotResizeEndpoint(cloud.parts.computes[migration.source_compute].host)
             source.prep_snapshot_based_resize_at_source(context, **order, image_id=None)
     assert cloud.reality(server) == before

@@ -183,7 +183,7 @@ def test_the_root_disk_of_the_flavor_does_not_matter_to_a_server_on_a_volume(clo
     ("reach", "broken"), [("cross", "PUT"), ("cross", "GET"), ("same", "export"), ("same", "fetch")]
 )
 def test_a_failed_move_leaves_no_image_and_gives_the_disks_back(
-    cloud: Cloud, flavors: Any, reach: str, broken: str, monkeypatch: pytest.MonkeyPatch
+    cloud: Cloud, flavors: Any, reach: str, broken: str
 ) -> None:
     server = boot(cloud, flavors[reach][0], "volume")
     write(cloud, server, "vdb")
@@ -191,9 +191,9 @@ def test_a_failed_move_leaves_no_image_and_gives_the_disks_back(
     if reach == "cross":
         cloud.fail("status", "/file$", method=broken, service="image", times=50)
     elif broken == "export":
-        cloud.break_driver([cloud.show(server).compute_host], monkeypatch, "export_disk", times=1)
+        cloud.break_driver([cloud.show(server).compute_host], "export_disk", times=1)
     else:
-        cloud.damage_offers(monkeypatch)
+        cloud.damage_offers()
     cloud.member.compute.resize_server(server.id, flavors[reach][1])
     cloud.failed(server)
     cloud.settle()

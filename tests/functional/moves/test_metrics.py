@@ -19,7 +19,7 @@ class Measured:
     """The samples at the cloud's /metrics. Counters of a process go on over its clouds: differences are what counts."""
 
     def __init__(self, cloud: Cloud) -> None:
-        self._url = f"{cloud.embedded.url}/metrics"
+        self._url = f"{cloud.parts.url}/metrics"
         self._before = self._samples()
 
     def _samples(self) -> list[Sample]:
@@ -69,7 +69,7 @@ def test_a_move(cloud: Cloud) -> None:
 
 def test_requests_that_are_refused(cloud: Cloud) -> None:
     measured = Measured(cloud)
-    url = f"{cloud.embedded.url}/compute/v2.1"
+    url = f"{cloud.parts.url}/compute/v2.1"
     assert requests.get(f"{url}/servers/x", timeout=10).status_code == 401
     assert cloud.member.compute.get("/nothing/like/this").status_code == 404
     assert cloud.member.compute.get("/servers/none").status_code == 404
@@ -104,7 +104,7 @@ def test_where_moves_stand_is_read_from_the_journal(cloud: Cloud) -> None:
             assert go_on.wait(PATIENCE)
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = hold
+    cloud.parts.around.transports.on_send = hold
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert arrived.wait(PATIENCE)
     where = {"recipe": "cross_cell_resize", "state": "running", "step": "PrepResizeAtSource"}

@@ -49,7 +49,7 @@ class Consumer:
 def consumer(module_cloud: Cloud) -> Iterator[Consumer]:
     consumer = Consumer()
     listener = oslo_messaging.get_notification_listener(
-        oslo_messaging.get_notification_transport(module_cloud.embedded.conf),
+        oslo_messaging.get_notification_transport(module_cloud.parts.conf),
         [oslo_messaging.Target(topic="versioned_notifications")],
         [consumer],
         executor="threading",
@@ -274,7 +274,7 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
     server = cloud.boot()
     start = len(consumer.heard)
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = set(cloud.embedded.computes) - {cloud.show(server).compute_host}
+    cloud.parts.devcloud.unpluggable_hosts = set(cloud.parts.computes) - {cloud.show(server).compute_host}
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
     cloud.settle()

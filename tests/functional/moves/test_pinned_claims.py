@@ -100,7 +100,7 @@ def test_claims_outlive_the_compute(cloud: Cloud) -> None:
     target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
     for host in (cloud.record(server, "cell1").host, target):
         assert host is not None
-        service = cloud.embedded.computes[host]
+        service = cloud.parts.computes[host]
         before = service.host.claims
         again = Claims(before._directory, host, limits=before._limits)
         again.load(before._topology, before._devices)
@@ -115,8 +115,8 @@ def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> No
     cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
     cloud.failed(server)
     migration = cloud.migration(server)
-    fence = cloud.embedded.computes[migration.dest_compute].host.fence
-    (move,) = journal.of_migration(cloud.embedded.api_database, migration.uuid)
+    fence = cloud.parts.computes[migration.dest_compute].host.fence
+    (move,) = journal.of_migration(cloud.parts.api_database, migration.uuid)
     with pytest.raises(errors.ClaimRefused):
         fence.refuse_after(MoveToken(move.id, migration.uuid, 99, "PrepResizeAtDest"), "drop_move_claim")
     assert claims_of(cloud, server) == [source]
@@ -178,7 +178,7 @@ def test_nothing_of_what_one_request_asks_for_is_kept_for_the_next(cloud: Cloud)
     """Bugs 1941005, 1805767 and the reading beside 1785339: each move asks for what its own flavor needs, also after a
     revert."""
     server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
-    api = cloud.embedded.api_database
+    api = cloud.parts.api_database
     first = mappings.get_spec(api, server.id)
     assert not {"numa_topology", "pci_requests"} & first.keys()
     cloud.resized(server, make_flavor(cloud, "nics.2", gen="2", pci_passthrough__alias="nic:2"))

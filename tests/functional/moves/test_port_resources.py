@@ -37,7 +37,7 @@ def bridge(host: str) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def agents(module_cloud: Cloud) -> dict[str, str]:
     """What network agents make below each compute node: themselves, with a packet rate, and a bridge, with bandwidth."""
-    placement = module_cloud.embedded.around.placement
+    placement = module_cloud.parts.around.placement
     uuids = {}
     for root in placement.list_providers():
         for name, parent, inventory, traits in (
@@ -68,7 +68,7 @@ def policy(cloud: Cloud) -> Iterator[Any]:
     for port in network.ports():
         if port.qos_policy_id == policy.id:
             network.delete_port(port)
-    cloud.embedded.devcloud.port_resource_request_groups = True
+    cloud.parts.devcloud.port_resource_request_groups = True
     network.delete_qos_policy(policy)
 
 
@@ -92,7 +92,7 @@ def profile(cloud: Cloud, port: Any, host: str) -> Any:
 
 def providers_told(cloud: Cloud, port: Any, host: str) -> set[str]:
     told = profile(cloud, port, host)
-    names = {one.uuid: one.name for one in cloud.embedded.around.placement.list_providers()}
+    names = {one.uuid: one.name for one in cloud.parts.around.placement.list_providers()}
     return {names[told]} if isinstance(told, str) else {names[each] for each in told.values()}
 
 
@@ -114,7 +114,7 @@ def test_a_port_shows_what_it_asks_for_to_administrators_only(cloud: Cloud, pack
 
 @FORMS
 def test_a_server_is_placed_where_its_port_gets_what_it_asks_for(cloud: Cloud, policy: Any, groups: bool) -> None:
-    cloud.embedded.devcloud.port_resource_request_groups = groups
+    cloud.parts.devcloud.port_resource_request_groups = groups
     port, plain = make_port(cloud, policy), make_port(cloud, None)
     server = cloud.boot(networks=[{"port": port.id}, {"port": plain.id}])
     host = cloud.show(server).compute_host
@@ -150,7 +150,7 @@ def test_where_there_is_not_enough_no_server_is_placed(cloud: Cloud, policy: Any
 def test_a_move_claims_at_the_target_and_tells_the_network_service(
     cloud: Cloud, policy: Any, end: str, flavor: str, groups: bool, boot: str
 ) -> None:
-    cloud.embedded.devcloud.port_resource_request_groups = groups
+    cloud.parts.devcloud.port_resource_request_groups = groups
     port = make_port(cloud, policy)
     given = {"networks": [{"port": port.id}]}
     server = cloud.boot(**given) if boot == "boot" else cloud.boot_from_volume(networks=given["networks"])
@@ -191,7 +191,7 @@ def test_several_ports_with_bandwidth_and_packet_rate(cloud: Cloud, packets: Any
 
 def test_a_move_goes_where_the_bandwidth_is(cloud: Cloud, policy: Any, agents: dict[str, str]) -> None:
     server = cloud.boot(networks=[{"port": make_port(cloud, policy).id}])
-    placement = cloud.embedded.around.placement
+    placement = cloud.parts.around.placement
     empty, full = {}, {kind: Inventory(BANDWIDTH_OF_HOST) for kind in (EGRESS, INGRESS)}
     placement.set_inventory(agents[bridge("cell2-host1")], empty)
     try:
@@ -214,8 +214,8 @@ def test_a_failed_move_gives_allocations_and_mapping_back(cloud: Cloud, policy: 
     server = cloud.boot(networks=[{"port": port.id}])
     host = cloud.show(server).compute_host
     before, told = cloud.reality(server), profile(cloud, port, host)
-    for target in set(cloud.embedded.computes) - {host}:
-        cloud.embedded.devcloud.unpluggable_hosts.add(target)
+    for target in set(cloud.parts.computes) - {host}:
+        cloud.parts.devcloud.unpluggable_hosts.add(target)
     cloud.option("vif_plugging_timeout", 1)
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
@@ -236,7 +236,7 @@ def test_an_alternate_host_has_providers_of_its_own(cloud: Cloud, policy: Any) -
 
 @FORMS
 def test_an_attached_port_is_held_until_it_is_detached(cloud: Cloud, policy: Any, groups: bool) -> None:
-    cloud.embedded.devcloud.port_resource_request_groups = groups
+    cloud.parts.devcloud.port_resource_request_groups = groups
     first, second = make_port(cloud, policy), make_port(cloud, policy)
     server = cloud.boot(networks=[{"port": first.id}])
     host = cloud.show(server).compute_host
@@ -294,6 +294,6 @@ def test_the_audit_has_nothing_to_say_of_such_servers(cloud: Cloud, packets: Any
     server = cloud.boot(networks=[{"port": make_port(cloud, packets).id}])
     cloud.resized(server)
     cloud.settle()
-    assert audit_embedded(cloud.embedded, pause=0.01).is_clean
+    assert audit_embedded(cloud.parts, pause=0.01).is_clean
     cloud.confirmed(server)
-    assert audit_embedded(cloud.embedded, pause=0.01).is_clean
+    assert audit_embedded(cloud.parts, pause=0.01).is_clean

@@ -24,7 +24,7 @@ def bindings(cloud: Cloud, server: Any) -> dict[str, str]:
 def test_the_guest_waits_for_its_port_to_be_plugged(cloud: Cloud, plug_delay: float) -> None:
     server = cloud.boot()
     before = cloud.show(server)
-    cloud.embedded.devcloud.plug_delay = plug_delay
+    cloud.parts.devcloud.plug_delay = plug_delay
     # Whoever misses the event, waits for all of this.
     cloud.option("vif_plugging_timeout", 300)
     moved = cloud.resized(server)
@@ -40,7 +40,7 @@ def test_a_port_that_is_never_plugged_gives_the_server_back(cloud: Cloud) -> Non
     server = cloud.boot()
     before = cloud.reality(server)
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
     assert cloud.reality(server) == before
@@ -52,14 +52,14 @@ def test_a_port_that_is_never_plugged_may_be_no_reason_to_fail(cloud: Cloud) -> 
     server = cloud.boot()
     cloud.option("vif_plugging_timeout", 1)
     cloud.option("vif_plugging_is_fatal", False)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
     cloud.resized(server)
 
 
 def test_a_server_that_is_reverted_shows_so_until_its_guest_runs(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
-    cloud.embedded.devcloud.plug_delay = 0.3
+    cloud.parts.devcloud.plug_delay = 0.3
     cloud.member.compute.revert_server_resize(server.id)
     seen: list[tuple[str, str, bool]] = []
 
@@ -77,7 +77,7 @@ def test_a_server_that_is_reverted_shows_so_until_its_guest_runs(cloud: Cloud) -
 
 def test_a_server_shows_resize_until_it_can_be_verified(cloud: Cloud) -> None:
     server = cloud.boot()
-    cloud.embedded.devcloud.plug_delay = 0.2
+    cloud.parts.devcloud.plug_delay = 0.2
     cloud.member.compute.resize_server(server.id, "gen2.small")
     seen = []
     until(
@@ -102,7 +102,7 @@ def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
                 found.append(message.server)
             return Verdict.DELIVER
 
-        cloud.embedded.around.transports.on_send = on_send
+        cloud.parts.around.transports.on_send = on_send
         act()
         until(lambda: set(found), lambda seen: len(seen) >= hosts, f"{hosts} hosts to be told")
         return set(found)

@@ -70,7 +70,7 @@ def fields(bundle: copies.Bundle) -> dict[str, Any]:
 
 def config_drive(cloud: Cloud, server: Any) -> dict[str, bytes]:
     host = cloud.show(server).compute_host
-    path = cloud.embedded.state.host(host) / "instances" / server.id / "disk.config"
+    path = cloud.parts.state.host(host) / "instances" / server.id / "disk.config"
     return msgspec.json.decode(path.read_bytes(), type=dict[str, bytes])
 
 
@@ -156,9 +156,9 @@ def test_what_was_changed_while_verifying_survives_a_revert(cloud: Cloud) -> Non
 def test_after_a_revert_later_moves_start_from_the_old_flavor(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
-    assert mappings.get_spec(cloud.embedded.api_database, server.id)["flavor"]["name"] == "gen2.small"
+    assert mappings.get_spec(cloud.parts.api_database, server.id)["flavor"]["name"] == "gen2.small"
     cloud.reverted(server)
-    assert mappings.get_spec(cloud.embedded.api_database, server.id)["flavor"]["name"] == "gen1.small"
+    assert mappings.get_spec(cloud.parts.api_database, server.id)["flavor"]["name"] == "gen1.small"
 
 
 def test_the_events_of_a_move_name_its_steps(cloud: Cloud) -> None:

@@ -203,7 +203,7 @@ def test_shelve_lets_go_of_the_host_and_unshelve_brings_everything_back(cloud: C
     assert shelved_images(cloud) == (["server-shelved"] if kind == "image" else [])
     check_clean(cloud)
     # The network service needs its time, and its message must find the host that waits for it.
-    cloud.embedded.devcloud.plug_delay = 0.5
+    cloud.parts.devcloud.plug_delay = 0.5
     assert act(cloud, server, "unshelve").status_code == 202
     cloud.wait(server, "ACTIVE")
     assert lines(cloud, server) == ["mine"]
@@ -237,7 +237,7 @@ def test_a_server_that_was_shelved_for_long_enough_leaves_its_host(cloud: Cloud)
     server = cloud.boot()
     act(cloud, server, "shelve")
     cloud.wait(server, "SHELVED")
-    conductor = cloud.embedded.conductor
+    conductor = cloud.parts.conductor
     auto_offload.offload_shelved(conductor._services, conductor._conductor)
     assert cloud.wait(server, "SHELVED").compute_host is not None
     cloud.option("shelved_offload_time", 0)

@@ -23,7 +23,7 @@ def told(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 
         return call
 
-    web = cloud.embedded.web
+    web = cloud.parts.web
     monkeypatch.setattr(web, "_mounts", [(prefix, record(prefix, application)) for prefix, application in web._mounts])
     return found
 

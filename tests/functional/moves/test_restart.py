@@ -60,7 +60,7 @@ def die_at(cloud: Cloud, method: str) -> list[str]:
             raise ProcessDiedError
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
     return died
 
 

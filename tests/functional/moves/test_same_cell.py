@@ -111,6 +111,6 @@ def test_nobody_runs_twice(cloud: Cloud) -> None:
         cloud.reverted(server)
         cloud.resized(server, flavor)
         cloud.confirmed(server)
-    assert {host: cloud.driver(host).double_starts for host in cloud.embedded.computes if cloud.driver(host)} == {
-        host: [] for host in cloud.embedded.computes
+    assert {host: cloud.driver(host).double_starts for host in cloud.parts.computes if cloud.driver(host)} == {
+        host: [] for host in cloud.parts.computes
     }

@@ -81,10 +81,10 @@ def test_a_resize_on_the_same_host(cloud: AuditedCloud, backing: str, power: str
 
 
 @pytest.mark.parametrize("method", ["power_off", "export_disk", "destroy", "stash_disks", "spawn", "_boot"])
-def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, method: str) -> None:
     server = boot(cloud)
     before = cloud.reality(server)
-    cloud.break_driver(["cell1-host1"], monkeypatch, method, times=1)
+    cloud.break_driver(["cell1-host1"], method, times=1)
     cloud.member.compute.resize_server(server.id, "gen1.medium")
     cloud.failed(server)
     assert cloud.reality(server) == before
@@ -148,9 +148,9 @@ def test_a_cold_migration_to_the_same_host_is_refused(cloud: AuditedCloud) -> No
 
 def test_a_driver_that_can_migrate_to_the_same_host_does(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud.option("allow_resize_to_same_host", False)
-    compute = cloud.embedded.computes["cell1-host1"]
+    compute = cloud.parts.computes["cell1-host1"]
     trait = os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE
-    placement = cloud.embedded.around.placement
+    placement = cloud.parts.around.placement
     node = next(provider for provider in placement.list_providers() if provider.name == "cell1-host1")
     with monkeypatch.context() as patch:
         patch.setattr(compute.host.driver, "supports_migrate_to_same_host", True)

@@ -37,7 +37,7 @@ def old(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(hosts, "report_service", report)
 
     def age(cell: str) -> None:
-        for host in cloud.embedded.computes:
+        for host in cloud.parts.computes:
             if host.startswith(cell):
                 aged.add(host)
                 report_version(cloud, host, versions.CROSS_CELL_SERVICE - 1)

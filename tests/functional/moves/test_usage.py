@@ -58,7 +58,7 @@ class Watcher:
 
 
 def shown_usage(cloud: Cloud) -> dict[str, tuple[int, int, int]]:
-    for compute in cloud.embedded.computes.values():
+    for compute in cloud.parts.computes.values():
         compute._reporter.report_alive()
     answer = cloud.admin.compute.get("/os-hypervisors/detail", microversion="2.87").json()["hypervisors"]
     return {
@@ -68,10 +68,10 @@ def shown_usage(cloud: Cloud) -> dict[str, tuple[int, int, int]]:
 
 
 def placement_usage(cloud: Cloud) -> dict[str, tuple[int, int, int]]:
-    placement = cloud.embedded.around.placement
+    placement = cloud.parts.around.placement
     found = {}
     for provider in placement.list_providers():
-        if provider.name in cloud.embedded.computes:
+        if provider.name in cloud.parts.computes:
             used = placement.get_usages(provider.uuid)
             found[provider.name] = (used.get("VCPU", 0), used.get("MEMORY_MB", 0), used.get("DISK_GB", 0))
     return found
@@ -125,7 +125,7 @@ def test_a_failed_move_gives_everything_back(cloud: Cloud, flavor: str) -> None:
     server = cloud.boot()
     before = placement_usage(cloud)
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = set(cloud.embedded.computes) - {cloud.show(server).compute_host}
+    cloud.parts.devcloud.unpluggable_hosts = set(cloud.parts.computes) - {cloud.show(server).compute_host}
     cloud.member.compute.resize_server(server.id, flavor)
     cloud.failed(server)
     cloud.settle()
@@ -136,14 +136,14 @@ def test_a_failed_move_gives_everything_back(cloud: Cloud, flavor: str) -> None:
 @pytest.fixture
 def shared_disk(cloud: Cloud) -> Iterator[str]:
     """A provider of DISK_GB that all hosts share, which have none of their own any more."""
-    placement, name = cloud.embedded.around.placement, "shared-storage"
+    placement, name = cloud.parts.around.placement, "shared-storage"
     storage, aggregate, before = str(uuid.uuid4()), str(uuid.uuid4()), {}
     placement.ensure_provider(storage, name)
     placement.set_inventory(storage, {"DISK_GB": Inventory(1000)})
     placement.set_traits(storage, {"MISC_SHARES_VIA_AGGREGATE"})
     placement.add_aggregate(storage, aggregate)
     for provider in placement.list_providers():
-        if provider.name in cloud.embedded.computes:
+        if provider.name in cloud.parts.computes:
             before[provider.uuid] = placement.get_inventories(provider.uuid)
             own = {kind: each for kind, each in before[provider.uuid].items() if kind != "DISK_GB"}
             placement.set_inventory(provider.uuid, own)
@@ -159,7 +159,7 @@ def shared_disk(cloud: Cloud) -> Iterator[str]:
 
 
 def test_a_host_does_not_tell_placement_of_a_disk_that_is_shared(cloud: Cloud, shared_disk: str) -> None:
-    placement, compute = cloud.embedded.around.placement, cloud.embedded.computes["cell1-host1"]
+    placement, compute = cloud.parts.around.placement, cloud.parts.computes["cell1-host1"]
     node = next(one.uuid for one in placement.list_providers() if one.name == "cell1-host1")
     assert shared_disk
     # As at its start.
@@ -184,7 +184,7 @@ def test_disks_that_hosts_share_are_held_at_their_provider(
     # The old disk is kept beside the new one until confirm or revert: both are there, and both are counted, once each.
     assert set(at_target) == {target, shared_disk} and set(of_migration) == {source, shared_disk}
     assert of_migration == at_source
-    placement = cloud.embedded.around.placement
+    placement = cloud.parts.around.placement
     storage = next(one.uuid for one in placement.list_providers() if one.name == shared_disk)
     disks = at_target[shared_disk]["DISK_GB"], at_source[shared_disk]["DISK_GB"]
     assert placement.get_usages(storage) == {"DISK_GB": sum(disks)}

@@ -208,7 +208,7 @@ def test_a_failed_move_leaves_the_other_servers_use_of_a_volume_alone(cloud: Clo
         cloud.attach(each, volume)
     before = cloud.reality(server), cloud.reality(other)
     cloud.option("vif_plugging_timeout", 1)
-    cloud.embedded.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
+    cloud.parts.devcloud.unpluggable_hosts = {"cell2-host1", "cell2-host2"}
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
     assert (cloud.reality(server), cloud.reality(other)) == before

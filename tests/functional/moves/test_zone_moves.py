@@ -28,7 +28,7 @@ def zones(module_cloud: Cloud) -> None:
 @contextmanager
 def only(cloud: Cloud, host: str) -> Iterator[None]:
     """Of the hosts that a server is not on, only this one is up."""
-    others = [name for name in cloud.embedded.computes if name != host]
+    others = [name for name in cloud.parts.computes if name != host]
     for name in others:
         set_down(cloud, name, True)
     try:

@@ -31,9 +31,9 @@ def test_a_server_is_moved_and_confirmed(cloud: Cloud) -> None:
     assert moved.compute_host.startswith("cell2")
     assert cloud.confirmed(server).status == "ACTIVE"
     assert cloud.leftovers(server, "cell1") == []
-    resize, confirm = journal.of_server(cloud.embedded.api_database, server.id)
+    resize, confirm = journal.of_server(cloud.parts.api_database, server.id)
     assert (resize.state, confirm.state) == (MoveState.DONE, MoveState.DONE)
-    steps = journal.steps(cloud.embedded.api_database, resize.id)
+    steps = journal.steps(cloud.parts.api_database, resize.id)
     assert {step.state for step in steps} == {StepState.DONE}
     assert all(step.started_at and step.ended_at and step.started_at <= step.ended_at for step in steps)
 
@@ -73,4 +73,4 @@ def test_many_servers_move_at_once(cloud: Cloud) -> None:
 
 def test_everything_agrees_in_the_end(cloud: Cloud) -> None:
     cloud.settle()
-    assert audit_embedded(cloud.embedded).disagreements == []
+    assert audit_embedded(cloud.parts).disagreements == []

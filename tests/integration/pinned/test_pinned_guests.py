@@ -38,7 +38,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 
 
 def domain(cloud: Cloud, server: Any, host: str) -> ET.Element:
-    connection = cloud.embedded.computes[host].host.driver._connection  # type: ignore[attr-defined]
+    connection = cloud.parts.computes[host].host.driver._connection  # type: ignore[attr-defined]
     return ET.fromstring(
         connection.call("describe a guest", lambda libvirt: libvirt.lookupByUUIDString(server.id).XMLDesc(0))
     )
@@ -49,7 +49,7 @@ def pins(found: ET.Element) -> dict[str | None, str | None]:
 
 
 def claimed(cloud: Cloud) -> dict[str, int]:
-    return {name: len(service.host.claims.listed()) for name, service in cloud.embedded.computes.items()}
+    return {name: len(service.host.claims.listed()) for name, service in cloud.parts.computes.items()}
 
 
 @pytest.mark.libvirt
@@ -59,7 +59,7 @@ def test_a_pinned_guest_goes_to_another_cell_and_back(cloud: Cloud) -> None:
     for gen in ("1", "2"):
         specs = {"aggregate_instance_extra_specs:gen": gen, "hw:cpu_policy": "dedicated"}
         name = f"pinned.{gen}"
-        flavors.create(cloud.embedded.api_database, Flavor(name, name, 1, 128, 1, extra_specs=specs))
+        flavors.create(cloud.parts.api_database, Flavor(name, name, 1, 128, 1, extra_specs=specs))
 
     server = cloud.boot(flavor="pinned.1")
     assert pins(domain(cloud, server, "cell1-host1")) == {"0": "1"}

@@ -64,12 +64,12 @@ def cloud(module_cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def facts(cloud: AuditedCloud, server: Any, host: str) -> Any:
-    return cloud.embedded.computes[host].host.driver.inspect(server.id)
+    return cloud.parts.computes[host].host.driver.inspect(server.id)
 
 
 def said(cloud: AuditedCloud, server: Any, host: str, boot: int) -> GuestReport:
     """What the guest said at its boot of this number, once it has said it all."""
-    driver = cloud.embedded.computes[host].host.driver
+    driver = cloud.parts.computes[host].host.driver
 
     def look() -> GuestReport:
         return last_report(driver.console_output(server.id).decode(errors="replace").replace("\r", ""))
