@@ -6,12 +6,14 @@ fields of `Fault`, for example
     - {service: image, method: PUT, path: "/file$", action: drop, after_bytes: 65536, times: 1}
     - {service: network, path: "/bindings", action: status, status: 503}
 
-The first rule that matches a request is used, and used up after `times` requests.
+The first rule that matches a request is used, and used up after `times` requests. When the file goes away, requests that hang
+or are delayed go on.
 """
 
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 FOREVER = 1 << 62
+# Seconds between two looks at the file of whoever is held up; a file can't be waited for.
+LOOK_EVERY = 0.2
 DROPPED_LENGTH = 1 << 40
 READ_METHODS = ("GET", "HEAD")
 
@@ -92,11 +96,20 @@ class Faults:
         """Forgets the rules that were added; requests that hang or are delayed go on at once."""
         with self._lock:
             self._rules.clear()
-            self._released.set()
-            self._released = threading.Event()
+            self._release()
 
     def close(self) -> None:
         self.clear()
+
+    def _release(self) -> None:
+        self._released.set()
+        self._released = threading.Event()
+
+    def _wait(self, seconds: float) -> None:
+        """Until the time is over, or the rules are gone."""
+        released, end = self._released, time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not released.wait(min(left, LOOK_EVERY)):
+            self._read_file()
 
     def wrap(self, service: str, app: "WSGIApplication") -> "WSGIApplication":
         def faulty(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
@@ -132,6 +145,7 @@ class Faults:
             self._file_version = version
             self._file_rules = []
             if version is None:
+                self._release()
                 return
             try:
                 self._file_rules = _parse(yaml.safe_load(self._path.read_text()))
@@ -141,16 +155,15 @@ class Faults:
     def _apply(
         self, fault: Fault, app: "WSGIApplication", environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        released = self._released
         if fault.action == "status":
             drain(environ)
             start_response(f"{fault.status} Injected", [("Content-Type", "text/plain"), ("Content-Length", "15")])
             return [b"injected fault\n"]
         if fault.action == "delay":
-            released.wait(fault.seconds)
+            self._wait(fault.seconds)
             return app(environ, start_response)
         if fault.action == "hang":
-            released.wait(fault.seconds)
+            self._wait(fault.seconds)
             return _dropped(start_response)
         reads = environ["REQUEST_METHOD"] in READ_METHODS
         if fault.action == "corrupt":

@@ -1,19 +1,28 @@
-"""One embedded cloud for all tests of known bugs; see `known_bugs_cloud` and `moves_cloud` for what tests do with it."""
+"""One embedded cloud for all tests of known bugs, or the one of ``--cloud``; see `known_bugs_cloud` and `moves_cloud` for what tests do with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from by_url import deployed, sweep
 
 from causeway.embedded.cloud import EmbeddedCloud
 
 from .known_bugs_cloud import KnownBugsCloud
 
+__all__ = ["deployed"]
+
 
 @pytest.fixture(scope="package")
-def package_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnownBugsCloud]:
+def package_cloud(tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[KnownBugsCloud]:
+    if deployed is not None:
+        deployed.check({"overrides": {"scheduler": {"host_state_max_age": 0}}})
+        with sweep(deployed):
+            yield KnownBugsCloud(deployed)
+        return
     embedded = EmbeddedCloud(
         Path(tmp_path_factory.mktemp("cloud")),
         port=0,

@@ -58,11 +58,6 @@ class KnownBugsCloud(AuditedCloud):
         finally:
             opened.set()
 
-    def report(self, *hosts: str) -> None:
-        """Hosts (none given: all) report now what they have and what runs on them."""
-        for host in hosts or ALL_HOSTS:
-            self.parts.computes[host]._reporter.report_alive()
-
     def spec(self, server: Any) -> dict[str, Any]:
         """The request spec that is kept with a server."""
         return mappings.get_spec(self.parts.api_database, server.id)

@@ -29,6 +29,7 @@ def sweep(deployed: DeployedCloud) -> Iterator[None]:
     """What is made meanwhile, and not deleted, is deleted: each module finds the cloud as the first one did."""
     cloud = Cloud(deployed)
     found = {name: set(ids()) for name, (ids, _delete) in _resources(cloud).items()}
+    zones = {each.id: each.availability_zone for each in cloud.admin.compute.aggregates()}
     yield
     cloud.heal()
     cloud.settle()
@@ -38,6 +39,10 @@ def sweep(deployed: DeployedCloud) -> Iterator[None]:
             # What is in use still, or goes with something else, or went already.
             with suppress(openstack.exceptions.HttpException):
                 delete(identity)
+    for aggregate in cloud.admin.compute.aggregates():
+        if aggregate.availability_zone != zones[aggregate.id]:
+            back = {"availability_zone": zones[aggregate.id]}
+            cloud.admin.compute.set_aggregate_metadata(aggregate, back)
     until(lambda: set(_volumes(cloud)) - found["volumes"], lambda left: not left, "volumes to go")
 
 

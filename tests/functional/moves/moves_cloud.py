@@ -354,6 +354,22 @@ class Cloud:
 
             self._patches.setattr(compute.host.offers, "make", damaged)
 
+    def report(self, *hosts: str) -> None:
+        """Hosts (none given: all) report now what they have and what runs on them; others report soon by themselves."""
+        names = hosts or tuple(self.parts.computes)
+        if not self.by_url:
+            for name in names:
+                self.parts.computes[name]._reporter.report_alive()
+            return
+
+        def reported() -> dict[str, str]:
+            return {each.host: each.updated_at for each in self.admin.compute.services() if each.host in names}
+
+        for _whole in range(2):
+            # The report that is under way may have begun before.
+            before = reported()
+            until(reported, lambda seen: all(seen[name] != before[name] for name in names), "hosts to report")
+
     def option(self, name: str, value: Any, group: str | None = None) -> None:
         if self.by_url:
             self.parts.needs(name, value, group)

@@ -13,6 +13,8 @@ from benchmarks import operations, peer
 from benchmarks.cloud import MeasuredCloud
 from benchmarks.counting import Counts
 
+pytestmark = pytest.mark.embedded("counts statements and calls inside one process")
+
 COSTS: dict[str, dict[str, dict[str, int]]] = {
     "resize": {
         "sql": {"API": 42, "cell0": 1, "cell1": 23, "cell2": 17},

@@ -13,6 +13,8 @@ from moves_cloud import Cloud, until
 from causeway import roles
 from causeway.embedded.cloud import EmbeddedCloud
 
+pytestmark = pytest.mark.embedded("stops compute services and starts them again")
+
 DEAD = "cell1-host1"
 
 

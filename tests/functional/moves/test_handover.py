@@ -15,6 +15,8 @@ from causeway.model.moves import MoveState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 
+pytestmark = pytest.mark.embedded("starts and stops conductors")
+
 
 @pytest.fixture
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:

@@ -14,6 +14,8 @@ from prometheus_client.samples import Sample
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.rpc.transport import Outgoing, Verdict
 
+pytestmark = pytest.mark.embedded("reads the metrics of a cloud of one process")
+
 
 class Measured:
     """The samples at the cloud's /metrics. Counters of a process go on over its clouds: differences are what counts."""

@@ -11,6 +11,8 @@ from openstack import exceptions
 
 from causeway.embedded.cloud import EmbeddedCloud
 
+pytestmark = pytest.mark.embedded("needs a cloud with another policy")
+
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Any:

@@ -118,9 +118,9 @@ def test_external_events_reach_both_hosts_of_a_move(cloud: Cloud) -> None:
 
 
 def test_the_owner_of_the_port_names_the_zone_that_the_server_is_in(cloud: Cloud) -> None:
+    cloud.option("move_keeps_availability_zone", False, group="scheduler")
     aggregate = next(each for each in cloud.admin.compute.aggregates() if each.name == "gen2")
     cloud.admin.compute.set_aggregate_metadata(aggregate, {"availability_zone": "new-zone"})
-    cloud.option("move_keeps_availability_zone", False, group="scheduler")
     try:
         server = cloud.boot()
         before = cloud.show(server).availability_zone

@@ -12,6 +12,8 @@ from moves_cloud import Cloud, until
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.rpc.transport import Outgoing, Verdict
 
+pytestmark = pytest.mark.embedded("stops the whole cloud and starts it again")
+
 
 class Restartable:
     """A cloud that can be stopped and started again."""

@@ -58,8 +58,7 @@ class Watcher:
 
 
 def shown_usage(cloud: Cloud) -> dict[str, tuple[int, int, int]]:
-    for compute in cloud.parts.computes.values():
-        compute._reporter.report_alive()
+    cloud.report()
     answer = cloud.admin.compute.get("/os-hypervisors/detail", microversion="2.87").json()["hypervisors"]
     return {
         each["hypervisor_hostname"]: (each["vcpus_used"], each["memory_mb_used"], each["local_gb_used"])
@@ -86,6 +85,7 @@ def watcher(cloud: Cloud) -> Iterator[Watcher]:
     injector._active.on_reach = None
 
 
+@pytest.mark.embedded("stops the conductor between two steps")
 @WAYS
 @ENDS
 @KINDS
