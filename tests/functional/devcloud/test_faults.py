@@ -4,6 +4,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -124,6 +125,17 @@ def test_rules_come_from_a_file_that_is_read_again(devcloud: Any) -> None:
     assert devcloud.call("GET", "/image/v2/images").status_code == 200
     path.unlink()
     assert devcloud.call("GET", "/image/v2/images").status_code == 200
+
+
+def test_who_is_held_up_goes_on_when_the_file_goes_away(devcloud: Any) -> None:
+    path = devcloud.cloud.config.state_dir / "devcloud-faults.yaml"
+    path.write_text("- {service: image, path: images, action: delay, seconds: 3600, times: 1}\n")
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(devcloud.call, "GET", "/image/v2/images")
+        with pytest.raises(TimeoutError):
+            held.result(0.3)
+        path.unlink()
+        assert held.result(20).status_code == 200
 
 
 def test_calls_are_counted_by_route(devcloud: Any) -> None:

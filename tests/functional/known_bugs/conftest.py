@@ -1,4 +1,4 @@
-"""One embedded cloud for all tests of known bugs, or the one of ``--cloud``; see `known_bugs_cloud` and `moves_cloud` for what tests do with it."""
+"""One cloud for all tests of known bugs; see `known_bugs_cloud` and `moves_cloud` for what tests do with it."""
 
 from __future__ import annotations
 

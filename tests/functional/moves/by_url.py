@@ -12,6 +12,7 @@ import pytest
 from deployed_cloud import DeployedCloud
 from moves_cloud import Cloud, until
 
+
 @pytest.fixture(scope="session")
 def deployed(request: pytest.FixtureRequest) -> Iterator[DeployedCloud | None]:
     """The cloud of ``--cloud``; None without it."""

@@ -1,7 +1,7 @@
 """What tests of moves share: a whole cloud, driven through its REST API with openstacksdk, as users drive it.
 
-It is an embedded one, or, with ``--cloud FILE``, one that runs elsewhere (`deployed_cloud`). ``cloud.parts`` is either: tests that
-look behind the API use it for what both have, and are skipped by URL if they reach for what only one process has.
+It is an embedded one, or, with ``--cloud FILE``, one that runs elsewhere (`deployed_cloud`). ``cloud.parts`` is either: tests
+that look behind the API use it for what both have, and are skipped by URL if they reach for what only one process has.
 
 - ``cloud``: `Cloud`, one for each test module: two cells with two simulated hosts each, real Placement, devcloud around it.
 - ``cloud.member``, ``cloud.admin``: openstacksdk connections. ``cloud.boot(...)`` makes an ACTIVE server on gen1 (cell1).
@@ -368,7 +368,7 @@ class Cloud:
         for _whole in range(2):
             # The report that is under way may have begun before.
             before = reported()
-            until(reported, lambda seen: all(seen[name] != before[name] for name in names), "hosts to report")
+            until(reported, lambda seen, before=before: not before.items() & seen.items(), "hosts to report")
 
     def option(self, name: str, value: Any, group: str | None = None) -> None:
         if self.by_url:

@@ -78,9 +78,7 @@ def test_the_image_service_has_no_part_in_it(cloud: Cloud) -> None:
     moved = cloud.resized(server, "any.medium")
     assert "precious" in cloud.driver(moved.compute_host).guest_read(server.id)
     (move,) = journal.of_server(cloud.parts.api_database, server.id)
-    sent = {
-        step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)
-    }
+    sent = {step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)}
     size = sent["FinishResize"][0]
     assert size and sent["ResizeInstance"] == sent["FinishResize"] == (size, size)
     assert move.data["offer"]["token"] == "", "nobody needs it any more"

@@ -42,9 +42,7 @@ def stock(admin: Any, cells: Sequence[Sequence[str]]) -> None:
         for host in hosts:
             admin.compute.add_host_to_aggregate(aggregate, host)
     content = b"A disk image for simulated hosts.\n".ljust(4096, b"\0")
-    admin.image.create_image(
-        name="demo", visibility="public", disk_format="raw", container_format="bare", data=content
-    )
+    admin.image.create_image(name="demo", visibility="public", disk_format="raw", container_format="bare", data=content)
     network = admin.network.create_network(name="demo-net", shared=True)
     admin.network.create_subnet(name="demo-subnet", network_id=network.id, ip_version=4, cidr="10.0.0.0/24")
     if "multiattach" not in {each.name for each in admin.block_storage.types()}:
@@ -77,11 +75,16 @@ class SuiteDeployment(Deployment):
     """Every role a process; devcloud around unless told otherwise."""
 
     def __init__(self, directory: Path, rabbit: str, **options: Any) -> None:
-        super().__init__(directory, rabbit, **{"cells": CELLS, "options": SUITE_OPTIONS, **options})
+        super().__init__(
+            directory, rabbit, **{"cells": CELLS, "options": SUITE_OPTIONS, "cell_conductors": True, **options}
+        )
 
     def _fill(self) -> None:
         self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
-        stock(self.admin, [[host for host in self.hosts if self.hosts[host] == cell] for cell in sorted({*self.hosts.values()})])
+        stock(
+            self.admin,
+            [[host for host in self.hosts if self.hosts[host] == cell] for cell in sorted({*self.hosts.values()})],
+        )
         describe(self)
 
 

@@ -1,0 +1,31 @@
+"""The functional suite by URL, on processes with devcloud around: a sample of it. All of it runs beside the real services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.functional.processes.rabbit import rabbit, why_not
+from tests.functional.processes.suite_cloud import SuiteDeployment, run_suite
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+
+# What is seen, what fails in devcloud and in our own parts, and what can only be done inside a process.
+SAMPLE = (
+    "tests/functional/moves/test_cross_cell_resize.py",
+    "tests/functional/moves/test_failed_moves.py::test_a_stopped_server_is_given_back_stopped",
+    "tests/functional/moves/test_pivot.py",
+)
+
+
+def test_a_sample_of_the_suite(tmp_path: Path) -> None:
+    with rabbit(tmp_path / "rabbit") as queue:
+        cloud = SuiteDeployment(tmp_path, queue)
+        try:
+            cloud.start()
+            outcome = run_suite(tmp_path / "cloud.yaml", *SAMPLE, seconds=300)
+        finally:
+            cloud.stop()
+    assert outcome.failed == {}, outcome
+    assert outcome.passed == 10, outcome
+    assert list(outcome.skipped) == ["by URL: changes or watches code of the cloud (monkeypatch)"], outcome
