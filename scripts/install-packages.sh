@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that Causeway's set-up, tests and real guests need, as far as they are missing.
 # Quick and silent when all is there. Without root it says what is missing and goes on.
-# "install-packages.sh --servers": also the database and message servers that some tests start for themselves. Not installed otherwise,
+# "install-packages.sh --servers": also the servers and switches that some tests start for themselves. Not installed otherwise,
 # because Debian starts them at once.
 set -eu
 
@@ -17,7 +17,7 @@ packages="
     busybox-static zstd extlinux genisoimage
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
 "
-[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server"
+[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch"
 
 missing=""
 for package in $packages; do

@@ -40,13 +40,14 @@ class Process:
     """One of ours, its output in a file."""
 
     def __init__(self, directory: Path, name: str, *arguments: str, prefix: Sequence[str] = ()) -> None:
+        """``prefix``: what its command begins with, to run it elsewhere."""
         self.name = name
         self._log = directory / f"{name}.log"
         # Of an earlier life, if it is started again.
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(
-                [*prefix, CAUSEWAY, *arguments],
+                [*prefix, str(CAUSEWAY), *arguments],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -102,6 +103,8 @@ class Process:
 class Deployment:
     """``member`` and ``admin`` are openstacksdk connections."""
 
+    compute_driver = "simulated"
+
     def __init__(
         self,
         directory: Path,
@@ -151,11 +154,17 @@ class Deployment:
             super_only = {"conductor": {"role": "super"}} if self.cell_conductors and name in CONDUCTORS else {}
             self._write(f"{name}.conf", {"DEFAULT": {"host": name, **cloud}, **super_only, **self._metrics(name)})
         for host, cell in self.hosts.items():
-            own = {"host": host, "transport_url": f"{self.rabbit}/{cell}"}
-            self._write(f"{host}.conf", {"DEFAULT": {"compute_driver": "simulated", **own}, **self._metrics(host)})
+            own = {"host": host, "transport_url": f"{self.rabbit}/{cell}", "compute_driver": self.compute_driver}
+            more = {**self._metrics(host), **self.hypervisor(host)}
+            self._write(f"{host}.conf", {**more, "DEFAULT": {**own, **more.get("DEFAULT", {})}})
         for name, cell in self.cell_conductors.items():
-            own = {"DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"}, "conductor": {"role": "cell"}}
-            self._write(f"{name}.conf", {**own, "database": {"connection": databases[cell]}, **self._metrics(name)})
+            conductor = {
+                "DEFAULT": {"host": name, "transport_url": f"{self.rabbit}/{cell}"},
+                "conductor": {"role": "cell"},
+            }
+            self._write(
+                f"{name}.conf", {**conductor, "database": {"connection": databases[cell]}, **self._metrics(name)}
+            )
         for name in (*CONDUCTORS, *self.cell_conductors):
             self.start_role("conductor", name)
         self.start_role("scheduler", "scheduler")
@@ -179,6 +188,14 @@ class Deployment:
             return [self.directory / "common.conf", self.directory / f"{name}.conf"]
         own = [self.directory / file for file in ("services.conf", "common.conf", f"{name}.conf")]
         return own if name in self.hosts else [*own, self.directory / "databases.conf"]
+
+    def hypervisor(self, _host: str) -> dict[str, dict[str, str]]:
+        """More options of the host's compute process."""
+        return {}
+
+    def prefix(self, _name: str) -> Sequence[str]:
+        """What the command of a process begins with."""
+        return ()
 
     def stop(self) -> None:
         """Everything; all of it must end by itself. What others call ends last."""
@@ -286,12 +303,13 @@ class Deployment:
 
     def restart(self, name: str, *, prefix: Sequence[str] = ()) -> Process:
         """A new process in the place of one that has ended, with the same arguments; ``prefix``: what its command begins with."""
-        self.processes[name] = Process(self.directory, name, *self._arguments[name], prefix=prefix)
+        command = [*self.prefix(name), *prefix]
+        self.processes[name] = Process(self.directory, name, *self._arguments[name], prefix=command)
         return self.processes[name]
 
     def _start(self, name: str, *arguments: str) -> Process:
         self._arguments[name] = arguments
-        self.processes[name] = Process(self.directory, name, *arguments)
+        self.processes[name] = Process(self.directory, name, *arguments, prefix=self.prefix(name))
         return self.processes[name]
 
     def _metrics(self, name: str) -> dict[str, dict[str, str]]:
@@ -313,17 +331,20 @@ class Deployment:
         self.member, self.admin = self.connection("causeway"), self.connection("causeway-admin")
         for name, vcpus in (("small", 1), ("large", 2)):
             self.admin.compute.create_flavor(id=name, name=name, vcpus=vcpus, ram=128, disk=1)
-        image = self.member.image.create_image(
-            name="image", disk_format="raw", container_format="bare", data=b"disk".ljust(4096, b"\0")
-        )
+        image = self._make_image()
         network = self.member.network.create_network(name="network")
         self.member.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.0.0.0/24")
         self._image, self._network = image.id, network.id
 
+    def _make_image(self) -> Any:
+        return self.member.image.create_image(
+            name="image", disk_format="raw", container_format="bare", data=b"disk".ljust(4096, b"\0")
+        )
 
-def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:
+
+def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str, patience: float = PATIENCE) -> Any:
     """What ``look`` sees when it is good; other processes have nothing to wait on, so this asks again and again."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while True:
         seen = look()
         if good(seen):

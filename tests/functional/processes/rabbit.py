@@ -36,15 +36,16 @@ def why_not() -> str | None:
 class Broker:
     """A RabbitMQ of a test's own: it may be stopped and started again, with the same port and what it keeps on disk."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, address: str = "127.0.0.1") -> None:
+        """``address`` is where it listens."""
         directory.mkdir()
-        self._directory = directory
+        self._directory, self._address = directory, address
         self._port, distribution, self._mapper = free_ports(3)
-        self.url = f"rabbit://causeway:secret@127.0.0.1:{self._port}"
+        self.url = f"rabbit://causeway:secret@{address}:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
         (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret")))
         (directory / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = 127.0.0.1:{self._port}\nload_definitions = {directory}/definitions.json\n"
+            f"listeners.tcp.1 = {address}:{self._port}\nload_definitions = {directory}/definitions.json\n"
         )
         (directory / "plugins").write_text("[].\n")
         self._environment = {
@@ -72,7 +73,7 @@ class Broker:
             names = subprocess.Popen(["epmd", "-port", str(self._mapper)], env=environment, stdout=file, stderr=file)
             server = subprocess.Popen([SERVER], env=environment, stdout=file, stderr=file, start_new_session=True)
         self._processes = [server, names]
-        _wait_for(self._port, server, output)
+        _wait_for(self._address, self._port, server, output)
 
     def stop(self) -> None:
         """Stopped before: nothing."""
@@ -90,20 +91,20 @@ class Broker:
 
 
 @contextmanager
-def rabbit(directory: Path) -> Iterator[str]:
-    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host."""
+def rabbit(directory: Path, address: str = "127.0.0.1") -> Iterator[str]:
+    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host. ``address``: where one of our own listens."""
     given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
     if given:
         yield given.rstrip("/")
         return
-    with own_broker(directory) as broker:
+    with own_broker(directory, address) as broker:
         yield broker.url
 
 
 @contextmanager
-def own_broker(directory: Path) -> Iterator[Broker]:
+def own_broker(directory: Path, address: str = "127.0.0.1") -> Iterator[Broker]:
     """A RabbitMQ that serves."""
-    broker = Broker(directory)
+    broker = Broker(directory, address)
     try:
         broker.start()
         yield broker
@@ -129,11 +130,11 @@ def _definitions(user: str, password: str) -> dict[str, object]:
     }
 
 
-def _wait_for(port: int, server: subprocess.Popen[bytes], output: Path) -> None:
+def _wait_for(address: str, port: int, server: subprocess.Popen[bytes], output: Path) -> None:
     end = time.monotonic() + START_SECONDS
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            socket.create_connection((address, port), timeout=5).close()
             return
         except OSError:
             said = output.read_text(errors="replace")[-2000:]

@@ -16,14 +16,16 @@ Options = Mapping[str, Mapping[str, object]]
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where everything is. ``databases``: service -> URL; ``queue`` is RabbitMQ's virtual host of Neutron and Cinder."""
+    """Where everything is. ``databases``: service -> URL; ``queue`` is RabbitMQ's virtual host of Neutron and Cinder.
+    ``host`` is the address of this machine that the services' users can reach."""
 
     ports: Mapping[str, int]
     databases: Mapping[str, str]
     queue: str
+    host: str = "127.0.0.1"
 
     def url(self, service: str) -> str:
-        return f"http://127.0.0.1:{self.ports[service]}"
+        return f"http://{self.host}:{self.ports[service]}"
 
     @property
     def auth_url(self) -> str:

@@ -72,7 +72,8 @@ class Machine:
         end = time.monotonic() + PATIENCE
         while not good():
             process = self._running.get(name)
-            said = self.log_file(name).read_text(errors="replace")[-3000:]
+            log = self.log_file(name)
+            said = log.read_text(errors="replace")[-3000:] if log.exists() else ""
             assert process is None or process.poll() is None, f"{name} ended: {said}"
             assert time.monotonic() < end, f"{name} is not ready: {said}"
             time.sleep(0.1)

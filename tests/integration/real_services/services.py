@@ -29,6 +29,9 @@ GROUPS = ("placement", "glance", "neutron", "cinder", "service_user")
 class RealServices:
     """``new_database`` makes an empty database of a name and gives its URL, ``queue`` is a URL of RabbitMQ."""
 
+    #: the process that reports for the hosts (one of them)
+    agents = "agents"
+
     def __init__(
         self,
         directory: Path,
@@ -38,6 +41,7 @@ class RealServices:
         compute_url: str,
         hosts: Iterable[str],
         token_seconds: int = 3600,
+        address: str = "127.0.0.1",
     ) -> None:
         self.directory = directory
         self.machine = Machine(directory)
@@ -48,6 +52,7 @@ class RealServices:
             ports={name: free_port() for name in NAMES},
             databases={name: new_database(name) for name in NAMES},
             queue=queue,
+            host=address,
         )
 
     def start(self) -> None:
@@ -68,10 +73,14 @@ class RealServices:
             "cinder-volume": cinder,
         }.items():
             self.machine.start(command, [VENV / "bin" / command, *options])
+        self.start_agents()
+        self._await_workers()
+
+    def start_agents(self) -> None:
+        """Neutron's agents of the hosts: stand-ins here."""
         self.machine.start(
             "agents", [VENV / "bin/python", HERE / "agents.py", "etc/neutron/neutron.conf", *self._hosts]
         )
-        self._await_workers()
 
     def start_api(self, name: str) -> None:
         arguments = "--config-file etc/cinder/cinder.conf" if name == "cinder" else ""
@@ -90,7 +99,7 @@ class RealServices:
                 *("--worker-class", "gthread", "--workers", "1", "--threads", "8"),
                 # Clients keep their connections for a while.
                 *("--timeout", "300", "--keep-alive", "65"),
-                *("--bind", f"127.0.0.1:{self.addresses.ports[name]}", "wsgi:application"),
+                *("--bind", f"{self.addresses.host}:{self.addresses.ports[name]}", "wsgi:application"),
             ],
             {"SERVICE": WSGI[name], "SERVICE_ARGUMENTS": arguments, **places},
         )
@@ -228,4 +237,4 @@ class RealServices:
                 return {agent.host for agent in cloud.network.agents() if agent.is_alive} >= set(self._hosts)
 
             self.machine.await_that(volumes, "cinder-volume")
-            self.machine.await_that(ports, "agents")
+            self.machine.await_that(ports, self.agents)

@@ -60,7 +60,9 @@ class Ports:
             preserve_on_delete=vif.preserve_on_delete,
             network=os_vif_network.Network(id=vif.network_id, bridge=bridge, label=vif.network_label, mtu=vif.mtu),
             port_profile=os_vif_objects.VIFPortProfileOpenVSwitch(
-                interface_id=str(vif.details.get("ovs_interfaceid") or vif.id), datapath_type="system"
+                interface_id=str(vif.details.get("ovs_interfaceid") or vif.id),
+                # os-vif gives it to the bridge too: another one than the agent's would take the bridge apart.
+                datapath_type=str(vif.details.get("datapath_type") or "system"),
             ),
         )
         try:

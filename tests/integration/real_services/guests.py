@@ -1,0 +1,146 @@
+"""A deployment with real guests: libvirt, Open vSwitch and Neutron's own agents on each host, beside the real services."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import libvirt
+from platformdirs import user_cache_path
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.rabbit import rabbit, why_not
+from tests.integration.database_servers import database_server
+from tests.integration.real_services import switches
+from tests.integration.real_services.machine import VENV
+from tests.integration.real_services.machines import Machines
+from tests.integration.real_services.services import RealServices
+from tests.integration.real_services.switches import Switches
+
+from causeway.embedded.settings import POLICY
+from causeway.virt.lab import hosts as lab
+from causeway.virt.lab.guest_image import build_guest_image
+
+OPTIONS = {
+    # Guests are emulated, on a machine that does much else.
+    "DEFAULT": {"report_interval": 5, "rpc_response_timeout": 60},
+    "moves": {"lease": 10},
+    "fault_injection": {"enabled": True},
+    "libvirt": {"virt_type": "qemu"},
+}
+
+
+def missing() -> str | None:
+    """What keeps this machine from running it, in one sentence; None if nothing does."""
+    if not (VENV / "bin/neutron-openvswitch-agent").exists():
+        return "the real services are not installed: make integration does that"
+    return lab.missing() or switches.missing() or why_not()
+
+
+class ServicesWithAgents(RealServices):
+    """With Neutron's own agents and switches instead of the stand-ins."""
+
+    def __init__(self, directory: Path, machines: Machines, *, queue: str, **options: Any) -> None:
+        super().__init__(directory, queue=queue, hosts=machines.addresses, address=machines.address, **options)
+        self._names = tuple(machines.addresses)
+        self.switches = Switches(machines, self.machine, queue)
+
+    def start_agents(self) -> None:
+        for host in self._names:
+            self.switches.start(host)
+            self.agents = f"agent-{host}"
+
+
+class GuestCloud(Deployment):
+    """Computes run in their hosts' namespaces."""
+
+    compute_driver = "libvirt"
+    services: ServicesWithAgents
+
+    def __init__(self, directory: Path, queue: str, machines: Machines, **options: Any) -> None:
+        super().__init__(directory, queue, **options)
+        self.machines = machines
+
+    def hypervisor(self, host: str) -> dict[str, dict[str, str]]:
+        # The metrics of a host in a namespace of its own are of no use to us.
+        return {
+            "DEFAULT": {"my_ip": self.machines.addresses[host]},
+            "libvirt": {"connection_uri": self.machines.endpoints[host].uri},
+            "metrics": {"enabled": "false"},
+        }
+
+    def within(self, name: str) -> Sequence[str]:
+        if name not in self.hosts:
+            return ()
+        path = self.services.machine.environment()["PATH"]
+        return [*self.machines.inside(name), "env", f"PATH={path}"]
+
+    @property
+    def network(self) -> str:
+        return str(self._network)
+
+    def _make_image(self) -> Any:
+        image = build_guest_image(user_cache_path("causeway") / "guest-image")
+        return self.member.image.create_image(
+            name="image", disk_format="qcow2", container_format="bare", filename=str(image.path), wait=True
+        )
+
+    def running_on(self, server: Any) -> list[str]:
+        """The hosts whose hypervisors have a running guest of the server."""
+        found = []
+        for host, endpoint in self.machines.endpoints.items():
+            connection = libvirt.open(endpoint.uri)
+            try:
+                if any(guest.UUIDString() == server.id and guest.isActive() for guest in connection.listAllDomains()):
+                    found.append(host)
+            finally:
+                connection.close()
+        return found
+
+
+@contextmanager
+def guest_cloud(
+    directory: Path,
+    *,
+    cells: Mapping[str, Sequence[str]],
+    database: str = "mariadb",
+    before_start: Callable[[GuestCloud], None] | None = None,
+) -> Iterator[GuestCloud]:
+    """Everything, started and at the end stopped."""
+    with ExitStack() as undo:
+        machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
+        undo.callback(machines.stop)
+        new_database = undo.enter_context(database_server(database))
+        queue = undo.enter_context(rabbit(directory / "rabbit", machines.address))
+
+        def surround(_cloud: Deployment) -> None:
+            machines.start()
+            services.start()
+            policy = directory / "policy.yaml"
+            policy.write_text(POLICY)
+            services.write_client_files(directory, policy)
+
+        cloud = GuestCloud(
+            directory, queue, machines, cells=cells, options=OPTIONS, new_database=new_database, surround=surround
+        )
+        services = cloud.services = ServicesWithAgents(
+            directory / "services",
+            machines,
+            queue=f"{queue}/services",
+            new_database=new_database,
+            compute_url=f"{cloud.api_url}/v2.1",
+        )
+        undo.callback(services.stop)
+        undo.callback(_end, cloud)
+        if before_start is not None:
+            before_start(cloud)
+        cloud.start()
+        yield cloud
+
+
+def _end(cloud: GuestCloud) -> None:
+    if cloud.processes:
+        cloud.stop()

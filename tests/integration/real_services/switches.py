@@ -1,0 +1,116 @@
+"""Open vSwitch on each host, with the userspace datapath (no kernel module), and Neutron's own agent beside it.
+
+All of it runs in the host's namespaces, where Open vSwitch's usual paths lead to the host's own: os-vif, libvirt and the agent find
+it where they look for it. The agents answer DHCP themselves (their extension "dhcp").
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.configuration import render
+from tests.integration.real_services.machine import VENV, Machine
+from tests.integration.real_services.machines import PROVIDER, Machines, run
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+PLACE = Path("/run/openvswitch")
+PROBE = "probe0"
+
+
+def missing() -> str | None:
+    """Why there can be no switches here; None if there can."""
+    if SCHEMA.exists() and shutil.which("ovs-vswitchd", path="/usr/sbin:/usr/bin"):
+        return None
+    return "no Open vSwitch: install openvswitch-switch"
+
+
+class Switches:
+    """``machine`` starts the processes, ``queue`` is RabbitMQ's virtual host of Neutron."""
+
+    def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
+        self._machines, self._machine, self._queue = machines, machine, queue
+
+    def start(self, host: str) -> None:
+        """A switch and its agent."""
+        folder = self._machine.directory / "state" / f"switch-{host}"
+        folder.mkdir(parents=True)
+        PLACE.mkdir(parents=True, exist_ok=True)
+        inside = self._machines.inside(host)
+        run(*inside, "mount", "--bind", str(folder), str(PLACE))
+        database = folder / "conf.db"
+        run("ovsdb-tool", "create", str(database), str(SCHEMA))
+        self._machine.start(
+            f"ovsdb-{host}",
+            [
+                *(*inside, "ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
+                *("--remote=db:Open_vSwitch,Open_vSwitch,manager_options", f"--unixctl={PLACE}/ovsdb.ctl"),
+            ],
+        )
+        self._machine.await_that((folder / "db.sock").exists, f"ovsdb-{host}")
+        self.control(host, "--no-wait", "init")
+        # where os-vif and the agent look for it
+        self.control(host, "--no-wait", "set-manager", "ptcp:6640:127.0.0.1")
+        names = (f"external_ids:system-id={host}", f"external_ids:hostname={host}")
+        self.control(host, "--no-wait", "set", "Open_vSwitch", ".", *names)
+        self._machine.start(
+            f"vswitchd-{host}",
+            [*inside, "ovs-vswitchd", f"unix:{PLACE}/db.sock", f"--unixctl={PLACE}/vswitchd.ctl"],
+        )
+        bridge = ("add-br", "br-provider", "--", "set", "bridge", "br-provider", "datapath_type=netdev")
+        self.control(host, *bridge, "--", "add-port", "br-provider", PROVIDER)
+        configuration = self._machine.write(f"etc/neutron/agent-{host}.ini", render(self._agent(host)))
+        self._machine.start(
+            f"agent-{host}",
+            [*inside, VENV / "bin/neutron-openvswitch-agent", "--config-file", configuration],
+        )
+
+    def control(self, host: str, *words: str) -> str:
+        """``ovs-vsctl`` on the host."""
+        return run(*self._machines.inside(host), "ovs-vsctl", "--timeout=15", *words)
+
+    def plug_probe(self, host: str, admin: Any, network: str) -> str:
+        """Gives the host itself a port of the network, so that guests can be pinged from it; its address."""
+        owner = {"device_owner": "compute:probe", "device_id": f"probe-{host}", "binding:host_id": host}
+        port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner)
+        identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
+        interface = ("--", "set", "Interface", PROBE, "type=internal", f'mac="{port.mac_address}"', *identity)
+        self.control(host, "--may-exist", "add-port", "br-int", PROBE, *interface, "external_ids:iface-status=active")
+        inside, address = self._machines.inside(host), str(port.fixed_ips[0]["ip_address"])
+        run(*inside, "ip", "link", "set", PROBE, "up")
+        run(*inside, "ip", "addr", "add", f"{address}/24", "dev", PROBE)
+        until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
+        return address
+
+    def ping(self, host: str, address: str, count: int = 3) -> tuple[int, int]:
+        """From a host with a probe: how many were sent and came back."""
+        command = f"ping -n -q -i 0.2 -W 2 -c {count} {address} || [ $? = 1 ]"
+        said = run(*self._machines.inside(host), "sh", "-c", command)
+        found = re.search(r"(\d+) packets transmitted, (\d+) received", said)
+        assert found, said
+        return int(found[1]), int(found[2])
+
+    def _agent(self, host: str) -> dict[str, dict[str, object]]:
+        state = self._machine.directory / "state" / f"neutron-{host}"
+        state.mkdir(parents=True, exist_ok=True)
+        return {
+            "DEFAULT": {"host": host, "transport_url": self._queue, "state_path": state},
+            "oslo_concurrency": {"lock_path": state},
+            "ovs": {
+                "datapath_type": "netdev",
+                "bridge_mappings": "physical:br-provider",
+                "ovsdb_connection": "tcp:127.0.0.1:6640",
+            },
+            "agent": {
+                "tunnel_types": "",
+                "root_helper": "",
+                "use_helper_for_ns_read": "false",
+                "report_interval": 10,
+                "extensions": "dhcp",
+            },
+            "DHCP": {"enable_ipv6": "false"},
+            "securitygroup": {"enable_security_group": "false", "firewall_driver": "noop"},
+        }
