@@ -36,8 +36,13 @@ integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Pl
 	@scripts/install-services.sh
 	$(BIN)/pytest -v tests/integration/real_services $(if $(KIND),-k $(KIND))
 
-demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep" and others)
+demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep"); TARGET=integration: beside the real services
+ifeq ($(TARGET),integration)
+	@scripts/install-services.sh
+	@$(BIN)/python -m tests.integration.real_services.demo
+else
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)
+endif
 
 bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from causeway.cli.demo.cloud import DemoCloud
 from causeway.cli.demo.evidence import Traces
 from causeway.cli.demo.guest import last_report
 from causeway.cli.demo.screen import Screen
@@ -38,7 +39,7 @@ def traces(tmp_path: Path) -> Traces:
             insert into instances values (1, '{OTHER}', 'other');
             """
         )
-    return Traces(StateDir(tmp_path), admin=None, server=SERVER, migrations=["migration-1"])
+    return Traces(DemoCloud(StateDir(tmp_path), "simulated"), admin=None, server=SERVER, migrations=["migration-1"])
 
 
 def test_the_last_boot_counts() -> None:
@@ -65,7 +66,7 @@ def test_a_cell_without_the_server_has_no_records_of_it(traces: Traces) -> None:
 
 
 def test_a_record_that_names_the_server_in_any_column_is_found(traces: Traces) -> None:
-    with sqlite3.connect(traces.state.path / "cell1.sqlite") as connection:
+    with sqlite3.connect(traces.cloud.state.path / "cell1.sqlite") as connection:
         connection.execute("insert into actions values (1, ?)", (SERVER,))
         connection.execute("insert into instances values (2, ?, ?)", (OTHER, f"copy of {SERVER}"))
 
@@ -73,7 +74,7 @@ def test_a_record_that_names_the_server_in_any_column_is_found(traces: Traces) -
 
 
 def test_a_record_whose_parent_was_deleted_is_found(traces: Traces) -> None:
-    with sqlite3.connect(traces.state.path / "cell1.sqlite") as connection:
+    with sqlite3.connect(traces.cloud.state.path / "cell1.sqlite") as connection:
         connection.execute("insert into events values (1, 5, 'compute_finish_resize')")
 
     assert traces.records("cell1") == ["events: row 1 without its actions"]
@@ -89,7 +90,7 @@ def test_a_record_whose_parent_was_deleted_is_found(traces: Traces) -> None:
     ],
 )
 def test_a_file_that_a_host_kept_is_found(traces: Traces, left_over: str) -> None:
-    path = traces.state.path / left_over
+    path = traces.cloud.state.path / left_over
     path.parent.mkdir(parents=True)
     path.write_text("left")
 
@@ -98,7 +99,7 @@ def test_a_file_that_a_host_kept_is_found(traces: Traces, left_over: str) -> Non
 
 
 def test_a_guest_that_is_still_defined_is_found_by_its_definition(traces: Traces) -> None:
-    definition = traces.state.lab / "hosts" / "cell1-host1" / "etc" / "qemu" / "instance-00000001.xml"
+    definition = traces.cloud.state.lab / "hosts" / "cell1-host1" / "etc" / "qemu" / "instance-00000001.xml"
     definition.parent.mkdir(parents=True)
     definition.write_text(f"<domain><uuid>{SERVER}</uuid></domain>")
 
@@ -106,7 +107,7 @@ def test_a_guest_that_is_still_defined_is_found_by_its_definition(traces: Traces
 
 
 def test_a_hypervisors_log_may_stay(traces: Traces) -> None:
-    log = traces.state.lab / "hosts" / "cell1-host1" / "log" / "qemu" / f"instance-{SERVER}.log"
+    log = traces.cloud.state.lab / "hosts" / "cell1-host1" / "log" / "qemu" / f"instance-{SERVER}.log"
     log.parent.mkdir(parents=True)
     log.write_text("qemu")
 

@@ -137,7 +137,8 @@ class Deployment:
 
     def start(self) -> None:
         self._surround(self)
-        databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
+        #: of "api", "cell0" and each cell: their URLs
+        databases = self.databases = {name: self._database(name) for name in ("api", "cell0", *self._cells)}
         self._write("databases.conf", {"api_database": {"connection": databases["api"]}})
         self.api_database = Database(databases["api"], "the API")
         configured = f"--config-file={self.directory}/databases.conf"

@@ -10,8 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
@@ -31,6 +35,7 @@ class Machines:
     """``address`` is this machine's on the control network; `addresses` has each host's."""
 
     def __init__(self, directory: Path, hosts: Sequence[str]) -> None:
+        self._directory = directory
         self.lab = Lab(directory / "lab")
         digest = hashlib.sha256(str(directory).encode()).hexdigest()[:7]
         # Names of devices have room for 15 letters.
@@ -67,21 +72,34 @@ class Machines:
         pid = (self.lab.root_dir / "hosts" / host / "libvirtd.pid").read_text().strip()
         return ["nsenter", "--target", pid, "--mount", "--uts", "--net", "--"]
 
-    def cut_off(self, host: str) -> None:
-        """From here on the host reaches nobody, and nobody reaches it."""
+    def cut_off(self, host: str, seconds: float) -> None:
+        """For that long the host reaches nobody, and nobody reaches it."""
         self._link(host, "down")
-
-    def join(self, host: str) -> None:
-        self._link(host, "up")
+        try:
+            time.sleep(seconds)
+        finally:
+            self._link(host, "up")
 
     def stop(self) -> None:
         """Ends hosts and guests and takes the networks away."""
+        self._kill_guests()
         self.lab.stop(keep_guests=False)
         there = {link["ifname"] for link in json.loads(run("ip", "-json", "link", "show"))}
         # A namespace may keep its end for a while after it was deleted.
         for device in (*self._ports.values(), *self._bridges.values()):
             if device in there:
                 subprocess.run(["ip", "link", "delete", device], capture_output=True, timeout=_TIMEOUT)
+
+    def _kill_guests(self) -> None:
+        """The lab looks for guests by its own folder; the disks of these are where the compute processes keep them."""
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = path.read_bytes().decode(errors="replace").split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if Path(words[0]).name.startswith("qemu-system") and any(f"{self._directory}/" in word for word in words):
+                with suppress(ProcessLookupError):
+                    os.kill(int(path.parent.name), signal.SIGKILL)
 
     def _link(self, host: str, state: str) -> None:
         for device in (CONTROL, PROVIDER):

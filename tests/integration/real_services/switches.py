@@ -1,7 +1,7 @@
 """Open vSwitch on each host, with the userspace datapath (no kernel module), and Neutron's own agent beside it.
 
-All of it runs in the host's namespaces, where Open vSwitch's usual paths lead to the host's own: os-vif, libvirt and the agent find
-it where they look for it. The agents answer DHCP themselves (their extension "dhcp").
+All of it runs in the host's namespaces, where Open vSwitch's usual paths lead to the host's own: os-vif, libvirt and agent
+find it where they look for it. The agents answer DHCP themselves (their extension "dhcp").
 """
 
 from __future__ import annotations
@@ -86,9 +86,15 @@ class Switches:
         return address
 
     def ping(self, host: str, address: str, count: int = 3) -> tuple[int, int]:
-        """From a host with a probe: how many were sent and came back."""
+        """From a host with a probe: how many were sent and came back.
+
+        A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
+        everybody, tells the switches where it is now.
+        """
+        inside = self._machines.inside(host)
+        run(*inside, "ip", "neighbour", "flush", "dev", PROBE)
         command = f"ping -n -q -i 0.2 -W 2 -c {count} {address} || [ $? = 1 ]"
-        said = run(*self._machines.inside(host), "sh", "-c", command)
+        said = run(*inside, "sh", "-c", command)
         found = re.search(r"(\d+) packets transmitted, (\d+) received", said)
         assert found, said
         return int(found[1]), int(found[2])

@@ -11,10 +11,12 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from causeway.cli.demo.screen import Screen
 from causeway.embedded.settings import StateDir
 from causeway.virt.lab.commands import process_runs
+from causeway.virt.lab.network import PingResult
 
 READY = "ready: "
 START_SECONDS, STOP_SECONDS = 180.0, 60.0
@@ -22,6 +24,23 @@ START_SECONDS, STOP_SECONDS = 180.0, 60.0
 
 class CloudFailed(Exception):
     """`causeway up` did not start."""
+
+
+class Cloud(Protocol):
+    """What the story needs of a cloud of two cells with one host each.
+
+    ``state``: clouds.yaml is there, and the hosts' files. ``real``: guests can be pinged.
+    """
+
+    state: StateDir
+
+    @property
+    def real(self) -> bool: ...
+
+    def database(self, name: str) -> str:
+        """The URL of the database of a cell, or of the API ("api")."""
+
+    def ping(self, network_id: str, address: str) -> PingResult: ...
 
 
 @dataclass
@@ -81,6 +100,15 @@ class DemoCloud:
         self._pid_file.unlink(missing_ok=True)
         self.process = None
         return clean
+
+    def database(self, name: str) -> str:
+        return self.state.database(name)
+
+    def ping(self, network_id: str, address: str) -> PingResult:
+        """From where the network's DHCP server is."""
+        from causeway.virt.lab.hosts import Lab
+
+        return Lab(self.state.lab).network.ping(network_id, address)
 
     def stop_hosts(self) -> None:
         """Ends the lab's hosts with their guests; disks stay."""

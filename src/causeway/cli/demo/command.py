@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import openstack.exceptions
@@ -53,12 +54,16 @@ def demo(driver: str | None, state_dir: Path | None, keep: bool) -> None:
     finally:
         if cloud.process is not None and not keep:
             _clean_up(cloud, screen)
-    taken = time.monotonic() - began
+    conclude(screen, time.monotonic() - began, driver)
+
+
+def conclude(screen: Screen, seconds: float, where: str) -> NoReturn:
+    """Says how it went and ends the process: with 1 if a check did not hold."""
     for claim in screen.failed:
         screen.console.print(f"[bold red]✗[/] {claim}")
     colour = "red" if screen.failed else "green"
     screen.console.print(
-        f"\n[bold {colour}]{screen.held} checks held, {len(screen.failed)} did not[/], in {taken:.0f} s ({driver})."
+        f"\n[bold {colour}]{screen.held} checks held, {len(screen.failed)} did not[/], in {seconds:.0f} s ({where})."
     )
     raise SystemExit(1 if screen.failed else 0)
 

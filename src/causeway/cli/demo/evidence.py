@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from causeway.embedded.settings import StateDir
+import sqlalchemy as sa
+
+from causeway.cli.demo.cloud import Cloud
 
 VOLUME_MICROVERSION = "volume 3.71"
 
@@ -15,42 +17,42 @@ VOLUME_MICROVERSION = "volume 3.71"
 class Traces:
     """Looks for one server. ``admin`` is an administrator's connection to the cloud."""
 
-    state: StateDir
+    cloud: Cloud
     admin: Any
     server: str
     migrations: list[str]
 
     def records(self, cell: str) -> list[str]:
         """Rows of the cell's database that name the server in any column, and rows whose parent is gone: ``table: n``."""
-        database = self.state.path / f"{cell}.sqlite"
-        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)
+        engine = sa.create_engine(self.cloud.database(cell))
         try:
-            found = []
-            for (table,) in connection.execute("select name from sqlite_master where type = 'table'").fetchall():
-                columns = [row[1] for row in connection.execute(f'pragma table_info("{table}")')]
-                condition = " or ".join(f'"{column}" like :like' for column in columns)
-                query = f'select count(*) from "{table}" where {condition}'
-                (rows,) = connection.execute(query, {"like": f"%{self.server}%"}).fetchone()
-                if rows:
-                    found.append(f"{table}: {rows}")
-            orphans = connection.execute("pragma foreign_key_check").fetchall()
-            return found + [f"{table}: row {row} without its {parent}" for table, row, parent, _key in orphans]
+            tables = sa.MetaData()
+            tables.reflect(engine)
+            with engine.connect() as connection:
+                return [*self._rows(connection, tables.sorted_tables), *_orphans(connection)]
         finally:
-            connection.close()
+            engine.dispose()
+
+    def _rows(self, connection: sa.Connection, tables: list[sa.Table]) -> Iterator[str]:
+        for table in tables:
+            named = [sa.cast(column, sa.String(4000)).like(f"%{self.server}%") for column in table.columns]
+            rows = connection.execute(sa.select(sa.func.count()).select_from(table).where(sa.or_(*named))).scalar_one()
+            if rows:
+                yield f"{table.name}: {rows}"
 
     def files(self, host: str) -> list[str]:
         """Files and directories of the host that have the server's id in their name, and definitions of guests with it.
 
         Logs are no part of a server: they stay, as a hypervisor's do.
         """
-        found = []
-        for folder in (self.state.host(host), self.state.lab / "hosts" / host):
+        found, state = [], self.cloud.state
+        for folder in (state.host(host), state.lab / "hosts" / host):
             for path in folder.rglob("*"):
                 if self.server in path.name and (folder / "log") not in path.parents:
-                    found.append(str(path.relative_to(self.state.path)))
+                    found.append(str(path.relative_to(state.path)))
             for definition in (folder / "etc" / "qemu").glob("*.xml"):
                 if self.server in definition.read_text():
-                    found.append(str(definition.relative_to(self.state.path)))
+                    found.append(str(definition.relative_to(state.path)))
         return found
 
     def consumers(self, provider_allocations: dict[str, Any]) -> list[str]:
@@ -84,6 +86,14 @@ class Traces:
         """Names of images that were made of the server."""
         images = _get(self.admin.image, "/images?limit=1000")["images"]
         return [image["name"] for image in images if image.get("instance_uuid") == self.server]
+
+
+def _orphans(connection: sa.Connection) -> list[str]:
+    """SQLite tells; the servers among the databases allow none."""
+    if connection.dialect.name != "sqlite":
+        return []
+    found = connection.execute(sa.text("pragma foreign_key_check")).fetchall()
+    return [f"{table}: row {row} without its {parent}" for table, row, parent, _key in found]
 
 
 def _get(service: Any, path: str, microversion: str | None = None) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.cli.demo.client import ADMIN, USER, Client
-from causeway.cli.demo.cloud import DemoCloud
+from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.evidence import Traces
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.screen import Screen
@@ -43,7 +43,7 @@ class Traveller:
 class Story:
     """Tells the story on a cloud that is ready. Checks go to the screen; what can't go on raises."""
 
-    def __init__(self, cloud: DemoCloud, screen: Screen, image: tuple[Path, str]) -> None:
+    def __init__(self, cloud: Cloud, screen: Screen, image: tuple[Path, str]) -> None:
         self._cloud = cloud
         self._screen = screen
         self._image = image
@@ -72,7 +72,7 @@ class Story:
         self._same_server(second)
         self._revert(second)
         self._screen.heading("What the moves did, step by step")
-        moves = {server.name: moves_of(self._cloud.state, server.id, self._screen) for server in (first, second)}
+        moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in (first, second)}
         self._screen.console.print(timeline(moves))
 
     def _clean_up(self) -> None:
@@ -127,6 +127,8 @@ class Story:
         """Boots a server with a volume in cell1."""
         check = self._screen.check
         server.volume_id = self._client.json("volume", "create", "--size", "1", server.volume)["id"]
+        volumes = self._user.block_storage
+        volumes.wait_for_status(volumes.get_volume(server.volume_id), "available", interval=0.2, wait=60)
         words = [
             "server",
             "create",
@@ -240,7 +242,7 @@ class Story:
         migrations = self._admin.compute.get(f"/os-migrations?instance_uuid={server.id}", microversion="2.59").json()[
             "migrations"
         ]
-        traces = Traces(self._cloud.state, self._admin, server.id, [one["uuid"] for one in migrations])
+        traces = Traces(self._cloud, self._admin, server.id, [one["uuid"] for one in migrations])
 
         records = traces.records(cell)
         check(f"no records in the database of {cell}", not records, ", ".join(records))
@@ -311,9 +313,7 @@ class Story:
                 "the guest has the port's address (simulated: there is nothing to ping)", report.ip == address
             )
             return
-        from causeway.virt.lab.hosts import Lab
-
-        answer = Lab(self._cloud.state.lab).network.ping(self._network_id, address)
+        answer = self._cloud.ping(self._network_id, address)
         claim = f"it answers ping on {address}"
         self._screen.check(claim, answer.lossless, f"{answer.received} of {answer.sent}, {answer.round_trip_ms} ms")
 

@@ -9,13 +9,13 @@ from typing import Any
 from rich.table import Table
 
 from causeway.cli.demo.client import execute
+from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
-from causeway.embedded.settings import StateDir
 
 
-def moves_of(state: StateDir, server: str, screen: Screen) -> list[dict[str, Any]]:
+def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
     """What ``causeway move show`` tells of a server's moves."""
-    words = ["causeway", "move", "show", server, "--state-dir", str(state.path), "--json"]
+    words = ["causeway", "move", "show", server, "--database", cloud.database("api"), "--json"]
     screen.command(words)
     moves: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
     return moves

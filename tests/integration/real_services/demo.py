@@ -1,0 +1,116 @@
+"""``make demo TARGET=integration``: the demonstration's story on a cloud of many processes beside the real services.
+
+Everything is started for it, as root: Keystone, Glance, Neutron with its Open vSwitch agents, Cinder, Placement, a database,
+RabbitMQ; two hosts with libvirt; api, two conductors, scheduler and two computes of ours. All of it ends with the story.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from contextlib import ExitStack
+from pathlib import Path
+
+# A library of a library still knows eventlet, which warns of itself when it is imported; nothing here uses it.
+warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
+
+from platformdirs import user_cache_path  # noqa: E402
+from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
+from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
+from tests.integration.real_services.services import NAMES  # noqa: E402
+from tests.integration.real_services.test_main_job import audit  # noqa: E402
+
+from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
+from causeway.cli.demo.command import FAILURES, conclude  # noqa: E402
+from causeway.cli.demo.screen import Screen  # noqa: E402
+from causeway.cli.demo.story import CELL1, CELL2, SIZES, Story  # noqa: E402
+from causeway.embedded.settings import StateDir  # noqa: E402
+from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
+from causeway.virt.lab.network import PingResult  # noqa: E402
+
+CELLS = {"cell1": [CELL1], "cell2": [CELL2]}
+
+
+class IntegrationCloud:
+    """What the story needs, of a deployment beside the real services."""
+
+    real = True
+
+    def __init__(self, cloud: GuestCloud) -> None:
+        self._cloud = cloud
+        self.state = StateDir(cloud.directory)
+        accounts = {"causeway": ("demo", PASSWORD, "demo"), ADMIN: ("admin", PASSWORD, "demo")}
+        self.state.write_clouds(cloud.services.addresses.auth_url, accounts)
+        self._probed: set[str] = set()
+
+    def database(self, name: str) -> str:
+        return self._cloud.databases[name]
+
+    def ping(self, network_id: str, address: str) -> PingResult:
+        """From each host, which has a port on the network for that; so from one of them it goes through both switches."""
+        switches = self._cloud.services.switches
+        sent = received = 0
+        for host in self._cloud.hosts:
+            if network_id not in self._probed:
+                switches.plug_probe(host, self._cloud.admin, network_id)
+            counts = switches.ping(host, address)
+            sent, received = sent + counts[0], received + counts[1]
+        self._probed.add(network_id)
+        return PingResult(sent, received, None)
+
+    def tie_flavors(self, client: Client) -> None:
+        """A generation of hardware for each cell: what the embedded cloud has from the start."""
+        for generation, ((name, (vcpus, memory)), host) in enumerate(
+            zip(SIZES.items(), (CELL1, CELL2), strict=True), 1
+        ):
+            words = ("--id", name, "--vcpus", str(vcpus), "--ram", str(memory), "--disk", str(generation))
+            tie = f"aggregate_instance_extra_specs:gen={generation}"
+            client.run("flavor", "create", *words, "--property", tie, name, cloud=ADMIN)
+            client.run("aggregate", "create", "--property", f"gen={generation}", f"gen{generation}", cloud=ADMIN)
+            client.run("aggregate", "add", "host", f"gen{generation}", host, cloud=ADMIN)
+
+
+def main() -> None:
+    screen, began = Screen(), time.monotonic()
+    screen.heading("Causeway beside Keystone, Glance, Neutron, Cinder and Placement: two cells, one QEMU host in each")
+    if reason := missing():
+        screen.console.print(f"This can't run here: {reason}.")
+        raise SystemExit(2)
+    folder = Path(tempfile.mkdtemp(prefix="causeway-demo-"))
+    try:
+        with ExitStack() as running:
+            with screen.working("Services, hosts, switches and our own processes start (a minute or two)"):
+                cloud = running.enter_context(guest_cloud(folder, cells=CELLS))
+            screen.note(f"ready after {time.monotonic() - began:.0f} s")
+            for service in NAMES:
+                screen.note(f"{service}: {cloud.services.addresses.url(service)}")
+            try:
+                integration = IntegrationCloud(cloud)
+                integration.tie_flavors(Client(screen, integration.state.clouds))
+                image = build_guest_image(user_cache_path("causeway") / "guest-image").path
+                Story(integration, screen, (image, "qcow2")).tell()
+                cloud.settle()
+                disagreements = audit(cloud)
+                screen.check("causeway audit finds nothing", not disagreements, disagreements)
+            except FAILURES as failure:
+                screen.check("the story came to its end", False, f"{type(failure).__name__}: {failure}")
+            screen.heading("The end")
+            with screen.working("Everything stops"):
+                running.close()
+        screen.check("everything stopped cleanly", True)
+    except AssertionError as failure:
+        screen.check("everything started and stopped", False, failure)
+    finally:
+        if screen.failed:
+            screen.note(f"logs: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    conclude(screen, time.monotonic() - began, "libvirt, real services")
+
+
+if __name__ == "__main__":
+    os.umask(0o022)
+    main()

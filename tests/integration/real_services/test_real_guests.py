@@ -1,0 +1,165 @@
+"""Real guests between real services: QEMU under libvirt, Open vSwitch with Neutron's agents, Cinder, Glance."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.functional.processes.deployment import until
+from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
+from tests.integration.real_services.test_main_job import audit, bindings, volume_is
+
+from causeway.cli.demo.guest import GuestReport
+from causeway.cli.demo.watch import guest_report
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
+
+CELLS = {"cell1": ["cell1-host1"], "cell2": ["cell2-host1"]}
+CUT_SECONDS = 60
+# Guests are emulated, and a cut is noticed late.
+PATIENCE = 400
+
+
+@pytest.fixture(scope="module", params=["mariadb"])
+def running(request: pytest.FixtureRequest) -> Iterator[GuestCloud]:
+    if reason := missing():
+        pytest.skip(reason)
+    with (
+        tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
+        guest_cloud(Path(folder), cells=CELLS, database=request.param) as cloud,
+    ):
+        for host in cloud.hosts:
+            cloud.services.switches.plug_probe(host, cloud.admin, cloud.network)
+        yield cloud
+
+
+@pytest.fixture
+def cloud(running: GuestCloud) -> Iterator[GuestCloud]:
+    yield running
+    for server in running.member.compute.servers():
+        running.member.compute.delete_server(server.id)
+        running.member.compute.wait_for_delete(server, wait=60)
+
+
+def report(cloud: GuestCloud, server: Any, after_boot: int = 0) -> GuestReport:
+    return guest_report(cloud.admin.compute, server.id, after_boot)
+
+
+def booted(cloud: GuestCloud) -> tuple[Any, Any]:
+    """A server in cell1 whose guest has written to its disk and to a volume."""
+    volume = cloud.member.block_storage.create_volume(size=1, name="data")
+    cloud.member.block_storage.wait_for_status(volume, "available", wait=60)
+    server = cloud.boot()
+    cloud.member.compute.create_volume_attachment(server, volumeId=volume.id)
+    volume_is(cloud, volume, "in-use")
+    # The guest looks for new disks once a second, and says what it wrote to them.
+    until(lambda: report(cloud, server).lines("vdb"), lambda lines: lines == 1, "the guest to mark the volume")
+    return server, volume
+
+
+def ended(cloud: GuestCloud, server: Any, *statuses: str) -> Any:
+    """The server when its move is over, however long it took."""
+    good = (*statuses, "ERROR")
+    found = until(
+        lambda: cloud.show(server),
+        lambda found: found.status in good and found.task_state is None,
+        f"server {server.id} to become {' or '.join(statuses)}",
+        PATIENCE,
+    )
+    assert found.status in statuses, found.fault
+    return found
+
+
+def answers(cloud: GuestCloud, server: Any) -> None:
+    """From each host, through both hosts' switches."""
+    (address,) = [each["addr"] for each in cloud.show(server).addresses["network"]]
+    for host in cloud.hosts:
+        until(
+            lambda host=host: cloud.services.switches.ping(host, address),
+            lambda counts: counts[0] == counts[1],
+            f"{address} to answer {host}",
+        )
+
+
+def is_whole(cloud: GuestCloud, server: Any, volume: Any) -> None:
+    """Runs where the records say, once; its port and its volume are there and nowhere else; nobody disagrees."""
+    cloud.settle()
+    host = cloud.show(server).compute_host
+    assert cloud.running_on(server) == [host]
+    assert bindings(cloud, server) == {host: "ACTIVE"}
+    (attachment,) = cloud.admin.block_storage.get_volume(volume.id).attachments
+    assert attachment["host_name"] == host
+    assert audit(cloud) == []
+    answers(cloud, server)
+
+
+def test_a_guest_goes_to_the_other_cell_with_its_disk_its_volume_and_its_address(cloud: GuestCloud) -> None:
+    server, volume = booted(cloud)
+    source, before = cloud.show(server).compute_host, report(cloud, server)
+    answers(cloud, server)
+
+    cloud.member.compute.resize_server(server, "large")
+    found = ended(cloud, server, "VERIFY_RESIZE")
+
+    assert cloud.hosts[found.compute_host] != cloud.hosts[source]
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.mac, now.ip) == (before.mac, before.ip)
+    assert now.vcpus == 2
+    for disk in ("vda", "vdb"):
+        assert (now.first(disk), now.lines(disk)) == (before.first(disk), before.lines(disk) + 1)
+    answers(cloud, server)
+    cloud.member.compute.confirm_server_resize(server.id)
+    ended(cloud, server, "ACTIVE")
+    is_whole(cloud, server, volume)
+
+
+def test_a_guest_comes_back_to_the_disk_that_it_left_when_it_is_reverted(cloud: GuestCloud) -> None:
+    server, volume = booted(cloud)
+    source, before = cloud.show(server).compute_host, report(cloud, server)
+    cloud.member.compute.resize_server(server, "large")
+    ended(cloud, server, "VERIFY_RESIZE")
+    away = report(cloud, server, after_boot=before.boot)
+
+    cloud.member.compute.revert_server_resize(server.id)
+    found = ended(cloud, server, "ACTIVE")
+
+    assert found.compute_host == source
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.mac, now.ip, now.vcpus) == (before.mac, before.ip, 1)
+    assert (now.first("vda"), now.lines("vda")) == (before.first("vda"), before.lines("vda") + 1)
+    assert (now.first("vdb"), now.lines("vdb")) == (before.first("vdb"), away.lines("vdb") + 1)
+    is_whole(cloud, server, volume)
+
+
+@pytest.mark.parametrize(
+    ("point", "cut"),
+    [
+        ("compute.prep_snapshot_based_resize_at_source.in", "source"),
+        ("compute.finish_snapshot_based_resize_at_dest.in", "target"),
+    ],
+)
+def test_a_host_that_is_cut_off_for_a_minute_in_the_middle_of_a_move_loses_no_server(
+    cloud: GuestCloud, point: str, cut: str
+) -> None:
+    server, volume = booted(cloud)
+    source, before = cloud.show(server).compute_host, report(cloud, server)
+    target = next(host for host in cloud.hosts if host != source)
+    victim = source if cut == "source" else target
+    cloud.fault(point, delay=5)
+    cloud.member.compute.resize_server(server, "large")
+    assert cloud.hit(point)["host"] == victim
+
+    cloud.machines.cut_off(victim, CUT_SECONDS)
+
+    found = ended(cloud, server, "VERIFY_RESIZE", "ACTIVE")
+    now = report(cloud, server, after_boot=before.boot)
+    assert (now.first("vda"), now.first("vdb")) == (before.first("vda"), before.first("vdb"))
+    if found.status == "VERIFY_RESIZE":
+        cloud.settle()
+        cloud.member.compute.revert_server_resize(server.id)
+        found = ended(cloud, server, "ACTIVE")
+    assert found.compute_host == source
+    is_whole(cloud, server, volume)
