@@ -18,10 +18,10 @@ from pathlib import Path
 warnings.filterwarnings("ignore", message=r"\s*Eventlet is deprecated")
 
 from platformdirs import user_cache_path  # noqa: E402
+from tests.integration.real_services.audits import audit  # noqa: E402
 from tests.integration.real_services.configuration import PASSWORD  # noqa: E402
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing  # noqa: E402
 from tests.integration.real_services.services import NAMES  # noqa: E402
-from tests.integration.real_services.test_main_job import audit  # noqa: E402
 
 from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
 from causeway.cli.demo.command import FAILURES, conclude  # noqa: E402

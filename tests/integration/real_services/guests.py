@@ -70,7 +70,7 @@ class GuestCloud(Deployment):
             "metrics": {"enabled": "false"},
         }
 
-    def within(self, name: str) -> Sequence[str]:
+    def prefix(self, name: str) -> Sequence[str]:
         if name not in self.hosts:
             return ()
         path = self.services.machine.environment()["PATH"]

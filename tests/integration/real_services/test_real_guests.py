@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from tests.functional.processes.deployment import until
+from tests.integration.real_services.audits import audit
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
-from tests.integration.real_services.test_main_job import audit, bindings, volume_is
+from tests.integration.real_services.test_main_job import bindings, volume_is
 
 from causeway.cli.demo.guest import GuestReport
 from causeway.cli.demo.watch import guest_report
