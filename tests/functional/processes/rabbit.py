@@ -92,7 +92,7 @@ class Broker:
 
 @contextmanager
 def rabbit(directory: Path, address: str = "127.0.0.1") -> Iterator[str]:
-    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host. ``address``: where one of our own listens."""
+    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host; one of our own listens on ``address``."""
     given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
     if given:
         yield given.rstrip("/")
