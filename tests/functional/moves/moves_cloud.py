@@ -20,7 +20,7 @@ from typing import Any
 
 import openstack
 import pytest
-from deployed_cloud import DeployedCloud
+from deployed_cloud import DeployedCloud, refuse
 
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
@@ -47,6 +47,14 @@ class Cloud:
         self.admin = self.connection("admin", project="demo")
         self.image_id: str = self.member.image.find_image("demo").id
         self.network_id: str = self.member.network.find_network("demo-net").id
+
+    @property
+    def embedded(self) -> EmbeddedCloud:
+        """For what only the process of an embedded cloud has: skips the test by URL."""
+        if self.by_url:
+            refuse("reaches into the process of an embedded cloud")
+        found: EmbeddedCloud = self.parts
+        return found
 
     def connection(self, user: str, project: str | None = None) -> Any:
         if self.by_url:

@@ -35,7 +35,7 @@ def moves_left(cloud: Cloud, server: Any) -> dict[str, int]:
     """table -> rows of a server in the API database."""
     tables, found = ApiBase.metadata.tables, {}
     moves = sa.select(tables["moves"].c.id).where(tables["moves"].c.instance_uuid == server.id)
-    with cloud.embedded.api_database.read() as connection:
+    with cloud.parts.api_database.read() as connection:
         for name in ("migrations", "moves", "move_steps"):
             table = tables[name]
             chosen = table.c.move_id.in_(moves) if name == "move_steps" else table.c.instance_uuid == server.id
@@ -61,7 +61,7 @@ def test_a_server_in_verify_resize_and_afterwards(cloud: Cloud, end: str) -> Non
 
 def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
     archive_all(cloud)
-    archive.purge_moves(cloud.embedded.api_database)
+    archive.purge_moves(cloud.parts.api_database)
     server = cloud.boot()
     cloud.confirmed(cloud.resized(server))
     delete(cloud, server)
@@ -73,8 +73,8 @@ def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
     assert list(cloud.admin.compute.servers(all_projects=True, deleted=True)) == []
     assert list(cloud.admin.compute.migrations(instance_uuid=server.id)) == []
     assert moves_left(cloud, server) == {"migrations": 0, "moves": 0, "move_steps": 0}
-    assert archive.purge_moves(cloud.embedded.api_database, before=datetime(2000, 1, 1)) == {}
-    purged = archive.purge_moves(cloud.embedded.api_database)
+    assert archive.purge_moves(cloud.parts.api_database, before=datetime(2000, 1, 1)) == {}
+    purged = archive.purge_moves(cloud.parts.api_database)
     assert (purged["migrations"], purged["moves"]) == (1, 2) and purged["move_steps"] == 10
     with pytest.raises(Exception, match=server.id):
         mappings.get(cloud.parts.api_database, server.id)

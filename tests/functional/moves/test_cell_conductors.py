@@ -28,12 +28,12 @@ def test_a_server_moves_to_the_other_cell(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
     assert cloud.confirmed(server).compute_host.startswith("cell2-")
-    assert audit_embedded(cloud.embedded, pause=0.01).disagreements == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 def test_hosts_are_mapped_by_a_super_conductor(cloud: Cloud) -> None:
-    known = until(lambda: cells.hosts(cloud.embedded.api_database), lambda found: len(found) == 4, "all to be mapped")
-    names = {cell.uuid: cell.name for cell in cloud.embedded.cells.mappings()}
+    known = until(lambda: cells.hosts(cloud.parts.api_database), lambda found: len(found) == 4, "all to be mapped")
+    names = {cell.uuid: cell.name for cell in cloud.parts.cells.mappings()}
     assert {names[cell] for host, cell in known.items() if host.startswith("cell1-")} == {"cell1"}
     assert {names[cell] for host, cell in known.items() if host.startswith("cell2-")} == {"cell2"}
 
@@ -47,14 +47,14 @@ def test_a_host_whose_mapping_was_lost_on_the_way_is_mapped_with_a_later_report(
             return Verdict.LOSE_REQUEST
         return Verdict.DELIVER
 
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
     assert lost.wait(30)
-    cells.unmap_host(cloud.embedded.api_database, "cell1-host1")
-    until(lambda: cells.hosts(cloud.embedded.api_database), lambda found: "cell1-host1" in found, "it to be mapped")
+    cells.unmap_host(cloud.parts.api_database, "cell1-host1")
+    until(lambda: cells.hosts(cloud.parts.api_database), lambda found: "cell1-host1" in found, "it to be mapped")
 
 
 def test_hosts_that_came_while_no_super_conductor_listened_are_mapped_when_one_does(cloud: Cloud) -> None:
-    embedded = cloud.embedded
+    embedded = cloud.parts
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     cells.unmap_host(embedded.api_database, "cell1-host1")
     cloud_records.map_hosts(embedded.conductor._services, cell.uuid)
@@ -77,15 +77,15 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
         return Verdict.DELIVER
 
     monkeypatch.setattr("causeway.clients.image.UPLOAD_CHUNK_BYTES", 16)
-    cloud.embedded.around.transports.on_send = on_send
+    cloud.parts.around.transports.on_send = on_send
     server = cloud.boot()
     before = cloud.reality(server)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert noted.wait(30)
-    (move,) = journal.unfinished(cloud.embedded.api_database)
-    (step,) = (each for each in journal.steps(cloud.embedded.api_database, move.id) if each.ended_at is None)
+    (move,) = journal.unfinished(cloud.parts.api_database)
+    (step,) = (each for each in journal.steps(cloud.parts.api_database, move.id) if each.ended_at is None)
     assert step.bytes_done == handed_up[-1]
-    journal.request_cancel(cloud.embedded.api_database, move.migration_uuid)
+    journal.request_cancel(cloud.parts.api_database, move.migration_uuid)
     cancelled.set()
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"
@@ -93,7 +93,7 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
 
 
 def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
-    embedded = cloud.embedded
+    embedded = cloud.parts
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     database = embedded.cells.database(cell.uuid)
     queue = embedded.around.transports.get(f"{cell.transport_url}-of-its-own")
@@ -114,7 +114,7 @@ def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
 
 def test_reports_do_not_wait_for_super_conductors(cloud: Cloud) -> None:
     """With nobody on the other end of the queue."""
-    embedded = cloud.embedded
+    embedded = cloud.parts
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     database = embedded.cells.database(cell.uuid)
     queue = embedded.around.transports.get(f"{cell.transport_url}-without-super")

@@ -58,10 +58,10 @@ class Journal:
 def steps_of(cloud: Cloud, server: Any) -> list[str]:
     """The steps of the server's last resize, each with its attempts."""
     move = next(
-        move for move in journal.of_server(cloud.embedded.api_database, server.id)[::-1] if "resize" in move.recipe
+        move for move in journal.of_server(cloud.parts.api_database, server.id)[::-1] if "resize" in move.recipe
     )
     assert move.state is MoveState.DONE
-    return [f"{step.step}.{step.phase}" for step in journal.steps(cloud.embedded.api_database, move.id)]
+    return [f"{step.step}.{step.phase}" for step in journal.steps(cloud.parts.api_database, move.id)]
 
 
 @pytest.mark.parametrize("lost_answer", [False, True], ids=["not carried out", "answer lost"])
@@ -99,7 +99,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the journal was away nobody could."""
-    keeper = cloud.embedded.conductor._keeper
+    keeper = cloud.parts.conductor._keeper
     theirs = Move("11111111-1111-1111-1111-111111111111", "m", "s", "cross_cell_resize", state=MoveState.RUNNING)
     theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)
     taken: list[str] = []
