@@ -14,7 +14,7 @@ from causeway.compute import config_drive
 from causeway.compute.host import Host
 from causeway.compute.local_disks import local_disks
 from causeway.compute.vif_events import Watch
-from causeway.context import RequestContext
+from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -90,7 +90,13 @@ def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], Abstract
     waiting = [vif.id for vif in vifs if not vif.active]
 
     def context() -> AbstractContextManager[None]:
-        return watch.plugged(waiting, host.conf.vif_plugging_timeout, fatal=host.conf.vif_plugging_is_fatal)
+        return watch.plugged(
+            waiting, host.conf.vif_plugging_timeout, fatal=host.conf.vif_plugging_is_fatal, look=plugged_here
+        )
+
+    def plugged_here() -> set[str]:
+        ports = host.network.ports_of_server(admin_context(), watch.instance_uuid)
+        return {port["id"] for port in ports if port["status"] == "ACTIVE" and port.get("binding:host_id") == host.name}
 
     return context
 

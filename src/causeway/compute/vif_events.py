@@ -1,19 +1,26 @@
 """Waiting for ``network-vif-plugged``.
 
 The network service plugs a port, and says so, as soon as its binding is active; often before a guest is there, and never
-twice. So whoever binds ports opens a watch *first*, and events that come early are kept by it.
+twice. So whoever binds ports opens a watch *first*, and events that come early are kept by it. What it said while the API, a
+queue or a database was away nobody heard: whoever waits for long asks for himself.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from causeway import errors
 from causeway.model.events import ExternalEvent
 
+LOG = logging.getLogger(__name__)
+
 PLUGGED = "network-vif-plugged"
+# Seconds without an event after which whoever waits asks the network service.
+LOOK_EVERY = 10.0
 
 
 class Watch:
@@ -38,18 +45,23 @@ class Watch:
                 self._changed.notify_all()
 
     @contextmanager
-    def plugged(self, ports: Iterable[str], timeout: float, *, fatal: bool) -> Iterator[None]:
+    def plugged(
+        self, ports: Iterable[str], timeout: float, *, fatal: bool, look: Callable[[], set[str]] | None = None
+    ) -> Iterator[None]:
         """A context whose end waits until every port was plugged.
 
-        ``timeout`` in seconds, 0 waits for nothing. Raises VifPluggingFailed if a port was not plugged in time, or could
-        not be; if that is not ``fatal``, the guest goes on without it.
+        ``timeout`` in seconds, 0 waits for nothing. ``look`` says which ports are plugged now. Raises VifPluggingFailed if a
+        port was not plugged in time, or could not be; if that is not ``fatal``, the guest goes on without it.
         """
         yield
         wanted = set(ports)
         if not wanted or timeout <= 0:
             return
+        end = time.monotonic() + timeout
+        while not self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic())) and time.monotonic() < end:
+            if look is not None:
+                self._note(look)
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or wanted <= self._plugged.keys(), timeout)
             missing = sorted(wanted - self._plugged.keys())
             failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
             if missing and self._closed:
@@ -63,6 +75,22 @@ class Watch:
             raise errors.VifPluggingFailed(
                 f"The network service could not plug port {', '.join(failed)} of server {self.instance_uuid}."
             )
+
+    def _heard_of(self, wanted: set[str], timeout: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed or wanted <= self._plugged.keys(), timeout)
+
+    def _note(self, look: Callable[[], set[str]]) -> None:
+        try:
+            plugged = look()
+        except errors.CausewayError as failure:
+            LOG.warning(
+                "Server %s waits for its ports, and nobody says how they are: %s", self.instance_uuid, failure.message
+            )
+            return
+        with self._changed:
+            for port in plugged:
+                self._plugged.setdefault(port, "completed")
 
 
 class VifEvents:

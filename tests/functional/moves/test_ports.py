@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud, until
 
+from causeway.compute import vif_events
 from causeway.rpc.transport import Outgoing, Verdict
 
 # Zones count as soon as they are made.
@@ -34,6 +35,18 @@ def test_the_guest_waits_for_its_port_to_be_plugged(cloud: Cloud, plug_delay: fl
     after = cloud.reverted(server)
     (port,) = cloud.ports(server).values()
     assert port == ("ACTIVE", after.compute_host, {after.compute_host: "ACTIVE"})
+
+
+def test_an_event_that_nobody_heard_holds_up_no_guest(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API was away when the network service said that the port is plugged: it does not say so twice."""
+    server = cloud.boot()
+    cloud.embedded.devcloud.plug_delay = 0.2
+    cloud.option("vif_plugging_timeout", 300)
+    monkeypatch.setattr(vif_events, "LOOK_EVERY", 0.5)
+    monkeypatch.setattr(vif_events.VifEvents, "deliver", lambda _self, _event: False)
+    moved = cloud.resized(server)
+    (port,) = cloud.ports(server).values()
+    assert port[:2] == ("ACTIVE", moved.compute_host)
 
 
 def test_a_port_that_is_never_plugged_gives_the_server_back(cloud: Cloud) -> None:

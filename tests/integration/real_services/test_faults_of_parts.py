@@ -13,6 +13,7 @@ from tests.integration.real_services.sites import Site, site_with_services
 
 pytestmark = pytest.mark.timeout(900)
 
+
 @pytest.fixture(scope="class")
 def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     """A cloud beside the real services, all of which keep what they know in one database server."""
