@@ -254,13 +254,14 @@ class Deployment:
         )
         return openstack.connection.Connection(config=loader.get_one(cloud))
 
-    def boot(self) -> Any:
-        return self.wait(self.create(self._image), "ACTIVE")
+    def boot(self, **fields: Any) -> Any:
+        return self.wait(self.create(self._image, **fields), "ACTIVE")
 
-    def create(self, image: Any) -> Any:
+    def create(self, image: Any, **fields: Any) -> Any:
         """A server that is still to be built."""
+        networks = [{"uuid": self._network}]
         return self.member.compute.create_server(
-            name="server", flavor_id="small", image_id=getattr(image, "id", image), networks=[{"uuid": self._network}]
+            name="server", flavor_id="small", image_id=getattr(image, "id", image), networks=networks, **fields
         )
 
     def show(self, server: Any) -> Any:

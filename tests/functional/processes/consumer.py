@@ -1,0 +1,149 @@
+"""Who consumes versioned notifications: a process of its own with nothing but oslo.messaging, as billing systems have it.
+
+``python consumer.py URL FILE`` listens on the topic ``versioned_notifications`` and writes what it hears, a line of JSON each.
+`Consumer` starts that, and `told` and `check_format` are what tests hold against it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+
+TOPIC = "versioned_notifications"
+PRIORITIES = ("info", "error", "warn", "debug", "critical", "audit", "sample")
+START_SECONDS, PATIENCE = 60, 60
+PUBLISHER = re.compile(r"^nova-(api|conductor|compute|scheduler):[\w.-]+$")
+EVENT = re.compile(r"^[a-z_]+(\.[a-z_]+){1,2}$")
+VERSION = re.compile(r"^\d+\.\d+$")
+
+
+class Writer:
+    """An endpoint with a method for each priority."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._path = path
+        for priority in PRIORITIES:
+            setattr(self, priority, self._writing(priority))
+
+    def _writing(self, priority: str) -> Any:
+        def write(context: Any, publisher_id: str, event_type: str, payload: Any, metadata: Any) -> None:
+            heard = {
+                "priority": priority,
+                "context": context,
+                "publisher_id": publisher_id,
+                "event_type": event_type,
+                "payload": payload,
+                "metadata": metadata,
+            }
+            with self._lock, self._path.open("a") as file:
+                file.write(json.dumps(heard) + "\n")
+
+        return write
+
+
+def listen(url: str, path: Path) -> None:
+    """Until its standard input ends."""
+    conf = cfg.ConfigOpts()
+    conf([], project="consumer", default_config_files=[])
+    transport = oslo_messaging.get_notification_transport(conf, url=url)
+    listener = oslo_messaging.get_notification_listener(
+        transport, [oslo_messaging.Target(topic=TOPIC)], [Writer(path)], executor="threading"
+    )
+    # One at a time: what one publisher says is written in its order.
+    listener.start(override_pool_size=1)
+    print("ready", flush=True)
+    sys.stdin.read()
+    listener.stop()
+    listener.wait()
+    transport.cleanup()
+
+
+class Consumer:
+    """What it heard since it began to listen."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def text(self) -> str:
+        return self._path.read_text() if self._path.exists() else ""
+
+    def heard(self, server: Any, *types: str) -> list[dict[str, Any]]:
+        """The notifications about a server whose types begin so, in the order in which they came."""
+        found = [json.loads(line) for line in self.text.splitlines(keepends=True) if line.endswith("\n")]
+        return [
+            each
+            for each in found
+            if each["event_type"].startswith(types) and server.id in json.dumps(each["payload"]["nova_object.data"])
+        ]
+
+    def wait_for(self, server: Any, event_type: str) -> dict[str, Any]:
+        end = time.monotonic() + PATIENCE
+        while True:
+            for found in self.heard(server, event_type):
+                return found
+            types = [each["event_type"] for each in self.heard(server, "")]
+            assert time.monotonic() < end, f"waited in vain for {event_type}; heard: {types}"
+            time.sleep(0.05)
+
+
+@contextmanager
+def consumer(url: str, path: Path) -> Iterator[Consumer]:
+    """Listens on a message queue while this is open."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", __file__, url, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    killer = threading.Timer(START_SECONDS, process.kill)
+    killer.start()
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n", "the consumer did not start"
+        killer.cancel()
+        yield Consumer(path)
+    finally:
+        killer.cancel()
+        process.communicate(timeout=60)
+
+
+def check_format(heard: dict[str, Any]) -> None:
+    """The envelope and every object in the payload, as consumers of the field's versioned notifications read them."""
+    assert PUBLISHER.match(heard["publisher_id"]), heard["publisher_id"]
+    assert EVENT.match(heard["event_type"]), heard["event_type"]
+    assert heard["metadata"].keys() >= {"message_id", "timestamp"}
+    objects = list(_objects(heard["payload"]))
+    assert objects[0] is heard["payload"], "the payload itself is a versioned object"
+    for found in objects:
+        assert found["nova_object.namespace"] == "nova"
+        assert found["nova_object.name"].endswith("Payload"), found["nova_object.name"]
+        assert VERSION.match(found["nova_object.version"])
+        assert isinstance(found["nova_object.data"], dict)
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        if any(key.startswith("nova_object.") for key in value):
+            assert value.keys() >= {f"nova_object.{part}" for part in ("name", "namespace", "version", "data")}
+            yield value
+        for each in value.values():
+            yield from _objects(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _objects(each)
+
+
+if __name__ == "__main__":
+    listen(sys.argv[1], Path(sys.argv[2]))
