@@ -1,7 +1,7 @@
 """Who consumes versioned notifications: a process of its own with nothing but oslo.messaging, as billing systems have it.
 
 ``python consumer.py URL FILE`` listens on the topic ``versioned_notifications`` and writes what it hears, a line of JSON each.
-`Consumer` starts that, and `told` and `check_format` are what tests hold against it.
+`consumer` starts that; `check_move` and `secrets_of` are what tests hold against what it heard.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,13 @@ START_SECONDS, PATIENCE = 60, 60
 PUBLISHER = re.compile(r"^nova-(api|conductor|compute|scheduler):[\w.-]+$")
 EVENT = re.compile(r"^[a-z_]+(\.[a-z_]+){1,2}$")
 VERSION = re.compile(r"^\d+\.\d+$")
+
+
+# What services need in their configuration to send them.
+VERSIONED = {
+    "notifications": {"notification_format": "versioned"},
+    "oslo_messaging_notifications": {"driver": "messagingv2"},
+}
 
 
 class Writer:
@@ -117,6 +124,51 @@ def consumer(url: str, path: Path) -> Iterator[Consumer]:
     finally:
         killer.cancel()
         process.communicate(timeout=60)
+
+
+def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors: Collection[str]) -> None:
+    """The notifications about a server that was built, moved to another cell and confirmed: the field's, in its order."""
+    for each in heard:
+        check_format(each)
+    assert {each["event_type"] for each in heard} >= {
+        "instance.create.end",
+        "instance.exists",
+        "scheduler.select_destinations.end",
+    }
+    told = [
+        (each["event_type"], each["publisher_id"])
+        for each in heard
+        if each["event_type"].startswith(("instance.resize", "compute_task"))
+    ]
+    assert told[:-2] == [
+        ("instance.resize_prep.start", f"nova-compute:{target}"),
+        ("instance.resize_prep.end", f"nova-compute:{target}"),
+        ("instance.resize.start", f"nova-compute:{source}"),
+        ("instance.resize.end", f"nova-compute:{source}"),
+        ("instance.resize_finish.start", f"nova-compute:{target}"),
+        ("instance.resize_finish.end", f"nova-compute:{target}"),
+    ]
+    assert [event for event, _publisher in told[-2:]] == [
+        "instance.resize_confirm.start",
+        "instance.resize_confirm.end",
+    ]
+    # As in the field: of a confirm across cells a conductor tells, as if it were a compute.
+    assert {publisher for _event, publisher in told[-2:]} <= {f"nova-compute:{name}" for name in conductors}
+    for each in heard:
+        assert not {"auth_token", "service_catalog", "password"} & each["context"].keys()
+        if each["event_type"].startswith("instance.resize"):
+            assert each["payload"]["nova_object.name"].startswith("InstanceAction")
+            assert each["priority"] == "info"
+
+
+def secrets_of(cloud: Any) -> set[str]:
+    """Of a `Deployment`: users' tokens and passwords, and what is in its files of configuration."""
+    found = {connection.auth_token for connection in (cloud.member, cloud.admin)}
+    found |= {connection.config.auth["password"] for connection in (cloud.member, cloud.admin)}
+    for file in cloud.directory.glob("*.conf"):
+        found |= set(re.findall(r"^password *= *(.*)$", file.read_text(), re.MULTILINE))
+        found |= set(re.findall(r"://[^:/]+:([^@/]+)@", file.read_text()))
+    return found
 
 
 def check_format(heard: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.functional.processes.consumer import VERSIONED
 from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
@@ -66,7 +67,15 @@ def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:
             services.write_client_files(directory, policy)
 
         cells = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
-        cloud = Cloud(directory, queue, cells=cells, options=OPTIONS, new_database=new_database, surround=surround)
+        cloud = Cloud(
+            directory,
+            queue,
+            cells=cells,
+            options={**OPTIONS, **VERSIONED},
+            new_database=new_database,
+            surround=surround,
+            cell_conductors=True,
+        )
         services = cloud.services = RealServices(
             directory / "services",
             new_database=new_database,
