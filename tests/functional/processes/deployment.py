@@ -129,6 +129,8 @@ class Deployment:
         self._faults = directory / "faults.yaml"
         self.processes: dict[str, Process] = {}
         self._arguments: dict[str, tuple[str, ...]] = {}
+        #: from here on processes run the package of this folder, instead of this one
+        self.source: Path | None = None
         names = ("api", "scheduler", *CONDUCTORS, *self.cell_conductors, *self.hosts)
         api_port, *others = free_ports(1 + len(names))
         self.api_url = f"http://127.0.0.1:{api_port}"
@@ -216,7 +218,12 @@ class Deployment:
         self.api_database.close()
 
     def manage(self, *arguments: str) -> str:
-        done = subprocess.run([CAUSEWAY, "manage", *arguments], capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [*self._version(), CAUSEWAY, "manage", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -305,14 +312,18 @@ class Deployment:
 
     def restart(self, name: str, *, prefix: Sequence[str] = ()) -> Process:
         """A new process in the place of one that has ended, with the same arguments; ``prefix``: what its command begins with."""
-        command = [*self.prefix(name), *prefix]
+        command = [*self.prefix(name), *prefix, *self._version()]
         self.processes[name] = Process(self.directory, name, *self._arguments[name], prefix=command)
         return self.processes[name]
 
     def _start(self, name: str, *arguments: str) -> Process:
         self._arguments[name] = arguments
-        self.processes[name] = Process(self.directory, name, *arguments, prefix=self.prefix(name))
+        command = [*self.prefix(name), *self._version()]
+        self.processes[name] = Process(self.directory, name, *arguments, prefix=command)
         return self.processes[name]
+
+    def _version(self) -> list[str]:
+        return ["env", f"PYTHONPATH={self.source}"] if self.source is not None else []
 
     def _metrics(self, name: str) -> dict[str, dict[str, str]]:
         return {"metrics": {"enabled": "true", "bind": self.metrics[name]}}
