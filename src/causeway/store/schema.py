@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from causeway import errors
 from causeway.store.database import Database
 
+LOG = logging.getLogger(__name__)
+
 Kind = Literal["api", "cell"]
+
+# Seconds that a change of a table waits for others at a time, and how often it is tried.
+LOCK_SECONDS, LOCK_ATTEMPTS = 2, 30
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -43,8 +52,52 @@ def state(database: Database, kind: Kind) -> SchemaState:
 
 
 def sync(database: Database, kind: Kind) -> None:
-    """Brings a database to the newest schema; quick if it is there already."""
+    """Brings a database to the newest schema; quick if it is there already. Services may use it meanwhile.
+
+    A new database gets everything in one transaction. An older one is changed statement by statement, each a transaction of
+    its own: who holds one table and waits for another would be in deadlock with services, which lock them in their own order.
+    Revisions are written so that one which stopped in the middle can be repeated. Raises DatabaseFailed if it did not come by
+    its locks.
+    """
+    if database.is_sqlite or state(database, kind).current is None:
+        with database.engine.begin() as connection:
+            _upgrade(connection, kind)
+        return
+    for left in reversed(range(LOCK_ATTEMPTS)):
+        try:
+            with database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+                _bound_waiting(connection)
+                _upgrade(connection, kind)
+            return
+        except sa.exc.OperationalError as failure:
+            if not _is_lock(failure):
+                raise
+            LOG.warning("A table of %s is in use: its schema is changed a little later", database.name)
+            if not left:
+                raise errors.DatabaseFailed(
+                    f"The schema of {database.name} could not be changed: its tables were locked all the time. End long"
+                    " transactions (backups, reports) and repeat it.",
+                    details=str(failure.orig),
+                ) from failure
+        # What queued up behind this goes first.
+        threading.Event().wait(LOCK_SECONDS)
+
+
+def _upgrade(connection: sa.Connection, kind: Kind) -> None:
     config = _config(kind)
-    with database.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _bound_waiting(connection: sa.Connection) -> None:
+    """While a change of a table waits for its lock, everything that comes after it waits, too: so not for long."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+    else:
+        connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+
+
+def _is_lock(failure: sa.exc.OperationalError) -> bool:
+    """PostgreSQL: lock_not_available, deadlock_detected; MariaDB: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK."""
+    code = getattr(failure.orig, "pgcode", None) or (failure.orig.args[:1] if failure.orig else ())
+    return code in ("55P03", "40P01", (1205,), (1213,))
