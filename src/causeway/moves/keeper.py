@@ -116,7 +116,11 @@ class Keeper:
         elif move.state in MOVE_ENDED:
             LOG.info("Move %s of server %s (%s): %s", move_id, move.instance_uuid, move.recipe, move.state)
             _count(move)
-            self._ended(context, move)
+            try:
+                self._ended(context, move)
+            except errors.CausewayError as failure:
+                # Who waits for this end is in the journal or has a task in its cell: there it is found later.
+                LOG.warning("What follows move %s comes later: %s %s", move_id, failure.message, failure.details)
 
     def _keep(self) -> None:
         while not self._services.stopping.wait(self._lease / 3):

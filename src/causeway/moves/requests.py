@@ -8,6 +8,7 @@ of the journal again and the caller gets a 409; if the process dies in between, 
 
 from __future__ import annotations
 
+import logging
 import uuid as uuids
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,6 +30,8 @@ from causeway.store.api import journal, migrations
 from causeway.store.cell import actions, hosts, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
 
 
 class RequestServices(Protocol):
@@ -108,8 +111,16 @@ def request_resize(
         _delete_if_wanted(services, context, instance.uuid)
         raise
     migration = _written(services.api, move)
-    services.conductor.run_move(context, move_id=move.id)
+    _start(services, context, move)
     return migration
+
+
+def _start(services: RequestServices, context: RequestContext, move: Move) -> None:
+    """Tells a conductor. If none can be told the move is accepted all the same: they find it in the journal."""
+    try:
+        services.conductor.run_move(context, move_id=move.id)
+    except errors.ServiceFailed as failure:
+        LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
 
 
 def _written(api: Database, move: Move) -> Migration:
@@ -166,7 +177,7 @@ def request_confirm(
         _take_back(services, context, move, migration)
         raise
     if start:
-        services.conductor.run_move(context, move_id=move.id)
+        _start(services, context, move)
     return move.id
 
 
@@ -191,7 +202,7 @@ def request_revert(
     except errors.CausewayError:
         _take_back(services, context, move, migration)
         raise
-    services.conductor.run_move(context, move_id=move.id)
+    _start(services, context, move)
 
 
 def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:

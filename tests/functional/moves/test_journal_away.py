@@ -1,4 +1,4 @@
-"""The API database, in which the journal of moves is, goes away in the middle of a move, and comes back."""
+"""The API database, in which the journal of moves is, or the cloud's queue goes away in the middle of a move, and comes back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from causeway import errors
 from causeway.conductor.periodic import Periodic
 from causeway.model.moves import Move, MoveState
 from causeway.moves import run
+from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
@@ -132,3 +133,20 @@ def test_a_look_that_fails_unexpectedly_is_not_the_last_one() -> None:
     periodic.start()
     periodic.stop()
     assert looks == [0, 1, 2]
+
+
+@pytest.mark.parametrize("verb", ["confirmed", "reverted"])
+def test_what_was_asked_for_while_the_queue_was_away_is_found_in_the_journal(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """The request is accepted: the move is written down, and whoever looks at the journal goes on with it."""
+    told = []
+
+    def away(_conductor: Any, _context: Any, *, move_id: str) -> None:
+        told.append(move_id)
+        raise errors.ServiceFailed("The message queue did not take the request run_move.")
+
+    monkeypatch.setattr(ConductorClient, "run_move", away)
+    server = cloud.resized(cloud.boot())
+    assert getattr(cloud, verb)(server).status == "ACTIVE"
+    assert len(told) >= 2

@@ -85,6 +85,7 @@ def site_with_services(directory: Path, kind: str) -> Iterator[Site]:
             cloud.stop()
         finally:
             try:
-                cloud.kill()
+                if cloud.processes:
+                    cloud.kill()
             finally:
                 services.stop()
