@@ -46,7 +46,7 @@ def _view(request: ApiRequest, aggregate: Aggregate) -> dict[str, Any]:
 
 
 def _find(request: ApiRequest, aggregate_id: str) -> Aggregate:
-    if not (aggregate_id.isascii() and aggregate_id.isdigit()):
+    if not (aggregate_id.isascii() and aggregate_id.removeprefix("-").isdigit()):
         raise errors.BadRequest(f"Invalid aggregate id: {aggregate_id} is no integer.")
     return store.get(request.services.api, int(aggregate_id))
 

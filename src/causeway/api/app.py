@@ -44,7 +44,6 @@ def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any
     """The router with the routes of a table; it believes the identity headers of its requests."""
     roots = {route.path.split("/")[1] for route in table}
     app: falcon.App[Any, Any] = falcon.App(middleware=[_Negotiation(roots)])
-    app.req_options.strip_url_path_trailing_slash = True
     app.req_options.auto_parse_form_urlencoded = False
     for path, rows in groupby(sorted(table, key=lambda route: route.path), key=lambda route: route.path):
         app.add_route(path, Endpoint(services, list(rows)))

@@ -42,7 +42,8 @@ class Usage:
 
 def defaults(services: ApiServices) -> dict[str, int]:
     """The options, overlaid by the quota class ``default``."""
-    return _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
+    found = _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
+    return {resource: found[resource] for resource in RESOURCES}
 
 
 def _options(services: ApiServices) -> dict[str, int]:

@@ -103,6 +103,7 @@ def show_class(request: ApiRequest, quota_class: str) -> Response:
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
     wanted = request.body["quota_class_set"]
-    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES}
+    # Those of the network are kept and shown, and mean nothing.
+    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES or name in schemas.NETWORK}
     store.set_limits(request.services.api, f"class:{quota_class}", new)
     return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -70,10 +70,9 @@ def is_ipv4(value: str) -> bool:
 @_format("ipv6")
 def is_ipv6(value: str) -> bool:
     try:
-        ipaddress.IPv6Address(value)
+        return ipaddress.IPv6Address(value).scope_id is None
     except ValueError:
         return False
-    return True
 
 
 @_format("ip")

@@ -54,6 +54,8 @@ def test_unknown_paths_and_methods(api: Any) -> None:
     wrong = api.call("PATCH", "/flavors", {})
     assert (wrong.status, wrong.fault) == (405, "badMethod")
     assert api.get("/os-cells").status == 410
+    # As in the field a slash too many is another path.
+    assert api.get("/flavors/").status == 404
 
 
 def test_the_project_in_the_url_must_be_the_callers(api: Any) -> None:

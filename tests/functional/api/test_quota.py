@@ -86,6 +86,10 @@ def test_a_class_changes_the_defaults(admin: Any, api: Any) -> None:
     changed = admin.put("/os-quota-class-sets/default", {"quota_class_set": {"cores": 30}})
     assert changed.json == {"quota_class_set": DEFAULTS | {"cores": 30}}
     assert api.get("/os-quota-sets/project").json["quota_set"]["cores"] == 30
+    old = admin.put("/os-quota-class-sets/default", {"quota_class_set": {"security_groups": 9}}, version="2.1")
+    assert old.json["quota_class_set"]["security_groups"] == 9
+    assert admin.get("/os-quota-class-sets/default", version="2.1").json["quota_class_set"]["security_groups"] == 9
+    assert api.get("/os-quota-sets/project").status == api.get("/limits").status == 200
     assert api.get("/os-quota-class-sets/default").status == 403
 
 

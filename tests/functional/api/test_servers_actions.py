@@ -304,6 +304,13 @@ class TestUpdate:
         assert shown["name"] == "other" and shown["accessIPv6"] == "fd00::1" and shown["OS-DCF:diskConfig"] == "AUTO"
         assert shown["OS-EXT-SRV-ATTR:hostname"] == "h.example" and shown["description"] == "d"
 
+    def test_addresses_are_kept_in_their_shortest_form(self, api: Any, server: Instance) -> None:
+        path = f"/servers/{server.uuid}"
+        long = {"accessIPv6": "0000:0000:0000:0000:0000:babe:220.12.22.2"}
+        assert api.put(path, {"server": long}).json["server"]["accessIPv6"] == "::babe:dc0c:1602"
+        assert api.put(path, {"server": {"accessIPv6": ""}}).json["server"]["accessIPv6"] == ""
+        assert api.put(path, {"server": {"accessIPv6": "fe80::1%eth0"}}).status == 400
+
     def test_in_verify_resize_and_without_a_cell(self, api: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.RESIZED)
         assert api.put(f"/servers/{server.uuid}", {"server": {"name": "n"}}).json["server"]["name"] == "n"

@@ -233,7 +233,8 @@ class TestList:
         assert names(admin.get("/servers")) == []
         assert sorted(names(admin.get("/servers?all_tenants=1"))) == ["mine", "theirs"]
         assert names(admin.get("/servers?all_tenants=1&project_id=elsewhere")) == ["theirs"]
-        assert names(admin.get("/servers?project_id=elsewhere")) == ["theirs"]
+        assert names(admin.get("/servers?project_id=elsewhere")) == []
+        assert names(admin.get("/servers?tenant_id=elsewhere")) == []
         assert api.get("/servers?all_tenants=1").status == 403
         assert names(api.get("/servers?all_tenants=0")) == ["mine"]
         assert api.get("/servers?all_tenants=perhaps").status == 400

@@ -106,7 +106,7 @@ def neutron(directory: Path, venv: Path, addresses: Addresses) -> Options:
     return {
         "DEFAULT": {
             "core_plugin": "ml2",
-            "service_plugins": "qos",
+            "service_plugins": "qos,router",
             "state_path": directory / "state/neutron",
             "transport_url": addresses.queue,
             "api_paste_config": venv / "etc/neutron/api-paste.ini",

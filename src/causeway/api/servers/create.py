@@ -20,7 +20,14 @@ from causeway import errors
 from causeway.api import quota, zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import create_devices, create_networks, flavors_and_images, metadata, schemas_create
+from causeway.api.servers import (
+    access_addresses,
+    create_devices,
+    create_networks,
+    flavors_and_images,
+    metadata,
+    schemas_create,
+)
 from causeway.api.servers.create_devices import Disks
 from causeway.api.servers.views import ServerView
 from causeway.model.flavor import Flavor
@@ -302,6 +309,7 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
     suffix = f"-{index + 1}" if plan.count > 1 else ""
     name = server["name"] + suffix
     hostname = server["hostname"] + suffix if "hostname" in server else host_name(name, uuid)
+    addresses = access_addresses.changes(server)
     return Instance(
         uuid=uuid,
         project_id=request.project_id,
@@ -324,8 +332,8 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
         user_data=server.get("user_data"),
         config_drive=to_bool(server.get("config_drive", False)),
         injected_files=plan.files,
-        access_ip_v4=server.get("accessIPv4") or None,
-        access_ip_v6=server.get("accessIPv6") or None,
+        access_ip_v4=addresses.get("access_ip_v4"),
+        access_ip_v6=addresses.get("access_ip_v6"),
         auto_disk_config=server.get("OS-DCF:diskConfig") == "AUTO",
         trusted_image_certificates=server.get("trusted_image_certificates"),
         metadata=dict(server.get("metadata", {})),

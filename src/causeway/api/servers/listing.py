@@ -49,8 +49,8 @@ def _answer(request: ApiRequest, *, detailed: bool) -> Response:
 def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery | None:
     wanted = filters.wanted(request)
     project_id: str | None = request.project_id
-    everybody = filters.asks_all_tenants(wanted)
-    if everybody or (("tenant_id" in wanted or "project_id" in wanted) and "all_tenants" not in wanted):
+    # As in the field: without all_tenants the name of a project means nothing.
+    if filters.asks_all_tenants(wanted):
         rule = "os_compute_api:servers:{}:get_all_tenants".format("detail" if detailed else "index")
         request.authorize(rule)
         project_id = wanted.get("tenant_id") or wanted.get("project_id")

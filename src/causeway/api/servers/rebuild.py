@@ -6,7 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import create, flavors_and_images, loading, metadata, schemas_verbs, show
+from causeway.api.servers import access_addresses, create, flavors_and_images, loading, metadata, schemas_verbs, show
 from causeway.api.servers.loading import Home
 from causeway.api.servers.views import Extras, ServerView
 from causeway.api.validation import is_uuid
@@ -85,9 +85,7 @@ def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[st
         "trusted_image_certificates": "trusted_image_certificates",
     }
     changes = {field: wanted[key] for key, field in names.items() if key in wanted}
-    for key, field in (("accessIPv4", "access_ip_v4"), ("accessIPv6", "access_ip_v6")):
-        if key in wanted:
-            changes[field] = wanted[key] or None
+    changes |= access_addresses.changes(wanted)
     if "OS-DCF:diskConfig" in wanted:
         changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
     if "metadata" in wanted:
@@ -116,6 +114,8 @@ def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Resp
     view, instance = ServerView(request), found.instance
     if request.version >= (2, 75):
         shown = show.whole(request, view, found)
+        # It is in ``user_data`` here.
+        shown.pop("OS-EXT-SRV-ATTR:user_data", None)
     else:
         extras = Extras(found.volumes)
         if request.version >= (2, 71):

@@ -59,7 +59,7 @@ LIST: VersionedSchemas = [
 # --- update
 
 _ADDRESS_4: JsonSchema = {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv4"}, {"enum": [""]}]}
-_ADDRESS_6: JsonSchema = {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]}
+_ADDRESS_6: JsonSchema = {"type": "string", "maxLength": 45, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]}
 DISK_CONFIG: JsonSchema = {"type": "string", "enum": ["AUTO", "MANUAL"]}
 _UPDATE: dict[str, JsonSchema] = {
     "name": common.NAME,

@@ -7,7 +7,7 @@ from causeway.api.schemas import common
 from causeway.api.servers.schemas import DEVICE_TAG, DISK_CONFIG, FQDN, HOST_NAME, MAX_TAGS, TAG, fields
 
 MAX_USER_DATA = 65535
-_ADDRESS: JsonSchema = {"type": "string", "maxLength": 39}
+_ADDRESS: JsonSchema = {"type": "string", "maxLength": 45}
 _COUNT: JsonSchema = common.POSITIVE_INTEGER
 _ANY_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255}
 _BOOT_INDEX: JsonSchema = {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$", "maxLength": 10}

@@ -20,7 +20,7 @@ def _rebuild(minor: int) -> JsonSchema:
         "preserve_ephemeral": common.BOOLEAN,
         "OS-DCF:diskConfig": DISK_CONFIG,
         "accessIPv4": {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv4"}, {"enum": [""]}]},
-        "accessIPv6": {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]},
+        "accessIPv6": {"type": "string", "maxLength": 45, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]},
     }
     if minor < 57:
         known["personality"] = schemas_create.PERSONALITY

@@ -6,7 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import loading, schemas, show
+from causeway.api.servers import access_addresses, loading, schemas, show
 from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import build_requests, groups, mappings
@@ -31,9 +31,7 @@ def update(request: ApiRequest, server_id: str) -> Response:
 
 def _changes(wanted: dict[str, Any]) -> dict[str, Any]:
     changes = {field: wanted[key] for key, field in _FIELDS.items() if key in wanted}
-    for key, field in (("accessIPv4", "access_ip_v4"), ("accessIPv6", "access_ip_v6")):
-        if key in wanted:
-            changes[field] = wanted[key] or None
+    changes |= access_addresses.changes(wanted)
     if "OS-DCF:diskConfig" in wanted:
         changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
     return changes

@@ -1,0 +1,18 @@
+"""accessIPv4 and accessIPv6: addresses that an owner tells, kept in their shortest form as in the field."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+
+_FIELDS = {"accessIPv4": "access_ip_v4", "accessIPv6": "access_ip_v6"}
+
+
+def changes(wanted: Mapping[str, Any]) -> dict[str, str | None]:
+    """field of an instance -> its value, for what a body has of them; an empty string takes an address away."""
+    return {
+        field: str(ipaddress.ip_address(wanted[key])) if wanted[key] else None
+        for key, field in _FIELDS.items()
+        if key in wanted
+    }
