@@ -76,20 +76,28 @@ class _Negotiation:
         if slash and first not in self._roots:
             state.url_project, path = first, "/" + rest
         req.path = path
-        if prefix == LEGACY_PREFIX:
+        if prefix != LEGACY_PREFIX and not self._negotiate(req, resp, state):
             return
+        if path.endswith("/"):
+            # As in the field; the router would take it for an empty identifier.
+            raise falcon.HTTPNotFound
+
+    @staticmethod
+    def _negotiate(req: falcon.Request, resp: falcon.Response, state: RequestState) -> bool:
+        """Whether there is such a version; answers the request if not."""
         try:
             state.version = versions.asked_for(req.env)
         except versions.UnparsableVersion as error:
             resp.complete = True
             send(resp, faults.answer(error.status, error.message))
-            return
+            return False
         except versions.UnsupportedVersion as error:
             resp.complete = True
             send(resp, faults.answer(error.status, error.message))
             resp.set_headers(_version_headers(error.asked))
-            return
+            return False
         resp.set_headers(_version_headers(state.version))
+        return True
 
 
 def _version_headers(version: versions.Version) -> dict[str, str]:

@@ -89,7 +89,8 @@ def _by_host(request: ApiRequest) -> zones.ServiceInCell:
     return found[0]
 
 
-def _change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> None:
+def change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> None:
+    """Changes a service's record, and before it what Placement knows of it."""
     database = request.services.cells.database(found.cell.uuid)
     disabled = changes.get("disabled")
     if disabled is not None and zones.is_compute(found.service):
@@ -124,7 +125,7 @@ def update(request: ApiRequest, service_id: str) -> Response:
         changes["forced_down"] = types.to_bool(wanted["forced_down"])
     if not changes:
         raise errors.BadRequest("No updates were requested. Fields 'status' or 'forced_down' should be specified.")
-    _change(request, found, **changes)
+    change(request, found, **changes)
     return Response(200, {"service": _view(request, found)})
 
 
@@ -136,7 +137,7 @@ def _named(found: zones.ServiceInCell, **more: Any) -> Response:
 def enable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
-    _change(request, found, disabled=False, disabled_reason=None)
+    change(request, found, disabled=False, disabled_reason=None)
     return _named(found, status="enabled")
 
 
@@ -144,7 +145,7 @@ def enable(request: ApiRequest) -> Response:
 def disable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
-    _change(request, found, disabled=True)
+    change(request, found, disabled=True)
     return _named(found, status="disabled")
 
 
@@ -153,7 +154,7 @@ def disable_with_reason(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
     reason = request.body["disabled_reason"]
-    _change(request, found, disabled=True, disabled_reason=reason)
+    change(request, found, disabled=True, disabled_reason=reason)
     return _named(found, status="disabled", disabled_reason=reason)
 
 
@@ -162,7 +163,7 @@ def force_down(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
     forced_down = types.to_bool(request.body["forced_down"])
-    _change(request, found, forced_down=forced_down)
+    change(request, found, forced_down=forced_down)
     return _named(found, forced_down=forced_down)
 
 

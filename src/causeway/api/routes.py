@@ -17,6 +17,7 @@ from causeway.api import (
     flavor_access,
     flavors,
     gone,
+    hosts,
     hypervisors,
     keypairs,
     limits,
@@ -24,8 +25,10 @@ from causeway.api import (
     quota_sets,
     server_groups,
     tenant_usage,
+    usage_audit_log,
 )
 from causeway.api.dispatch import Route
+from causeway.api.proxies.routes import ROUTES as PROXIES
 from causeway.api.request import Handler
 from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
 
@@ -104,6 +107,12 @@ ROUTES: list[Route] = [
     _get("/os-hypervisors/{hypervisor_id}/uptime", hypervisors.uptime, 1, 87),
     _get("/os-hypervisors/{hypervisor_id}/search", hypervisors.search, 1, 52),
     _get("/os-hypervisors/{hypervisor_id}/servers", hypervisors.servers, 1, 52),
+    _get("/os-hosts", hosts.index, 1, hosts.LAST),
+    _get("/os-hosts/{host}", hosts.show, 1, hosts.LAST),
+    _put("/os-hosts/{host}", hosts.update, 1, hosts.LAST),
+    _get("/os-hosts/{host}/startup", hosts.power("start"), 1, hosts.LAST),
+    _get("/os-hosts/{host}/shutdown", hosts.power("shutdown"), 1, hosts.LAST),
+    _get("/os-hosts/{host}/reboot", hosts.power("reboot"), 1, hosts.LAST),
     # Migrations
     _get("/os-migrations", migrations.index),
     _get("/servers/{server_id}/migrations", migrations.index_of_server, 23),
@@ -120,12 +129,15 @@ ROUTES: list[Route] = [
     _put("/os-quota-class-sets/{quota_class}", quota_sets.update_class),
     _get("/os-simple-tenant-usage", tenant_usage.index),
     _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
+    _get("/os-instance_usage_audit_log", usage_audit_log.index),
+    _get("/os-instance_usage_audit_log/{before}", usage_audit_log.show),
     # What other services tell
     _post("/os-server-external-events", external_events.create),
     # Ours
     _get("/os-causeway/audit", audit.show),
     _post("/os-causeway/audit", audit.mend),
     # Old clients
+    *PROXIES,
     _get("/extensions", extensions.index),
     _get("/extensions/{alias}", extensions.show),
     *(

@@ -57,6 +57,11 @@ class ImageClient:
         )
         return image_meta(answer.json())
 
+    def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
+        """Passes a user's call on, with their token only; returns the answer's JSON, None if it is empty. For the rest see `ServiceApi.call`."""
+        answer = self._api.call(context, method, route, what, only_as_user=True, **more)
+        return answer.json() if answer.content else None
+
     def list(self, context: RequestContext, filters: Mapping[str, str] | None = None) -> list[ImageMeta]:
         """All images that the caller sees and that match; filters as of the Image API (name, status, a property, ...)."""
         found: list[ImageMeta] = []

@@ -146,6 +146,7 @@ class ServiceApi:
         repeatable: bool | None = None,
         service_token: bool = False,
         as_service: bool = False,
+        only_as_user: bool = False,
         stream: bool = False,
         **parts: str,
     ) -> requests.Response:
@@ -154,7 +155,8 @@ class ServiceApi:
         ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; a callable is asked for it with True if
         the call is made with the service's own credentials. ``missing`` is raised for 404. ``data`` gives
         what is streamed, and needs a Content-Length header. ``service_token``: send X-Service-Token whenever there are
-        credentials for it. ``as_service``: with our own credentials, whatever the context has.
+        credentials for it. ``as_service``: with our own credentials, whatever the context has. ``only_as_user``: never with
+        them, for where the other service decides what the user may do.
 
         Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
         """
@@ -172,12 +174,18 @@ class ServiceApi:
             return self._send(key, what, prepared, retries, stream)
 
         as_user = not as_service and self.acts_as_user(context)
+        if only_as_user and not as_user:
+            raise errors.Unauthorized(f"To {what} needs a token that is still valid. Log in again.")
         response = send_as(as_user)
-        if response.status_code == 401:
+        if response.status_code == 401 and not only_as_user:
             response = self._again(context, response, as_user, send_as)
         if response.status_code < 400 or response.status_code in accept:
             return response
-        if response.status_code == 401 and not (as_user and self.sessions.credentials(self.group) is None):
+        if (
+            response.status_code == 401
+            and not only_as_user
+            and not (as_user and self.sessions.credentials(self.group) is None)
+        ):
             # Nothing that a user could do: these were our own.
             raise errors.ServiceFailed(
                 f"The {self.name} service does not accept this service's own credentials.",

@@ -20,8 +20,6 @@ ACTIONS: list[tuple[str, int, int | None]] = [
     ("os-getSerialConsole", 1, 5),
     ("addFixedIp", 1, 43),
     ("removeFixedIp", 1, 43),
-    ("addFloatingIp", 1, 43),
-    ("removeFloatingIp", 1, 43),
 ]
 
 

@@ -1,0 +1,193 @@
+"""``/os-security-groups`` and ``/os-security-group-rules``. Source: Compute API reference, "Security groups" (deprecated)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.api.proxies.forward import ask, window
+from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
+from causeway.api.schemas import common
+from causeway.api.schemas.common import to_bool
+from causeway.api.validation import is_cidr, is_uuid
+
+RULE = "os_compute_api:os-security-groups:"
+GROUPS, GROUP = "/v2.0/security-groups", "/v2.0/security-groups/{group_id}"
+RULES, ONE_RULE = "/v2.0/security-group-rules", "/v2.0/security-group-rules/{rule_id}"
+_TEXT = {"type": ["string", "null"]}
+_GROUP: VersionedSchemas = [
+    (1, None, common.body("security_group", common.properties([], True, name=_TEXT, description=_TEXT)))
+]
+_RULE: VersionedSchemas = [(1, None, common.body("security_group_rule", {"type": "object"}))]
+_PROTOCOLS = ("tcp", "udp", "icmp")
+_LAST_PORT = 65535
+
+
+def _call(request: ApiRequest, method: str, route: str, what: str, **more: Any) -> Any:
+    return ask(request, request.services.network, method, route, what, **more)
+
+
+def _rule_view(rule: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    first, last = rule["port_range_min"], rule["port_range_max"]
+    if rule["protocol"] in _PROTOCOLS and first is None:
+        first, last = (-1, -1) if rule["protocol"] == "icmp" else (1, _LAST_PORT)
+    source = names.get(rule["remote_group_id"] or "")
+    every = "::/0" if rule["ethertype"] == "IPv6" else "0.0.0.0/0"
+    return {
+        "id": rule["id"],
+        "parent_group_id": rule["security_group_id"],
+        "ip_protocol": rule["protocol"],
+        "from_port": first,
+        "to_port": last,
+        "group": {"name": source["name"], "tenant_id": source["project_id"]} if source else {},
+        "ip_range": {} if rule["remote_group_id"] else {"cidr": rule["remote_ip_prefix"] or every},
+    }
+
+
+def _view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "id": group["id"],
+        "name": group["name"],
+        "description": group["description"] or "",
+        "tenant_id": group["project_id"],
+        "rules": [
+            _rule_view(rule, names)
+            for rule in group.get("security_group_rules", [])
+            # As in the field: no rules for what goes out, and none of a group that is gone.
+            if rule["direction"] == "ingress" and (rule["remote_group_id"] is None or rule["remote_group_id"] in names)
+        ],
+    }
+
+
+def _all(request: ApiRequest, **query: str) -> dict[str, dict[str, Any]]:
+    found = _call(request, "GET", GROUPS, "list security groups", query=query)["security_groups"]
+    return {group["id"]: group for group in found}
+
+
+def _get(request: ApiRequest, group_id: str) -> dict[str, Any]:
+    if not is_uuid(group_id):
+        raise errors.BadRequest(f"Security group id should be uuid: {group_id}")
+    found: dict[str, Any] = _call(request, "GET", GROUP, f"show security group {group_id}", group_id=group_id)[
+        "security_group"
+    ]
+    return found
+
+
+@handler()
+def index(request: ApiRequest) -> Response:
+    request.authorize(RULE + "get")
+    everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
+    found = _all(request, **({} if everybody else {"project_id": request.project_id}))
+    shown = sorted((_view(group, found) for group in found.values()), key=lambda group: group["name"])
+    return Response(200, {"security_groups": window(request, shown)})
+
+
+@handler()
+def show(request: ApiRequest, group_id: str) -> Response:
+    request.authorize(RULE + "show")
+    return Response(200, {"security_group": _view(_get(request, group_id), _all(request))})
+
+
+def _wanted(request: ApiRequest) -> dict[str, str]:
+    """Raises BadRequest for a name that is none."""
+    given = request.body["security_group"]
+    for key in ("name", "description"):
+        if given.get(key) is not None and len(given[key]) > 255:
+            raise errors.BadRequest(f"Security group {key} should not be greater than 255 characters.")
+    if not (given.get("name") or "").strip():
+        raise errors.BadRequest("Security group name cannot be empty.")
+    return {"name": given["name"], "description": given.get("description") or ""}
+
+
+@handler(body=_GROUP)
+def create(request: ApiRequest) -> Response:
+    request.authorize(RULE + "create")
+    body = {"security_group": _wanted(request) | {"project_id": request.project_id}}
+    made = _call(request, "POST", GROUPS, "make a security group", body=body)["security_group"]
+    return Response(200, {"security_group": _view(made, _all(request))})
+
+
+@handler(body=_GROUP)
+def update(request: ApiRequest, group_id: str) -> Response:
+    request.authorize(RULE + "update")
+    _get(request, group_id)
+    body = {"security_group": _wanted(request)}
+    changed = _call(request, "PUT", GROUP, f"change security group {group_id}", body=body, group_id=group_id)
+    return Response(200, {"security_group": _view(changed["security_group"], _all(request))})
+
+
+@handler(statuses=(202,))
+def delete(request: ApiRequest, group_id: str) -> Response:
+    request.authorize(RULE + "delete")
+    if _get(request, group_id)["name"] == "default":
+        raise errors.BadRequest("Unable to delete the default security group.")
+    _call(request, "DELETE", GROUP, f"delete security group {group_id}", group_id=group_id)
+    return Response(202)
+
+
+# rules
+
+
+def _port(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError) as error:
+        raise errors.BadRequest(f"Invalid port {value!r} in {name}: it must be an integer.") from error
+
+
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """A rule in the network service's terms."""
+    protocol = str(given["ip_protocol"]).lower() if given.get("ip_protocol") is not None else None
+    first, last = (_port(given.get(name), name) for name in ("from_port", "to_port"))
+    if protocol is not None and protocol not in _PROTOCOLS:
+        raise errors.BadRequest(f"Invalid IP protocol {protocol}.")
+    if protocol is not None and (first is None or last is None):
+        raise errors.BadRequest("Both from_port and to_port are needed with a protocol.")
+    if first is not None and last is not None and protocol is not None:
+        span = f"Invalid port range {first}:{last}."
+        if first > last and protocol != "icmp":
+            raise errors.BadRequest(f"{span} Former value cannot be greater than the later")
+        bounds = (-1, 255) if protocol == "icmp" else (1, _LAST_PORT)
+        if not (bounds[0] <= first <= bounds[1] and bounds[0] <= last <= bounds[1]):
+            raise errors.BadRequest(f"{span} Valid {protocol.upper()} ports should be between {bounds[0]}-{bounds[1]}")
+    cidr = given.get("cidr")
+    if cidr is not None and not is_cidr(cidr):
+        raise errors.BadRequest(f"Invalid cidr {cidr}.")
+    if given.get("group_id") is not None:
+        cidr = None
+    elif cidr is None:
+        cidr = "0.0.0.0/0"
+    bounded = protocol is not None and first != -1
+    return {
+        "direction": "ingress",
+        "ethertype": "IPv6" if cidr is not None and ":" in cidr else "IPv4",
+        "protocol": protocol,
+        "port_range_min": first if bounded else None,
+        "port_range_max": last if bounded else None,
+        "remote_ip_prefix": cidr,
+        "remote_group_id": given.get("group_id"),
+    }
+
+
+@handler(body=_RULE)
+def create_rule(request: ApiRequest) -> Response:
+    request.authorize(RULE + "rule:create")
+    given = request.body["security_group_rule"]
+    group_id = str(given.get("parent_group_id"))
+    parent = _get(request, group_id)
+    if given.get("group_id") is not None and given.get("cidr") is None:
+        _get(request, str(given["group_id"]))
+    rule = _checked(given) | {"security_group_id": parent["id"], "project_id": parent["project_id"]}
+    made = _call(request, "POST", RULES, "make a security group rule", body={"security_group_rule": rule})
+    return Response(200, {"security_group_rule": _rule_view(made["security_group_rule"], _all(request))})
+
+
+@handler(statuses=(202,))
+def delete_rule(request: ApiRequest, rule_id: str) -> Response:
+    request.authorize(RULE + "rule:delete")
+    if not is_uuid(rule_id):
+        raise errors.BadRequest(f"Rule id should be uuid: {rule_id}")
+    _call(request, "DELETE", ONE_RULE, f"delete security group rule {rule_id}", rule_id=rule_id)
+    return Response(202)

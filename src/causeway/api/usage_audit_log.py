@@ -1,0 +1,53 @@
+"""``/os-instance_usage_audit_log``. Source: Compute API reference, "Server usage audit log".
+
+Computes here write no audits of usage (the field's do with ``instance_usage_audit``, off by default): no host has run any.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from causeway import errors
+from causeway.api import zones
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.store.database import utcnow
+
+RULE = "os_compute_api:os-instance-usage-audit-log:"
+
+
+def _log(request: ApiRequest, before: datetime) -> dict[str, Any]:
+    """That of the last whole month."""
+    end = before.replace(day=1, hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+    begin = end.replace(year=end.year - 1, month=12) if end.month == 1 else end.replace(month=end.month - 1)
+    hosts = [found.service.host for found in zones.list_services(request.services, binary=zones.COMPUTE)[0]]
+    return {
+        "period_beginning": str(begin),
+        "period_ending": str(end),
+        "num_hosts": len(hosts),
+        "num_hosts_done": 0,
+        "num_hosts_running": 0,
+        "num_hosts_not_run": len(hosts),
+        "hosts_not_run": hosts,
+        "total_instances": 0,
+        "total_errors": 0,
+        "overall_status": f"0 of {len(hosts)} hosts done. 0 errors.",
+        "log": {},
+    }
+
+
+@handler()
+def index(request: ApiRequest) -> Response:
+    request.authorize(RULE + "list")
+    return Response(200, {"instance_usage_audit_logs": _log(request, utcnow())})
+
+
+@handler()
+def show(request: ApiRequest, before: str) -> Response:
+    request.authorize(RULE + "show")
+    form = "%Y-%m-%d %H:%M:%S.%f" if "." in before else "%Y-%m-%d %H:%M:%S"
+    try:
+        time = datetime.strptime(before, form)
+    except ValueError as error:
+        raise errors.BadRequest(f"Invalid timestamp for date {before}") from error
+    return Response(200, {"instance_usage_audit_log": _log(request, time)})
