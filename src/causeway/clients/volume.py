@@ -89,7 +89,7 @@ class VolumeClient:
         )
 
     def forward(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> Any:
-        """Passes a user's call on, with their token only; returns the answer's JSON, None if it is empty. For the rest see `ServiceApi.call`."""
+        """Passes a user's call on, with their token only, as `ServiceApi.call`; the answer's JSON, None if it is empty."""
         answer = self._call(context, method, route, what, only_as_user=True, **more)
         return answer.json() if answer.content else None
 

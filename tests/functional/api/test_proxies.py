@@ -146,7 +146,8 @@ class TestSecurityGroups:
         )  # fmt: skip
         return service
 
-    def test_made_and_refused(self, api: Any, service: Service) -> None:
+    @pytest.mark.usefixtures("service")
+    def test_made_and_refused(self, api: Any) -> None:
         body = {"security_group": {"name": "g", "description": "d"}}
         made = api.post("/os-security-groups", body, version=OLD).json["security_group"]
         assert made == {"id": GROUP, "name": "g", "description": "", "tenant_id": "project", "rules": []}

@@ -1,7 +1,8 @@
-"""Actions lock, unlock, os-resetState, os-getConsoleOutput."""
+"""Actions lock, unlock, os-resetState, os-getConsoleOutput, restore, injectNetworkInfo."""
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
@@ -51,3 +52,20 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
         return Response(200, {"output": ""})
     output = request.services.conductor.get_console_output(request.context, instance_uuid=server_id, length=lines)
     return Response(200, {"output": output})
+
+
+@handler(body=schemas.bare("restore"), statuses=(202,))
+def restore(request: ApiRequest, server_id: str) -> Response:
+    """Deletes are never put off here, so no server is ever in the one state from which it could be restored."""
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-deferred-delete:restore", "restore")
+    loading.check_state(home.instance, "restore", vm=(VmState.SOFT_DELETED,))
+    raise errors.NotImplementedHere(f"The action restore is not implemented by this cloud (server {server_id}).")
+
+
+@handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,))
+def inject_network_info(request: ApiRequest, server_id: str) -> Response:
+    """As with the field's libvirt driver there is nothing to inject: guests learn of their network by DHCP or config drive."""
+    rule = "os_compute_api:os-admin-actions:inject_network_info"
+    home = loading.load_in_cell(request, server_id, rule, "injectNetworkInfo")
+    loading.check_unlocked(request, home.instance)
+    return Response(202)

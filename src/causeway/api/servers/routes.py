@@ -75,6 +75,8 @@ ROUTES: list[Route] = [
     _action("os-resetState", admin.reset_state),
     _action("os-getConsoleOutput", admin.console_output),
     _action("forceDelete", delete.force_delete),
+    _action("restore", admin.restore),
+    _action("injectNetworkInfo", admin.inject_network_info),
     _action("addSecurityGroup", security_groups.add),
     _action("removeSecurityGroup", security_groups.remove),
     *(_action(name, unavailable.refuse(name), first, last) for name, first, last in unavailable.ACTIONS),

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Handler, Response, handler
+from causeway.api.servers import loading
 
 # name, first and last minor version
 ACTIONS: list[tuple[str, int, int | None]] = [
-    ("restore", 1, None),
     ("rescue", 1, None),
     ("unrescue", 1, None),
     ("os-migrateLive", 1, None),
     ("trigger_crash_dump", 17, None),
     ("changePassword", 1, None),
-    ("injectNetworkInfo", 1, None),
     ("resetNetwork", 1, None),
     ("os-getVNCConsole", 1, 5),
     ("os-getSPICEConsole", 1, 5),
@@ -26,7 +25,8 @@ ACTIONS: list[tuple[str, int, int | None]] = [
 def refuse(name: str) -> Handler:
     """The handler of an action that is not there yet."""
 
-    def run(_request: ApiRequest, server_id: str) -> Response:
+    def run(request: ApiRequest, server_id: str) -> Response:
+        loading.load(request, server_id, "os_compute_api:servers:show", columns=frozenset(), tags=False)
         raise errors.NotImplementedHere(f"The action {name} is not implemented by this cloud (server {server_id}).")
 
     run.__name__ = name.replace("-", "_")

@@ -92,8 +92,9 @@ def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["volumeAttachment"]
     volume_id = wanted["volumeId"]
     home = _take(request, server_id, "create", "attach_volume")
-    # The guest must be told: on a host that is down the volume would stay reserved.
-    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    if home.instance.vm_state is not VmState.SHELVED_OFFLOADED:
+        # The guest must be told: on a host that is down the volume would stay reserved.
+        hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
     present = block_devices.of_instance(home.database, server_id)
     if any(device.volume_id == volume_id for device in present):
         raise errors.BadRequest(f"Invalid volume: volume {volume_id} is already attached to instance {server_id}.")
@@ -145,7 +146,11 @@ def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     if not is_uuid(volume_id):
         raise errors.BadRequest(f"Invalid volume id {volume_id}.")
     if request.version < (2, 85) or wanted["volumeId"] != volume_id:
-        loading.load(request, server_id, RULE + "swap", columns=frozenset(), tags=False)
+        _one(_load(request, server_id, "swap"), server_id, volume_id)
+        try:
+            request.services.volumes.show(request.context, wanted["volumeId"])
+        except errors.VolumeNotFound as missing:
+            raise errors.BadRequest(missing.message) from missing
         raise errors.NotImplementedHere("Swapping a volume for another one is not implemented by this cloud.")
     home = loading.load_in_cell(request, server_id, RULE + "update", "update volume attachment")
     device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
