@@ -28,7 +28,8 @@ def deployed(request: pytest.FixtureRequest) -> Iterator[DeployedCloud | None]:
 @contextmanager
 def sweep(deployed: DeployedCloud) -> Iterator[None]:
     """What is made meanwhile, and not deleted, is deleted: each module finds the cloud as the first one did."""
-    cloud = Cloud(deployed)
+    cloud, placement = Cloud(deployed), deployed.around.placement
+    providers = {each.uuid for each in placement.list_providers()}
     found = {name: set(ids()) for name, (ids, _delete) in _resources(cloud).items()}
     zones = {each.id: each.availability_zone for each in cloud.admin.compute.aggregates()}
     yield
@@ -36,10 +37,15 @@ def sweep(deployed: DeployedCloud) -> Iterator[None]:
     cloud.settle()
     cloud.clean()
     for name, (ids, delete) in _resources(cloud).items():
-        for identity in set(ids()) - found[name]:
+        for identity in [each for each in ids() if each not in found[name]]:
+            if name == "volumes":
+                # Those whose snapshots are being deleted can't be yet.
+                until(lambda: _snapshots(cloud) - found["snapshots"], lambda left: not left, "snapshots to go")
             # What is in use still, or goes with something else, or went already.
             with suppress(openstack.exceptions.HttpException):
                 delete(identity)
+    for provider in [each for each in placement.list_providers() if each.uuid not in providers][::-1]:
+        placement.delete_provider(provider.uuid)
     for aggregate in cloud.admin.compute.aggregates():
         if aggregate.availability_zone != zones[aggregate.id]:
             back = {"availability_zone": zones[aggregate.id]}
@@ -49,6 +55,10 @@ def sweep(deployed: DeployedCloud) -> Iterator[None]:
 
 def _volumes(cloud: Cloud) -> list[str]:
     return [each.id for each in cloud.admin.block_storage.volumes(details=False, all_projects=True)]
+
+
+def _snapshots(cloud: Cloud) -> set[str]:
+    return {each.id for each in cloud.admin.block_storage.snapshots(details=False, all_projects=True)}
 
 
 def _resources(cloud: Cloud) -> dict[str, tuple[Callable[[], list[str]], Callable[[str], Any]]]:
@@ -76,9 +86,10 @@ def _resources(cloud: Cloud) -> dict[str, tuple[Callable[[], list[str]], Callabl
             cloud.member.compute.delete_keypair,
         ),
         "groups": (ids(cloud.member.compute.server_groups), cloud.member.compute.delete_server_group),
+        "images": (ids(images.images), images.delete_image),
+        "snapshots": (ids(volumes.snapshots, details=False, all_projects=True), volumes.delete_snapshot),
         "volumes": (lambda: _volumes(cloud), volumes.delete_volume),
         "types": (ids(volumes.types), volumes.delete_type),
-        "images": (ids(images.images), images.delete_image),
         "ports": (lambda: [each.id for each in network.ports() if not each.device_owner], network.delete_port),
         "subnets": (ids(network.subnets), network.delete_subnet),
         "networks": (ids(network.networks), network.delete_network),

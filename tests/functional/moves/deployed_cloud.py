@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import msgspec
@@ -40,6 +41,9 @@ from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.guest import Guest
 
 DOUBLE_START = re.compile(r"Guest (\S+) is started on \S+ while another host runs it")
+# What a network service does if it is told nothing else; devcloud's besides.
+NETWORK = {"plug_delay": 0.0}
+DEVCLOUD = {**NETWORK, "port_resource_request_groups": True}
 SIDES = {Verdict.LOSE_REQUEST: "request", Verdict.LOSE_REPLY: "reply"}
 
 
@@ -74,7 +78,7 @@ class DeployedCloud:
         self.state = StateDir(directory / described["state"])
         self.computes = Names(self.homes)
         self.conductor = Inside("conductor")
-        self.devcloud = Inside("devcloud")
+        self.devcloud = Inside("devcloud", DEVCLOUD if self._devcloud_faults is not None else NETWORK)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse(f"reaches into the process of an embedded cloud ({name})")
@@ -162,16 +166,18 @@ def _write(path: Path, content: Any) -> None:
 
 
 class Inside:
-    """A part that is in another process. What tests put back into it at their end is not there to be put back."""
+    """A part that is in another process. Tests may set what is so anyhow."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, so_anyhow: Mapping[str, Any] = MappingProxyType({})) -> None:
         object.__setattr__(self, "_name", name)
+        object.__setattr__(self, "_so_anyhow", so_anyhow)
 
     def __getattr__(self, name: str) -> NoReturn:
         refuse(f"reaches into a process of the cloud ({self._name}.{name})")
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
-        refuse(f"reaches into a process of the cloud ({self._name}.{name})")
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._so_anyhow or self._so_anyhow[name] != value:
+            refuse(f"sets {self._name}.{name} to {value}")
 
 
 class Names(Mapping[str, Any]):

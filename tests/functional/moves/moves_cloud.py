@@ -158,6 +158,14 @@ class Cloud:
             f"volume {volume.id} to become {status}",
         )
 
+    def volume_goes(self, volume: Any) -> None:
+        """It is being deleted: the volume service does that by itself, in its time."""
+        until(
+            lambda: self.member.block_storage.find_volume(volume.id),
+            lambda found: found is None,
+            f"volume {volume.id} to go",
+        )
+
     def boot_from_volume(self, name: str = "server", **fields: Any) -> Any:
         """An ACTIVE server whose root disk is a new volume made from the demo image."""
         root = {

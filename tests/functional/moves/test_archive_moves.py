@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from moves_cloud import Cloud, until
 
+from causeway.model.host import CellMapping
 from causeway.store import archive
 from causeway.store.api import mappings
 from causeway.store.api_tables import ApiBase
@@ -17,13 +18,16 @@ from causeway.store.cell import copies
 
 def archive_all(cloud: Cloud) -> dict[str, int]:
     """Archives every cell; cell -> rows of servers moved."""
-    embedded = cloud.parts
-    return {
-        cell.name: archive.archive(embedded.api_database, embedded.cells.database(cell.uuid), cell.uuid, max_rows=1000)[
-            "instances"
-        ]
-        for cell in embedded.cells.mappings()
-    }
+    return {cell.name: _archive(cloud, cell) for cell in cloud.parts.cells.mappings()}
+
+
+def _archive(cloud: Cloud, cell: CellMapping) -> int:
+    parts, moved = cloud.parts, 0
+    while True:
+        rows = archive.archive(parts.api_database, parts.cells.database(cell.uuid), cell.uuid, max_rows=1000)
+        moved += rows["instances"]
+        if not any(rows.values()):
+            return moved
 
 
 def delete(cloud: Cloud, server: Any) -> None:

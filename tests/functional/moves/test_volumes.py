@@ -59,7 +59,7 @@ def test_a_server_that_boots_from_a_volume(cloud: Cloud, end: str, flavor: str, 
     assert list(cloud.hosts_of(server)) == [after.compute_host]
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
-    assert cloud.member.block_storage.find_volume(root.id) is None
+    cloud.volume_goes(root)
 
 
 @ENDS
@@ -88,7 +88,7 @@ def test_several_volumes_with_their_flags(cloud: Cloud, end: str, flavor: str) -
     cloud.member.compute.delete_server(server.id)
     cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
     assert cloud.volume_becomes(kept, "available").status == "available"
-    assert cloud.member.block_storage.find_volume(doomed.id) is None
+    cloud.volume_goes(doomed)
 
 
 @ENDS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import rabbit
-from tests.functional.processes.suite_cloud import SuiteDeployment
+from tests.functional.processes.suite_cloud import Outcome, SuiteDeployment
 from tests.integration.database_servers import database_server
 from tests.integration.real_services.services import RealServices
 
@@ -20,6 +20,8 @@ from causeway.embedded.settings import POLICY
 
 # A test has ports, volumes and images left that are on their way out while the next one makes its own.
 QUOTA = 100
+#: kind of database -> what became of the suite in this run
+outcomes: dict[str, Outcome] = {}
 
 
 @contextmanager

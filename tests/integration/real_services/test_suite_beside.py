@@ -1,0 +1,33 @@
+"""The functional suite, unchanged, by URL: all of it, beside the real services."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.functional.processes.suite_cloud import run_suite
+from tests.integration.real_services import suite_beside
+from tests.integration.real_services.conftest import why_not_here
+
+# Seconds for the whole of it; about a second and a half for each test on a quiet machine, ten on a busy one.
+PATIENCE = 7200
+
+pytestmark = pytest.mark.timeout(PATIENCE + 600)
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
+def test_the_functional_suite_by_url(kind: str) -> None:
+    reason = why_not_here()
+    if reason is not None:
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory(prefix="causeway-suite-", ignore_cleanup_errors=True) as folder:
+        directory = Path(folder)
+        with suite_beside.suite_cloud(directory, kind) as described:
+            outcome = suite_beside.outcomes[kind] = run_suite(described, seconds=PATIENCE)
+        if outcome.failed:
+            kept = shutil.copytree(directory, tempfile.mkdtemp(prefix="causeway-suite-failed-"), dirs_exist_ok=True)
+            outcome.output += f"\nEverything that was said is kept in {kept}"
+    assert outcome.failed == {}, f"{outcome}\n{outcome.output[-20000:]}"
+    assert outcome.passed > outcome.skipped.total() / 2, outcome
