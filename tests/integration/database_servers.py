@@ -88,7 +88,7 @@ def postgresql(folder: Path) -> Server:
         "port": port,
         "unix_socket_directories": data,
         "fsync": "off",
-        "max_connections": 300,
+        "max_connections": 1000,
     }
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
     command = [str(bin_dir / "postgres"), "-D", str(data), *options]

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,14 +36,14 @@ def why_not() -> str | None:
 class Broker:
     """A RabbitMQ of a test's own: it may be stopped and started again, with the same port and what it keeps on disk."""
 
-    def __init__(self, directory: Path, address: str = "127.0.0.1") -> None:
-        """``address`` is where it listens."""
+    def __init__(self, directory: Path, address: str = "127.0.0.1", hosts: Sequence[str] = HOSTS) -> None:
+        """``address`` is where it listens, ``hosts`` are its virtual ones."""
         directory.mkdir()
         self._directory, self._address = directory, address
         self._port, distribution, self._mapper = free_ports(3)
         self.url = f"rabbit://causeway:secret@{address}:{self._port}"
         self._processes: list[subprocess.Popen[bytes]] = []
-        (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret")))
+        (directory / "definitions.json").write_text(json.dumps(_definitions("causeway", "secret", hosts)))
         (directory / "rabbitmq.conf").write_text(
             f"listeners.tcp.1 = {address}:{self._port}\nload_definitions = {directory}/definitions.json\n"
         )
@@ -91,20 +91,20 @@ class Broker:
 
 
 @contextmanager
-def rabbit(directory: Path, address: str = "127.0.0.1") -> Iterator[str]:
-    """The URL of a RabbitMQ with the virtual hosts `HOSTS`, without the virtual host; one of our own listens on ``address``."""
+def rabbit(directory: Path, address: str = "127.0.0.1", hosts: Sequence[str] = HOSTS) -> Iterator[str]:
+    """The URL of a RabbitMQ with these virtual hosts, without the virtual host; one of our own listens on ``address``."""
     given = os.environ.get("CAUSEWAY_TEST_RABBIT_URL")
     if given:
         yield given.rstrip("/")
         return
-    with own_broker(directory, address) as broker:
+    with own_broker(directory, address, hosts) as broker:
         yield broker.url
 
 
 @contextmanager
-def own_broker(directory: Path, address: str = "127.0.0.1") -> Iterator[Broker]:
+def own_broker(directory: Path, address: str = "127.0.0.1", hosts: Sequence[str] = HOSTS) -> Iterator[Broker]:
     """A RabbitMQ that serves."""
-    broker = Broker(directory, address)
+    broker = Broker(directory, address, hosts)
     try:
         broker.start()
         yield broker
@@ -112,7 +112,7 @@ def own_broker(directory: Path, address: str = "127.0.0.1") -> Iterator[Broker]:
         broker.stop()
 
 
-def _definitions(user: str, password: str) -> dict[str, object]:
+def _definitions(user: str, password: str, hosts: Sequence[str]) -> dict[str, object]:
     salt = b"salt"
     digest = base64.b64encode(salt + hashlib.sha256(salt + password.encode()).digest()).decode()
     everything = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -125,8 +125,8 @@ def _definitions(user: str, password: str) -> dict[str, object]:
                 "tags": "",
             }
         ],
-        "vhosts": [{"name": name} for name in HOSTS],
-        "permissions": [{"user": user, "vhost": name, **everything} for name in HOSTS],
+        "vhosts": [{"name": name} for name in hosts],
+        "permissions": [{"user": user, "vhost": name, **everything} for name in hosts],
     }
 
 
