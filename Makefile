@@ -6,10 +6,10 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration demo bench faults storm clean
+.PHONY: help packages install lint format test integration demo bench bench-scale faults storm clean
 
 help: ## shows this
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
 		do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 packages: ## installs the Debian packages that are missing (as root)
@@ -46,6 +46,10 @@ endif
 
 bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
 	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on PostgreSQL and RabbitMQ (BENCH_SCALE="--cells 2 --hosts 10 --servers 500" and others)
+	@scripts/install-packages.sh --servers
+	$(BIN)/python -W ignore -m benchmarks.scale $(BENCH_SCALE)
 
 faults: install ## the whole matrix of faults: every point x error, crash, hang; prints a table (FAULTS="--action crash" and others)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)

@@ -307,7 +307,7 @@ def until(look: Callable[[], Any], what: str) -> Any:
 def _answers(url: str) -> bool:
     try:
         return requests.get(url, timeout=10).status_code < 500
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,13 @@ from causeway import errors
 LOCK_TIMEOUT = 30
 # Seconds until a server must have taken a connection, and until it must have answered a statement.
 CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
+# Seconds after which a connection is asked whether it is alive before it is used again. Asking each time, as SQLAlchemy can,
+# doubles what a statement costs; a server is not restarted in less than this.
+PING_AFTER = 1.0
 _BEGIN = "BEGIN IMMEDIATE"
 # What a driver says; that no connection was to be had in time; that the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
+_RETURNED = "returned"
 
 
 def utcnow() -> datetime:
@@ -68,12 +73,16 @@ class Database:
             options["pool_size"], options["max_overflow"] = 10, 90
         else:
             options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
-            options["pool_pre_ping"] = True
+            # MariaDB's driver tells a dead connection in ways of its own, before the first statement.
+            options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
             options["pool_size"], options["max_overflow"] = 10, 50
         self.engine = sa.create_engine(self.url, **options)
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediately)
+        elif not options.get("pool_pre_ping"):
+            event.listen(self.engine, "checkin", _note_return)
+            event.listen(self.engine, "checkout", self._ping_if_idle)
         event.listen(self.engine, "before_cursor_execute", self._count)
         self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -84,6 +93,19 @@ class Database:
     def _count(self, _conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         if statement != _BEGIN:
             statements.add(self.name, statement)
+
+    def _ping_if_idle(self, connection: Any, record: Any, _proxy: Any) -> None:
+        """A connection that nobody used for a while may be dead: the server was restarted, a firewall forgot it."""
+        returned = record.info.get(_RETURNED)
+        if returned is None or time.monotonic() - returned < PING_AFTER:
+            return
+        dialect = self.engine.dialect
+        try:
+            alive = dialect.do_ping(connection)
+        except dialect.loaded_dbapi.Error as failure:
+            raise sa.exc.InvalidatePoolError from failure
+        if not alive:
+            raise sa.exc.InvalidatePoolError
 
     def ping(self) -> None:
         """Raises DatabaseFailed unless the database answers."""
@@ -133,6 +155,10 @@ def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
             {"read_timeout": answer, "write_timeout": answer} if answer is not None else {}
         )
     return {}
+
+
+def _note_return(_connection: Any, record: Any) -> None:
+    record.info[_RETURNED] = time.monotonic()
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
