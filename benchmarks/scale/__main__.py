@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +80,15 @@ class Benchmark:
             with self.telling(f"conductors and hosts of {new} cells start"):
                 self.deployment.start_cells()
 
+    @contextmanager
+    def counting(self, found: dict[str, Any], name: str, number: Callable[[], int]) -> Iterator[None]:
+        """Leaves in ``found`` what each process took of the CPU for one of the operations, in milliseconds."""
+        before = self.deployment.cpu()
+        yield
+        after, times = self.deployment.cpu(), max(1, number())
+        spent = {role: 1000 * (seconds - before.get(role, 0.0)) / times for role, seconds in after.items()}
+        found[f"cpu {name}"] = {role: round(each, 1) for role, each in spent.items()}
+
     def reads_and_decisions(self) -> dict[str, Any]:
         plan, deployment = self.plan, self.deployment
         size = f"{len(deployment.cells)} cells"
@@ -90,11 +99,16 @@ class Benchmark:
             ("list by name", lambda _n: "/servers/detail?limit=1000&sort_key=display_name", max(3, plan.reads // 3)),
             ("show", lambda n: f"/servers/{first[n * 7 % len(first)]['id']}", plan.reads * 10),
         ):
-            with self.telling(f"{size}: {name}"), self.profiler.during(deployment, f"{size} {name}", "api"):
+            with (
+                self.telling(f"{size}: {name}"),
+                self.profiler.during(deployment, f"{size} {name}", "api"),
+                self.counting(found, name, lambda times=times: times + measure.WARM_UP),  # type: ignore[misc]
+            ):
                 found[name] = measure.get(client, paths, times)
         with (
             self.telling(f"{size}: decisions of the scheduler"),
             self.profiler.during(deployment, f"{size} decisions", "scheduler", "placement"),
+            self.counting(found, "decision", lambda: len(found["decision"].seconds)),
         ):
             found["decisions"], found["decision"] = measure.decisions(
                 deployment, self.rabbit, plan.seconds / 2, plan.callers
@@ -113,8 +127,13 @@ class Benchmark:
                 deployment.start_super_conductor(2)
             what = f"{size}: cross-cell resizes, {conductors} super conductors"
             busy = ("api", "super1", "scheduler", "placement", "hosts-cell1", "conductor-cell1", "devcloud")
-            with self.telling(what), self.profiler.during(deployment, f"{size} moves {conductors}", *busy):
-                found[f"moves {conductors}"] = measure.moves(deployment, self.client, self.movers, plan.seconds)
+            name = f"moves {conductors}"
+            with (
+                self.telling(what),
+                self.profiler.during(deployment, f"{size} {name}", *busy),
+                self.counting(found, name, lambda name=name: found[name].cycles),  # type: ignore[misc]
+            ):
+                found[name] = measure.moves(deployment, self.client, self.movers, plan.seconds)
         found["memory moves"], found["connections moves"] = deployment.memory(), deployment.connections()
         deployment.stop_process("super2")
         return found

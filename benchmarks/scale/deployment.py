@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import uuid as uuids
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -243,6 +245,18 @@ class Deployment:
         """Of each role; the workers of a role with several processes are counted together."""
         return {name: _memory_of(process.pid) for name, process in self.processes.items()}
 
+    def cpu(self) -> dict[str, float]:
+        """Seconds of CPU that each role has taken so far; all conductors of cells are one here, and all hosts."""
+        spent: dict[str, float] = {}
+        ours = {process.pid: name for name, process in self.processes.items()}
+        for pid in _children(os.getpid()):
+            name = ours.get(pid) or _server_of(pid)
+            if name is not None:
+                kind = re.sub(r"(conductor|hosts)-.*", r"\1s of cells", name)
+                kind = re.sub(r"super\d", "super conductors", kind)
+                spent[kind] = spent.get(kind, 0.0) + sum(_cpu_of(one) for one in _with_children(pid))
+        return spent
+
     def connections(self) -> int:
         """To PostgreSQL."""
         with self.placement.connect() as connection:
@@ -324,11 +338,27 @@ def _memory_of(pid: int) -> Memory:
 
 
 def _with_children(pid: int) -> list[int]:
-    found = [pid]
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except FileNotFoundError:
-        return found
-    for child in children:
-        found += _with_children(int(child))
+    return [pid, *(one for child in _children(pid) for one in _with_children(child))]
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += [int(child) for child in (task / "children").read_text().split()]
     return found
+
+
+def _server_of(pid: int) -> str | None:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        command = Path(f"/proc/{pid}/cmdline").read_text()
+        return "PostgreSQL" if "postgres" in command else "RabbitMQ" if "rabbitmq" in command else None
+    return None
+
+
+def _cpu_of(pid: int) -> float:
+    """Of a process, and of those of its children that have ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0

@@ -26,6 +26,7 @@ from causeway.scheduler.request import RequestSpec
 from causeway.store.api_tables import Moves
 from causeway.store.database import utcnow
 
+WARM_UP = 8
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 
 
@@ -80,8 +81,8 @@ class Client:
 
 
 def get(client: Client, paths: Callable[[int], str], times: int) -> Times:
-    # Each of the API's processes once, so that connections and caches are there.
-    for number in range(8):
+    # So that each of the API's processes has its connections and caches.
+    for number in range(WARM_UP):
         client.timed(paths(number))
     return Times([client.timed(paths(number)) for number in range(times)])
 

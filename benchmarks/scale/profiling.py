@@ -1,4 +1,4 @@
-"""Profiles of processes while something is measured, with py-spy if it is there."""
+"""Profiles of processes while something is measured, with py-spy: which Python code holds the interpreter, not who waits."""
 
 from __future__ import annotations
 

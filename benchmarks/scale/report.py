@@ -16,6 +16,13 @@ READS = {
     "show": "GET /servers/{id}",
     "decision": "a decision of the scheduler",
 }
+CPU = {
+    "list": "a list",
+    "show": "a show",
+    "decision": "a decision",
+    "moves 1": "a resize with confirm",
+    "moves 2": "the same with two super conductors",
+}
 
 
 def as_json(plan: Any, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
@@ -64,7 +71,7 @@ def show(answer: dict[str, Any], console: Console) -> None:
     table.add_column("ratio", justify="right")
     for title, path, unit in _rows(answer):
         values = [_at(answer["cells"][size], path) for size in sizes]
-        if all(value is None for value in values):
+        if all(value is None for value in values) or ("CPU" in title and max(value or 0 for value in values) < 1):
             continue
         ratio = f"{values[-1] / values[0]:.2f}" if len(values) > 1 and values[0] and values[-1] is not None else ""
         table.add_row(
@@ -89,6 +96,10 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
             ("    confirm: median", (key, "confirm", "median_ms"), "ms"),
             ("    failed", (key, "failed"), ""),
         ]
+    for name, title in CPU.items():
+        key = f"cpu {name}"
+        roles = dict.fromkeys(role for one in answer["cells"].values() for role in one.get(key, {}))
+        rows += [(f"CPU for {title}: {role}", (key, role), "ms") for role in roles]
     for kind, when in (("memory", ""), ("memory moves", " after moves")):
         names = dict.fromkeys(name for one in answer["cells"].values() for name in one.get(kind, {}))
         rows += [(f"resident{when}: {name}", (kind, name, "rss"), "MiB") for name in names]
