@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud, until
 
+from causeway import roles
 from causeway.audit import audit_embedded
 from causeway.compute import disk_transfer
 from causeway.conductor import cloud_records
+from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.cell_service import CellConductorService
 from causeway.context import admin_context
 from causeway.rpc import cell_conductor, super_conductor
@@ -90,6 +92,26 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"
     assert cloud.reality(server) == before
+
+
+def test_conductors_that_do_both_jobs_share_the_reports_with_those_of_cells(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while an operator changes over from the one to the other."""
+    embedded, takers, to_map = cloud.embedded, set[bool](), CellEndpoint._map
+
+    def noted(endpoint: CellEndpoint, *of_report: Any) -> None:
+        takers.add(endpoint._remind is None)
+        to_map(endpoint, *of_report)
+
+    monkeypatch.setattr(CellEndpoint, "_map", noted)
+    both = roles.conductor(embedded.around, embedded.api_database, embedded.cells, "both")
+    both.start()
+    until(lambda: len(takers), lambda kinds: kinds == 2, "conductors of both kinds to take reports")
+    server = cloud.boot()
+    cloud.resized(server)
+    assert cloud.confirmed(server).compute_host.startswith("cell2-")
+    both.stop()
 
 
 def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:

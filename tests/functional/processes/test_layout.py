@@ -87,6 +87,11 @@ def test_computes_have_no_database_and_conductors_of_cells_only_their_own(cloud:
         assert opened(cloud.processes[name]) == {cell}
 
 
+def test_the_api_has_two_workers(cloud: Deployment) -> None:
+    pid = cloud.processes["api"].pid
+    assert len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) == 2
+
+
 def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
     server = cloud.boot()
     source = cloud.show(server).compute_host

@@ -113,6 +113,22 @@ def test_computes_that_are_down_or_old(checked: Status, cell1: Database) -> None
     assert checked()["cell1: computes"][0] == "failure"
 
 
+def test_conductors_of_the_cloud_and_of_cells(checked: Status, cell1: Database, tmp_path: Path) -> None:
+    assert checked()["conductors"] == ("failure", "none is up")
+    assert checked()["cell1: conductors"] == ("success", "none of its own: super conductors take its reports")
+    cell0 = Database(f"sqlite:///{tmp_path}/cell0.sqlite", "cell0")
+    for host in ("one", "two"):
+        hosts.report_service(cell0, host, "nova-conductor", "conductor", 1)
+    hosts.report_service(cell1, "near", "nova-conductor", "cell_conductor", 1)
+    assert checked()["conductors"] == ("success", "2 up")
+    assert checked()["cell1: conductors"] == ("success", "1 up")
+    for database, host in ((cell0, "two"), (cell1, "near")):
+        (service,) = hosts.list_services(database, host=host)
+        hosts.update_service(database, service.uuid, last_seen_up=utcnow() - timedelta(hours=1))
+    assert checked()["conductors"] == ("warning", "1 up, 1 down: two")
+    assert checked()["cell1: conductors"] == ("failure", "none is up: near")
+
+
 def test_host_mappings(checked: Status, api: Database) -> None:
     cells.map_host(api, "host9", CELL1)
     assert checked()["cell1: host mappings"] == ("warning", "mapped, but have no compute node there: host9")
