@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -208,7 +207,6 @@ class Deployment:
         for name in new:
             files = [self._file("common"), self._file(f"conductor-{name}")]
             self._launch(f"conductor-{name}", *self._role("conductor", *files))
-            self.processes[f"conductor-{name}"].wait_ready()
         for group in (new[::2], new[1::2]):
             if group:
                 parts = [
@@ -219,7 +217,7 @@ class Deployment:
                 files = [f"--config-file={self.directory / 'services.conf'}", self._file("common")]
                 self._launch(f"hosts-{group[0]}", sys.executable, "-m", "benchmarks.scale.hosts", *files, *parts)
         for name, process in self.processes.items():
-            if name.startswith("hosts-"):
+            if name.startswith(("hosts-", "conductor-")):
                 process.wait_ready()
 
     def _make_image_and_network(self) -> None:
@@ -252,8 +250,7 @@ class Deployment:
         for pid in _children(os.getpid()):
             name = ours.get(pid) or _server_of(pid)
             if name is not None:
-                kind = re.sub(r"(conductor|hosts)-.*", r"\1s of cells", name)
-                kind = re.sub(r"super\d", "super conductors", kind)
+                kind = kind_of(name)
                 spent[kind] = spent.get(kind, 0.0) + sum(_cpu_of(one) for one in _with_children(pid))
         return spent
 
@@ -306,6 +303,18 @@ class Deployment:
         for group, options in groups.items():
             lines += [f"[{group}]", *(f"{option} = {value}" for option, value in options.items())]
         (self.directory / f"{name}.conf").write_text("\n".join(lines) + "\n")
+
+
+def kind_of(name: str) -> str:
+    """What processes of the same sort are called together."""
+    for pattern, kind in (
+        ("conductor-", "conductors of cells"),
+        ("hosts-", "simulated hosts"),
+        ("super", "super conductors"),
+    ):
+        if name.startswith(pattern):
+            return kind
+    return name
 
 
 def until(look: Callable[[], Any], what: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.scale.deployment import kind_of
 from benchmarks.scale.measure import Moved, Times
 
 READS = {
@@ -102,12 +103,16 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
         rows += [(f"CPU for {title}: {role}", (key, role), "ms") for role in roles]
     for kind, when in (("memory", ""), ("memory moves", " after moves")):
         names = dict.fromkeys(name for one in answer["cells"].values() for name in one.get(kind, {}))
-        rows += [(f"resident{when}: {name}", (kind, name, "rss"), "MiB") for name in names]
+        for name in dict.fromkeys(map(kind_of, names)):
+            rows.append((f"resident{when}: {name}, each", (kind, name), "MiB"))
     rows += [("connections to PostgreSQL", ("connections",), ""), ("    after moves", ("connections moves",), "")]
     return rows
 
 
 def _at(figures: dict[str, Any], path: tuple[str, ...]) -> Any:
+    if path[0].startswith("memory"):
+        sizes = [one["rss"] for name, one in figures.get(path[0], {}).items() if kind_of(name) == path[1]]
+        return sum(sizes) / len(sizes) if sizes else None
     value: Any = figures
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +125,9 @@ class SchedulerEndpoint:
         self._notifier.select_destinations(context, spec, "start")
         found = self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
         self._notifier.select_destinations(context, spec, "end")
+        if move is None:
+            # Only moves keep it: for a thousand hosts it is half a megabyte, which no build has to carry.
+            return [replace(one, explanation=Explanation()) for one in found]
         return found
 
     def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:

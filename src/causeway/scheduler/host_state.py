@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -198,13 +198,16 @@ class HostCache:
                 found = self._find(host, node)
             return found
 
-    def states(self, providers: dict[str, ProviderSummary] | None = None) -> list[HostState]:
-        """The hosts with these providers, or all, each as a new object that the request may change."""
+    def states(
+        self, providers: dict[str, ProviderSummary] | None = None, *, without: Collection[str] = frozenset()
+    ) -> list[HostState]:
+        """The hosts with these providers, or all but ``without`` (uuids), each as a new object that the request may change."""
         with self._lock:
             self._load_if_older_than(self._max_age)
-            wanted = self._records.keys() if providers is None else providers.keys()
+            wanted = [uuid for uuid in (self._records if providers is None else providers) if uuid not in without]
             unknown = any(uuid not in self._records for uuid in wanted)
-            if unknown or any(not self.is_up(self._records[uuid].service) for uuid in wanted):
+            now = self._now()
+            if unknown or any(not self.is_up(self._records[uuid].service, now) for uuid in wanted):
                 self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
             records = [self._records[uuid] for uuid in wanted if uuid in self._records]
             of_host: dict[str, list[Aggregate]] = {}
@@ -216,18 +219,18 @@ class HostCache:
                 record=record,
                 aggregates=of_host.get(record.node.host, []),
                 capacity=dict(providers[record.node.uuid].resources) if providers else {},
-                is_up=self.is_up(record.service),
+                is_up=self.is_up(record.service, now),
                 numa_topology=record.node.numa_topology,
                 pci_stats=record.node.pci_stats,
             )
             for record in records
         ]
 
-    def is_up(self, service: Service) -> bool:
+    def is_up(self, service: Service, now: datetime | None = None) -> bool:
         """Whether the service reported within the last ``service_down_time`` seconds and is not forced down."""
         if service.forced_down or service.last_seen_up is None:
             return False
-        return (self._now() - service.last_seen_up).total_seconds() <= self._service_down_time
+        return ((now or self._now()) - service.last_seen_up).total_seconds() <= self._service_down_time
 
     def _find(self, host: str, node: str | None) -> list[HostRecord]:
         return [

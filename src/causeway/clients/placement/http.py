@@ -19,6 +19,8 @@ from causeway.clients.session import calls
 
 # The oldest version that has all that we use (same_subtree, consumer generations), and the oldest a deployment may be.
 MICROVERSION = "1.36"
+# Seconds before a call whose connection broke is made once more.
+RECONNECT_PAUSE = 0.1
 CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
@@ -108,6 +110,10 @@ class PlacementHttp:
                 endpoint_override=self._resolve(),
                 timeout=self._timeout,
                 raise_exc=False,
+                # A kept connection that Placement just closed. Repeating is harmless even if it had heard us: what was
+                # written meanwhile is refused for its generation, and then the truth is looked up.
+                connect_retries=1,
+                connect_retry_delay=RECONNECT_PAUSE,
             )
         except keystone_errors.ClientException as error:
             raise errors.ServiceFailed(

@@ -59,10 +59,16 @@ def enabled_weighers(conf: ConfigOpts) -> list[HostWeigher]:
 def weigh(weighers: list[HostWeigher], hosts: list[HostState], request: Request) -> list[Weighed]:
     """The hosts, best first: each weigher's raw weights normalised over these hosts, times its multiplier, summed."""
     weighed = [Weighed(host, {}, 0.0) for host in hosts]
+    # Hosts in the same aggregates have the same multipliers.
+    places = [tuple(map(id, host.aggregates)) for host in hosts]
     for weigher in weighers:
-        for one, weight in zip(weighed, normalise([weigher.weigh(host, request) for host in hosts]), strict=True):
-            score = weight * weigher.multiplier(one.host)
-            one.weights[weigher.name] = score
+        name, weights = weigher.name, normalise([weigher.weigh(host, request) for host in hosts])
+        multipliers: dict[tuple[int, ...], float] = {}
+        for one, place, weight in zip(weighed, places, weights, strict=True):
+            if place not in multipliers:
+                multipliers[place] = weigher.multiplier(one.host)
+            score = weight * multipliers[place]
+            one.weights[name] = score
             one.total += score
     return sorted(weighed, key=lambda one: one.total, reverse=True)
 
