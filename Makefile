@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration demo bench bench-scale faults storm clean
+.PHONY: help packages install lint format test integration tempest demo bench bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -36,6 +36,11 @@ integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Pl
 	@scripts/install-services.sh
 	$(BIN)/pytest -v tests/integration/real_services $(if $(KIND),-k $(KIND))
 
+tempest: install ## Tempest, the field's own tests of the Compute API, on a deployment beside the real services (as root; TEMPEST="--regex R")
+	@scripts/install-services.sh
+	@scripts/install-tempest.sh
+	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)
+
 demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep"); TARGET=integration: beside the real services
 ifeq ($(TARGET),integration)
 	@scripts/install-services.sh
@@ -58,5 +63,5 @@ storm: install ## 500 moves, 50 at a time, and a crash every few seconds; prints
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv .venv-services build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -528,3 +528,14 @@ class TestResize:
         hosts.update_service(cloud.cell("cell1"), service.uuid, forced_down=True)
         assert act(api, server, "confirmResize").fault == "conflictingRequest"
         assert asked.others == []
+
+
+def test_actions_of_old_or_not_there(api: Any, admin: Any, server: Instance) -> None:
+    """A server that is not there is 404 before anything else; nothing can be restored, since no delete is put off."""
+    for body in ({"restore": None}, {"rescue": {}}, {"trigger_crash_dump": None}):
+        assert api.post("/servers/99999999-2222-3333-4444-555555555555/action", body).status == 404
+    path = f"/servers/{server.uuid}/action"
+    assert api.post(path, {"restore": None}).status == 409
+    assert api.post(path, {"rescue": None}).status == 501
+    assert api.post(path, {"injectNetworkInfo": None}).status == 403
+    assert admin.post(path, {"injectNetworkInfo": None}).status == 202

@@ -237,6 +237,21 @@ class TestVolumes:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         assert api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}).status == 202
 
+    def test_also_when_offloaded_since_2_20(self, api: Any, cloud: Any, server: Instance) -> None:
+        """There is no host to tell of it: the volume is reserved until the server is brought back."""
+        instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.SHELVED_OFFLOADED, host=None)
+        path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": VOLUME}}
+        assert api.post(path, wanted, version="2.20").status == 200
+        assert api.post(path, wanted, version="2.19").status == 409
+
+    def test_a_swap_is_not_there_but_is_checked(self, admin: Any, cloud: Any, server: Instance, volumes: Any) -> None:
+        path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": OTHER}}
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 404
+        attach(cloud, server)
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 501
+        volumes.answers["show"] = errors.VolumeNotFound("Volume could not be found.")
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 400
+
     @pytest.mark.parametrize(
         ("volume", "status"),
         [

@@ -1,0 +1,100 @@
+"""``python -m tests.integration.tempest [--regex R] [--database mariadb] [--concurrency N] [--directory D]``.
+
+Status 0 only if every test that was run passed.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+from tests.functional.processes.rabbit import why_not
+from tests.integration.real_services.machine import VENV as SERVICES
+from tests.integration.tempest import settings
+from tests.integration.tempest.stack import stack
+
+HERE = Path(__file__).parent
+BIN = HERE.parents[2] / ".venv-tempest/bin"
+EXCLUSIONS = HERE / "exclusions.txt"
+# All of the Compute API, and the scenarios that do it without logging in to guests.
+TESTS = r"^tempest\.(api\.compute|scenario)\."
+
+
+def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
+    """Runs the tests; what they say goes to standard output."""
+    workspace = directory / "workspace"
+    environment = {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "HOME": str(directory),
+        "LANG": "C.UTF-8",
+        "PYTHONWARNINGS": "ignore",
+    }
+    if not workspace.exists():
+        subprocess.run(
+            [BIN / "tempest", "init", workspace], env=environment, check=True, capture_output=True, timeout=60
+        )
+    (workspace / "etc/tempest.conf").write_text(conf.read_text())
+    command = [
+        *(BIN / "tempest", "run", "--subunit", "--regex", regex),
+        *("--exclude-list", EXCLUSIONS, "--concurrency", str(concurrency)),
+    ]
+    listed = subprocess.run(
+        [BIN / "tempest", "run", "--list-tests", "--regex", regex],
+        env=environment, cwd=workspace, check=True, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    tests_file = directory / "tests.txt"
+    tests_file.write_text("\n".join(line for line in listed.stdout.split() if line.startswith("tempest.")))
+    with (directory / "tempest.errors").open("wb") as said:
+        tests = subprocess.Popen(command, env=environment, cwd=workspace, stdout=subprocess.PIPE, stderr=said)
+        report = subprocess.Popen(
+            [BIN / "python", HERE / "report.py", EXCLUSIONS, tests_file], env=environment, stdin=tests.stdout
+        )
+        assert tests.stdout is not None
+        tests.stdout.close()
+        try:
+            status = report.wait()
+            tests.wait(60)
+        finally:
+            for process in (tests, report):
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait(30)
+    if tests.returncode not in (0, 1):
+        sys.stderr.write((directory / "tempest.errors").read_text(errors="replace")[-3000:])
+        return 1
+    return status
+
+
+@click.command()
+@click.option("--regex", default=TESTS, help="Which tests.")
+@click.option("--database", default="postgresql", type=click.Choice(["postgresql", "mariadb"]))
+@click.option("--concurrency", default=3, help="How many tests at once.")
+@click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
+def main(regex: str, database: str, concurrency: int, directory: Path | None) -> None:
+    """Tempest against a deployment that is made for it."""
+    reason = why_not()
+    if not (SERVICES / "bin/neutron-rpc-server").exists() or not (BIN / "tempest").exists():
+        reason = "the real services or Tempest are not installed: make tempest does that"
+    elif os.geteuid() != 0:
+        reason = "the volume service mounts shares: it needs root"
+    if reason is not None:
+        raise click.ClickException(reason)
+    with ExitStack() as opened:
+        if directory is None:
+            temporary = tempfile.TemporaryDirectory(prefix="causeway-tempest-", ignore_cleanup_errors=True)
+            directory = Path(opened.enter_context(temporary))
+        else:
+            directory.mkdir(parents=True)
+        cloud = opened.enter_context(stack(directory, database))
+        conf = settings.prepare(cloud, directory)
+        click.echo(f"ready: {cloud.api_url}, {conf}; the tests run now")
+        status = run(conf, directory, regex, concurrency)
+    sys.exit(status)
+
+
+main()

@@ -1,0 +1,53 @@
+"""What Tempest says, read as subunit from standard input: a line per test as it ends, and counts with all failures at the end.
+
+``report.py EXCLUSIONS TESTS``: the file of what is not run (regular expression # reason), and one with the names of all tests.
+Run with Tempest's own interpreter. Status 0 only if no test failed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import subunit
+import testtools
+
+NAME = re.compile(r"^(.*?)(?:\[.*)?$")
+outcomes = {"success": [], "fail": [], "skip": []}
+
+
+def ended(test):
+    if test["status"] == "exists":
+        return  # of the list of what is to run
+    status = {"success": "success", "skip": "skip"}.get(test["status"], "fail")
+    name = NAME.match(test["id"]).group(1)
+    details = {
+        key: content.as_text() for key, content in test["details"].items() if content.content_type.type == "text"
+    }
+    reason = details.get("reason", "") if status == "skip" else ""
+    outcomes[status].append((name, reason, details.get("traceback", "")))
+    print(f"{status:8}{name} {reason}".rstrip(), flush=True)
+
+
+result = testtools.StreamToDict(ended)
+result.startTestRun()
+subunit.ByteStreamToStreamResult(sys.stdin.buffer, non_subunit_name="stdout").run(result)
+result.stopTestRun()
+
+for name, _, traceback in outcomes["fail"]:
+    print(f"\nFAILED {name}\n{traceback[-3000:]}")
+left = set(Path(sys.argv[2]).read_text().split())
+excluded = 0
+print("\nexcluded:")
+for line in Path(sys.argv[1]).read_text().splitlines():
+    pattern, _, reason = line.partition("#")
+    matching = {test for test in left if pattern.strip() and re.search(pattern.strip(), test)}
+    if matching:
+        print(f"  {len(matching):3} {pattern.strip()}: {reason.strip()}")
+    excluded += len(matching)
+    left -= matching
+
+counts = {name: len(found) for name, found in outcomes.items()}
+print(f"\npassed {counts['success']}, failed {counts['fail']}, skipped {counts['skip']}, excluded {excluded}")
+for name, *_ in outcomes["fail"]:
+    print(f"failed: {name}")
+sys.exit(bool(outcomes["fail"]) or not outcomes["success"])

@@ -1,0 +1,60 @@
+"""The deployment that Tempest runs against: every role of ours a process, on simulated hosts, beside the real services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.rabbit import rabbit
+from tests.integration.database_servers import database_server
+from tests.integration.real_services.services import RealServices
+
+from causeway.embedded.settings import POLICY
+
+CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
+
+
+class Cloud(Deployment):
+    """With what is known of the services around it in ``services``."""
+
+    services: RealServices
+
+
+@contextmanager
+def stack(directory: Path, database: str) -> Iterator[Cloud]:
+    """``database`` is postgresql or mariadb. Everything is below ``directory``, and has ended afterwards."""
+    with database_server(database) as new_database, rabbit(directory / "rabbit") as queue:
+
+        def surround(_cloud: Deployment) -> None:
+            services.start()
+            policy = directory / "policy.yaml"
+            policy.write_text(POLICY)
+            services.write_client_files(directory, policy)
+
+        cloud = Cloud(
+            directory,
+            queue,
+            cells=CELLS,
+            options={"DEFAULT": {"report_interval": 2, "shelved_offload_time": 0}},
+            new_database=new_database,
+            surround=surround,
+            cell_conductors=True,
+        )
+        services = cloud.services = RealServices(
+            directory / "services",
+            new_database=new_database,
+            queue=f"{queue}/services",
+            compute_url=f"{cloud.api_url}/v2.1",
+            hosts=cloud.hosts,
+        )
+        try:
+            cloud.start()
+            yield cloud
+        finally:
+            try:
+                if cloud.processes:
+                    cloud.stop()
+            finally:
+                services.stop()
