@@ -18,6 +18,7 @@ from oslo_utils import versionutils
 from causeway import metrics
 from causeway.context import RequestContext
 from causeway.errors import CausewayError
+from causeway.rpc.bounded import within
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
 from causeway.rpc.transport import ContextSerializer, Transport
@@ -26,6 +27,8 @@ LOG = logging.getLogger(__name__)
 
 # How long `RpcServer.stop` waits for work in flight, in seconds.
 STOP_TIMEOUT = 30.0
+# How long it waits for the listener, in seconds; with RabbitMQ at hand that takes up to five.
+UNLISTEN_TIMEOUT = 15.0
 
 
 class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
@@ -174,12 +177,20 @@ class RpcServer:
         return self._server.resources()
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again."""
+        """Takes nothing new, and waits up to ``timeout`` seconds for what is being worked on. May be started again.
+
+        While RabbitMQ is away, whose listeners end only when they have reached it, it waits as long for that and then leaves it.
+        """
         if not self._listening:
             return
         self._listening = False
         started = time.monotonic()
-        self._server.stop()
+        if not within(min(timeout, UNLISTEN_TIMEOUT), f"stop-{self.topic}", self._server.stop):
+            LOG.warning(
+                "%s on %s: the message queue is away, its listener is left to itself", self.topic, self.server_name
+            )
+            self._heartbeats.stop()
+            return
         left = self._server.finish(timeout)
         if left:
             LOG.warning(

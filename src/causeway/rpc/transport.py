@@ -14,6 +14,7 @@ from oslo_messaging._drivers import common as driver_common
 from oslo_utils import importutils
 
 from causeway.context import RequestContext
+from causeway.rpc.bounded import within
 
 LOG = logging.getLogger(__name__)
 
@@ -68,6 +69,10 @@ class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
 
 # How often sending is tried again while the message queue can't be reached: about ten seconds, not for ever.
 SEND_RETRIES = 3
+
+
+# Seconds that closing all connections may take.
+CLEANUP_TIMEOUT = 10.0
 
 
 class Transport:
@@ -135,9 +140,17 @@ class Transports:
                 self._by_url[url] = transport
             return transport
 
-    def cleanup(self) -> None:
-        """Closes all of them. Servers must have been stopped; calls that still wait end with `RpcTimeout`."""
+    def cleanup(self, timeout: float = CLEANUP_TIMEOUT) -> None:
+        """Closes all of them. Servers must have been stopped; calls that still wait end with `RpcTimeout`.
+
+        What can't be closed within ``timeout`` seconds, because RabbitMQ is away, is left to the end of the process.
+        """
         with self._lock:
             transports, self._by_url = list(self._by_url.values()), {}
-        for transport in transports:
-            transport.messaging.cleanup()
+
+        def close() -> None:
+            for transport in transports:
+                transport.messaging.cleanup()
+
+        if not within(timeout, "close-transports", close):
+            LOG.warning("The message queue is away: its connections are left to themselves")
