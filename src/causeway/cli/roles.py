@@ -199,6 +199,8 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt.driver import LibvirtDriver
 
+    # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
+    cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,

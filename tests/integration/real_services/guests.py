@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import libvirt
 from platformdirs import user_cache_path
 from tests.functional.processes.deployment import Deployment
-from tests.functional.processes.rabbit import rabbit, why_not
+from tests.functional.processes.rabbit import own_broker, why_not
 from tests.integration.database_servers import database_server
 from tests.integration.real_services import switches
 from tests.integration.real_services.machine import VENV
@@ -67,6 +67,7 @@ class GuestCloud(Deployment):
         return {
             "DEFAULT": {"my_ip": self.machines.addresses[host]},
             "libvirt": {"connection_uri": self.machines.endpoints[host].uri},
+            "os_vif_ovs": {"ovsdb_connection": switches.CONNECTION},
             "metrics": {"enabled": "false"},
         }
 
@@ -105,14 +106,14 @@ def guest_cloud(
     *,
     cells: Mapping[str, Sequence[str]],
     database: str = "mariadb",
-    before_start: Callable[[GuestCloud], None] | None = None,
 ) -> Iterator[GuestCloud]:
     """Everything, started and at the end stopped."""
     with ExitStack() as undo:
         machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
         undo.callback(machines.stop)
         new_database = undo.enter_context(database_server(database))
-        queue = undo.enter_context(rabbit(directory / "rabbit", machines.address))
+        # One that is there may listen where hosts in namespaces of their own can't reach it.
+        queue = undo.enter_context(own_broker(directory / "rabbit", machines.address)).url
 
         def surround(_cloud: Deployment) -> None:
             machines.start()
@@ -132,13 +133,11 @@ def guest_cloud(
             compute_url=f"{cloud.api_url}/v2.1",
         )
         undo.callback(services.stop)
-        undo.callback(_end, cloud)
-        if before_start is not None:
-            before_start(cloud)
-        cloud.start()
-        yield cloud
-
-
-def _end(cloud: GuestCloud) -> None:
-    if cloud.processes:
+        try:
+            cloud.start()
+            yield cloud
+        except BaseException:
+            for process in cloud.processes.values():
+                process.kill()
+            raise
         cloud.stop()

@@ -6,7 +6,6 @@ find it where they look for it. The agents answer DHCP themselves (their extensi
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,12 @@ from tests.integration.real_services.configuration import render
 from tests.integration.real_services.machine import VENV, Machine
 from tests.integration.real_services.machines import PROVIDER, Machines, run
 
+from causeway.virt.lab.network import PingResult, ping_result
+
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")
+# where os-vif and the agent are told to look for it
+CONNECTION = f"unix:{PLACE}/db.sock"
 PROBE = "probe0"
 
 
@@ -47,18 +50,16 @@ class Switches:
             f"ovsdb-{host}",
             [
                 *(*inside, "ovsdb-server", database, f"--remote=punix:{PLACE}/db.sock"),
-                *("--remote=db:Open_vSwitch,Open_vSwitch,manager_options", f"--unixctl={PLACE}/ovsdb.ctl"),
+                f"--unixctl={PLACE}/ovsdb.ctl",
             ],
         )
         self._machine.await_that((folder / "db.sock").exists, f"ovsdb-{host}")
         self.control(host, "--no-wait", "init")
-        # where os-vif and the agent look for it
-        self.control(host, "--no-wait", "set-manager", "ptcp:6640:127.0.0.1")
         names = (f"external_ids:system-id={host}", f"external_ids:hostname={host}")
         self.control(host, "--no-wait", "set", "Open_vSwitch", ".", *names)
         self._machine.start(
             f"vswitchd-{host}",
-            [*inside, "ovs-vswitchd", f"unix:{PLACE}/db.sock", f"--unixctl={PLACE}/vswitchd.ctl"],
+            [*inside, "ovs-vswitchd", CONNECTION, f"--unixctl={PLACE}/vswitchd.ctl"],
         )
         bridge = ("add-br", "br-provider", "--", "set", "bridge", "br-provider", "datapath_type=netdev")
         self.control(host, *bridge, "--", "add-port", "br-provider", PROVIDER)
@@ -85,8 +86,8 @@ class Switches:
         until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
         return address
 
-    def ping(self, host: str, address: str, count: int = 3) -> tuple[int, int]:
-        """From a host with a probe: how many were sent and came back.
+    def ping(self, host: str, address: str, count: int = 3) -> PingResult:
+        """From a host with a probe.
 
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
         everybody, tells the switches where it is now.
@@ -94,10 +95,7 @@ class Switches:
         inside = self._machines.inside(host)
         run(*inside, "ip", "neighbour", "flush", "dev", PROBE)
         command = f"ping -n -q -i 0.2 -W 2 -c {count} {address} || [ $? = 1 ]"
-        said = run(*inside, "sh", "-c", command)
-        found = re.search(r"(\d+) packets transmitted, (\d+) received", said)
-        assert found, said
-        return int(found[1]), int(found[2])
+        return ping_result(run(*inside, "sh", "-c", command), count)
 
     def _agent(self, host: str) -> dict[str, dict[str, object]]:
         state = self._machine.directory / "state" / f"neutron-{host}"
@@ -108,7 +106,7 @@ class Switches:
             "ovs": {
                 "datapath_type": "netdev",
                 "bridge_mappings": "physical:br-provider",
-                "ovsdb_connection": "tcp:127.0.0.1:6640",
+                "ovsdb_connection": CONNECTION,
             },
             "agent": {
                 "tunnel_types": "",

@@ -80,7 +80,7 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     for host in cloud.hosts:
         until(
             lambda host=host: cloud.services.switches.ping(host, address),
-            lambda counts: counts[0] == counts[1],
+            lambda result: result.lossless,
             f"{address} to answer {host}",
         )
 

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import sqlalchemy as sa
 from rich.table import Table
 
 from causeway.cli.demo.client import execute
@@ -15,8 +16,10 @@ from causeway.cli.demo.screen import Screen
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
     """What ``causeway move show`` tells of a server's moves."""
-    words = ["causeway", "move", "show", server, "--database", cloud.database("api"), "--json"]
-    screen.command(words)
+    url = cloud.database("api")
+    words = ["causeway", "move", "show", server, "--json", "--database"]
+    screen.command([*words, sa.make_url(url).render_as_string(hide_password=True)])
+    words.append(url)
     moves: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
     return moves
 

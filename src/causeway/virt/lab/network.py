@@ -46,6 +46,17 @@ class PingResult:
         return self.sent == self.received > 0
 
 
+def ping_result(said: str, count: int) -> PingResult:
+    """What ``ping -q`` with ``count`` packets said."""
+    counts = re.search(r"(\d+) packets transmitted, (\d+) received", said)
+    times = re.search(r"= [\d.]+/([\d.]+)/", said)
+    return PingResult(
+        sent=int(counts[1]) if counts else count,
+        received=int(counts[2]) if counts else 0,
+        round_trip_ms=float(times[1]) if times else None,
+    )
+
+
 @dataclass
 class HostNetworkAgent:
     """The lab's network agent of one host."""
@@ -138,13 +149,7 @@ class LabNetwork:
             *("ping", str(count), address),
             timeout=count * 2 + 10,
         )
-        counts = re.search(r"(\d+) packets transmitted, (\d+) received", said)
-        times = re.search(r"= [\d.]+/([\d.]+)/", said)
-        return PingResult(
-            sent=int(counts[1]) if counts else count,
-            received=int(counts[2]) if counts else 0,
-            round_trip_ms=float(times[1]) if times else None,
-        )
+        return ping_result(said, count)
 
     def _dhcp_server(self, network_id: str) -> DhcpServer:
         return DhcpServer(network_id, f"{self._prefix}-dhcp-{network_id[:11]}", self._state_dir / "dhcp" / network_id)
