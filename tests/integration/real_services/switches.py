@@ -21,7 +21,6 @@ SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PLACE = Path("/run/openvswitch")
 # where os-vif and the agent are told to look for it
 CONNECTION = f"unix:{PLACE}/db.sock"
-PROBE = "probe0"
 
 
 def missing() -> str | None:
@@ -36,6 +35,8 @@ class Switches:
 
     def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
         self._machines, self._machine, self._queue = machines, machine, queue
+        # (host, network)
+        self._probed: set[tuple[str, str]] = set()
 
     def start(self, host: str) -> None:
         """A switch and its agent."""
@@ -73,29 +74,30 @@ class Switches:
         """``ovs-vsctl`` on the host."""
         return run(*self._machines.inside(host), "ovs-vsctl", "--timeout=15", *words)
 
-    def plug_probe(self, host: str, admin: Any, network: str) -> str:
-        """Gives the host itself a port of the network, so that guests can be pinged from it; its address."""
-        owner = {"device_owner": "compute:probe", "device_id": f"probe-{host}", "binding:host_id": host}
-        port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner)
-        identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
-        interface = ("--", "set", "Interface", PROBE, "type=internal", f'mac="{port.mac_address}"', *identity)
-        self.control(host, "--may-exist", "add-port", "br-int", PROBE, *interface, "external_ids:iface-status=active")
-        inside, address = self._machines.inside(host), str(port.fixed_ips[0]["ip_address"])
-        run(*inside, "ip", "link", "set", PROBE, "up")
-        run(*inside, "ip", "addr", "add", f"{address}/24", "dev", PROBE)
-        until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
-        return address
-
-    def ping(self, host: str, address: str, count: int = 3) -> PingResult:
-        """From a host with a probe.
+    def ping(self, host: str, admin: Any, network: str, address: str, count: int = 3) -> PingResult:
+        """From a host, which is given a port of its own on the network for that.
 
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
         everybody, tells the switches where it is now.
         """
-        inside = self._machines.inside(host)
-        run(*inside, "ip", "neighbour", "flush", "dev", PROBE)
-        command = f"ping -n -q -i 0.2 -W 2 -c {count} {address} || [ $? = 1 ]"
+        inside, probe = self._machines.inside(host), f"pr{network[:11]}"
+        if (host, network) not in self._probed:
+            self._plug(host, admin, network, probe)
+            self._probed.add((host, network))
+        run(*inside, "ip", "neighbour", "flush", "dev", probe)
+        command = f"ping -n -q -i 0.2 -W 2 -c {count} -I {probe} {address} || [ $? = 1 ]"
         return ping_result(run(*inside, "sh", "-c", command), count)
+
+    def _plug(self, host: str, admin: Any, network: str, device: str) -> None:
+        owner = {"device_owner": "compute:probe", "device_id": f"probe-{host}", "binding:host_id": host}
+        port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner)
+        identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
+        interface = ("--", "set", "Interface", device, "type=internal", f'mac="{port.mac_address}"', *identity)
+        self.control(host, "--may-exist", "add-port", "br-int", device, *interface, "external_ids:iface-status=active")
+        inside = self._machines.inside(host)
+        run(*inside, "ip", "link", "set", device, "up")
+        run(*inside, "ip", "addr", "add", f"{port.fixed_ips[0]['ip_address']}/24", "dev", device)
+        until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
 
     def _agent(self, host: str) -> dict[str, dict[str, object]]:
         state = self._machine.directory / "state" / f"neutron-{host}"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from tests.functional.processes.deployment import until
 from tests.integration.real_services.audits import audit
+from tests.integration.real_services.demo import tell
 from tests.integration.real_services.guests import GuestCloud, guest_cloud, missing
 from tests.integration.real_services.test_main_job import bindings, volume_is
 
 from causeway.cli.demo.guest import GuestReport
+from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.watch import guest_report
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.libvirt]
@@ -32,8 +36,6 @@ def running(request: pytest.FixtureRequest) -> Iterator[GuestCloud]:
         tempfile.TemporaryDirectory(prefix="causeway-guests-", ignore_cleanup_errors=True) as folder,
         guest_cloud(Path(folder), cells=CELLS, database=request.param) as cloud,
     ):
-        for host in cloud.hosts:
-            cloud.services.switches.plug_probe(host, cloud.admin, cloud.network)
         yield cloud
 
 
@@ -79,7 +81,7 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     (address,) = [each["addr"] for each in cloud.show(server).addresses["network"]]
     for host in cloud.hosts:
         until(
-            lambda host=host: cloud.services.switches.ping(host, address),
+            lambda host=host: cloud.services.switches.ping(host, cloud.admin, cloud.network, address),
             lambda result: result.lossless,
             f"{address} to answer {host}",
         )
@@ -164,3 +166,14 @@ def test_a_host_that_is_cut_off_for_a_minute_in_the_middle_of_a_move_loses_no_se
         found = ended(cloud, server, "ACTIVE")
     assert found.compute_host == source
     is_whole(cloud, server, volume)
+
+
+def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: GuestCloud) -> None:
+    told = io.StringIO()
+    screen = Screen(Console(file=told, highlight=False, soft_wrap=True))
+
+    tell(cloud, screen)
+
+    assert screen.failed == [], told.getvalue()
+    assert told.getvalue().count("it answers ping on") == 5
+    assert screen.held > 80
