@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from causeway.cli.main import cli
+from causeway.model.flavor import Flavor
 from causeway.model.host import ComputeNode
+from causeway.model.instance import Instance
 from causeway.store.api import cells, mappings
-from causeway.store.cell import hosts
+from causeway.store.cell import hosts, instances
 from causeway.store.database import Database, utcnow
 
 Manage = Callable[..., Result]
@@ -127,6 +130,19 @@ def test_a_cell_with_servers_is_not_deleted(manage: Manage, cell1: str, api: Dat
     assert "1 servers" in manage("cell", "delete", cell1).stderr
     mappings.queue_for_delete(api, "5e")
     assert manage("cell", "delete", cell1).exit_code == 0
+
+
+def test_mappings_of_an_older_version_are_completed(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:
+    """What lists of servers are made of: see causeway.store.mapping_facts."""
+    server = Instance("5e", "project", "user", "old", Flavor("1", "f", 1, 1, 1), created_at=datetime(2026, 1, 1))
+    with Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1").write() as connection:
+        instances.insert(connection, server)
+    with api.write() as connection:
+        mappings.insert_in(connection, mappings.InstanceMapping("5e", "project", "user", utcnow(), cell1))
+    assert "Instance mappings completed: 1" in manage("db", "sync").stdout
+    mapping = mappings.get(api, "5e")
+    assert (mapping.deleted, mapping.created_at) == (False, server.created_at)
+    assert "completed" not in manage("db", "sync").stdout
 
 
 def test_cell0_stays(manage: Manage, cell1: str) -> None:  # noqa: ARG001
