@@ -202,4 +202,5 @@ def main(
     console.print(f"Written to {json_file}.")
 
 
-main()
+if __name__ == "__main__":
+    main()
