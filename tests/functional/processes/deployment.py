@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ class Process:
 
     def kill(self) -> None:
         """SIGKILL: it can do nothing more, nor can what it started."""
-        os.killpg(self.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
         self._popen.wait(10)
 
     def terminate(self) -> None:
@@ -203,12 +205,17 @@ class Deployment:
     def stop(self) -> None:
         """Everything; all of it must end by itself. What others call ends last."""
         statuses = {}
-        for names in ({"api", *self.hosts}, {*CONDUCTORS, *self.cell_conductors}, {"scheduler"}, {"devcloud"}):
-            group = [self.processes.pop(name) for name in names if name in self.processes]
-            for process in group:
-                process.terminate()
-            statuses.update({process.name: process.wait_ended() for process in group})
-        self.api_database.close()
+        try:
+            for names in ({"api", *self.hosts}, {*CONDUCTORS, *self.cell_conductors}, {"scheduler"}, {"devcloud"}):
+                group = [self.processes[name] for name in names if name in self.processes]
+                for process in group:
+                    process.terminate()
+                for process in group:
+                    statuses[process.name] = process.wait_ended()
+                    del self.processes[process.name]
+        finally:
+            # If one did not end the others are not left behind.
+            self.kill()
         assert set(statuses.values()) <= {0}, statuses
 
     def kill(self) -> None:

@@ -41,8 +41,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         try:
             deployment.start()
             yield deployment
+            # How the others end is tested with fewer processes.
+            ending = [deployment.processes.pop(name) for name in deployment.cell_conductors]
+            for process in ending:
+                process.terminate()
+            assert {process.wait_ended() for process in ending} == {0}
         finally:
-            deployment.stop()
+            deployment.kill()
 
 
 @pytest.fixture
