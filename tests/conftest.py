@@ -1,4 +1,5 @@
-"""For all tests: ``--cloud FILE`` runs the functional suite on a cloud that runs elsewhere (see `deployed_cloud`)."""
+"""For all tests: ``--cloud FILE`` runs the functional suite on a cloud elsewhere (see `deployed_cloud`), ``--databases KIND``
+that of the API on other databases (see `server_databases`)."""
 
 from __future__ import annotations
 
@@ -13,6 +14,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         default=os.environ.get("CAUSEWAY_TEST_CLOUD"),
         help="cloud.yaml of a running cloud: tests that know an embedded one use it (default: $CAUSEWAY_TEST_CLOUD)",
+    )
+    parser.addoption(
+        "--databases",
+        choices=("postgresql", "mariadb"),
+        help="run tests/functional/api on databases of this kind, not on SQLite files (see `server_databases`)",
     )
 
 

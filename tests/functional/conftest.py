@@ -1,7 +1,8 @@
 """What functional tests of the API share: a cloud of real databases in ``tmp_path`` and callers of its API.
 
-- ``cloud``: API database, cell0 and two cells (SQLite files), policy, and the services around it. The parts that are asked
-  nothing by most resources are recorders: ``cloud.services.conductor.calls`` is the list of (method, arguments).
+- ``cloud``: API database, cell0 and two cells (SQLite files, or what ``--databases`` says), policy, and the services around it.
+  The parts that are asked nothing by most resources are recorders: ``cloud.services.conductor.calls`` is the list of
+  (method, arguments).
   A test module that needs the real part overrides the fixture of that name (``placement``, ``conductor``, ``images``,
   ``network``, ``volumes``).
 - ``api``: a project member (user ``user``, project ``project``); ``admin``: an administrator; ``api.by("other:elsewhere")``:
@@ -21,6 +22,8 @@ from typing import Any
 
 import falcon.testing
 import pytest
+from tests.functional.server_databases import ServerDatabases
+from tests.functional.server_databases import server_databases as databases_of_server
 
 from causeway.api.app import build_app
 from causeway.api.services import ApiServices
@@ -228,19 +231,42 @@ def empty_databases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="session")
+def server_databases(request: pytest.FixtureRequest) -> Iterator[ServerDatabases | None]:
+    """Those of ``--databases``; None if they are SQLite files."""
+    kind = request.config.getoption("--databases")
+    if kind is None:
+        yield None
+        return
+    with databases_of_server(kind) as databases:
+        yield databases
+
+
+@pytest.fixture
+def database_urls(request: pytest.FixtureRequest, tmp_path: Path, server_databases: ServerDatabases | None) -> Any:
+    """name -> URL of a database that has its schema and nothing in it."""
+    if server_databases is not None:
+        server_databases.empty()
+        return server_databases.url
+    empty: Path = request.getfixturevalue("empty_databases")
+
+    def url(name: str) -> str:
+        (tmp_path / f"{name}.sqlite").write_bytes((empty / f"{'api' if name == 'api' else 'cell'}.sqlite").read_bytes())
+        return f"sqlite:///{tmp_path}/{name}.sqlite"
+
+    return url
+
+
 @pytest.fixture
 def cloud(
-    tmp_path: Path, empty_databases: Path, placement: Any, conductor: Any, images: Any, network: Any, volumes: Any
+    database_urls: Any, placement: Any, conductor: Any, images: Any, network: Any, volumes: Any
 ) -> Iterator[Cloud]:
     conf = new_config(api={"auth_strategy": "noauth2"})
-    (tmp_path / "api.sqlite").write_bytes((empty_databases / "api.sqlite").read_bytes())
-    api = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
+    api = Database(database_urls("api"), "api")
     uuids: dict[str, str] = {}
     for name in ("cell0", "cell1", "cell2"):
         uuids[name] = CELL0_UUID if name == "cell0" else str(uuid.uuid4())
-        (tmp_path / f"{name}.sqlite").write_bytes((empty_databases / "cell.sqlite").read_bytes())
-        url = f"sqlite:///{tmp_path}/{name}.sqlite"
-        cell_records.save_cell(api, CellMapping(uuids[name], name, "none:///", url))
+        cell_records.save_cell(api, CellMapping(uuids[name], name, "none:///", database_urls(name)))
     cells = Cells(api)
     services = ApiServices(
         conf=conf,
