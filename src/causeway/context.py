@@ -74,9 +74,9 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
         elevated: RequestContext = RequestContext.from_dict(values, overwrite=False)
         return elevated
 
-    def for_another_request(self) -> RequestContext:
+    def for_another_request(self, request_id: str | None = None) -> RequestContext:
         """The same user with a request id of its own: for what a request entails that is an action in itself."""
-        values = self.to_dict() | {"request_id": oslo_context.generate_request_id()}
+        values = self.to_dict() | {"request_id": request_id or oslo_context.generate_request_id()}
         other: RequestContext = RequestContext.from_dict(values, overwrite=False)
         return other
 

@@ -6,6 +6,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.moves import Move
 from causeway.moves.keeper import Keeper, context_of
+from causeway.moves.requests import of_deletion
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 
@@ -29,4 +30,5 @@ def go_on(services: ConductorServices, conductor: ConductorClient, context: Requ
     if waiting is not None:
         conductor.run_move(context_of(journal.get(services.api, waiting)), move_id=waiting)
     elif to_delete:
-        conductor.delete_instance(context, instance_uuid=move.instance_uuid)
+        asked = of_deletion(services.cells, context, move.instance_uuid)
+        conductor.delete_instance(asked, instance_uuid=move.instance_uuid)

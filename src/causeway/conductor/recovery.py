@@ -22,6 +22,7 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.moves.requests import of_deletion
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.store.api import build_requests, journal
 from causeway.store.cell import hosts, instances
@@ -141,7 +142,8 @@ def _settle(
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING):
-        conductor.delete_instance(admin_context(), instance_uuid=instance.uuid)
+        asked = of_deletion(services.cells, admin_context(), instance.uuid)
+        conductor.delete_instance(asked, instance_uuid=instance.uuid)
         return
     if instance.vm_state is VmState.BUILDING:
         failure = errors.OperationFailed(f"{INTERRUPTED} It was not built: delete it and create another.")

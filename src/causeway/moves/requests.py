@@ -272,7 +272,19 @@ def _delete_if_wanted(services: RequestServices, context: RequestContext, instan
     """A conductor that was to delete the server may have seen the move that was never to be, and waits for its end."""
     to_delete, _waiting = journal.after_end(services.api, instance_uuid)
     if to_delete:
-        services.conductor.delete_instance(context, instance_uuid=instance_uuid)
+        services.conductor.delete_instance(
+            of_deletion(services.cells, context, instance_uuid), instance_uuid=instance_uuid
+        )
+
+
+def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:
+    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it."""
+    try:
+        _cell, database = cells.of_server(instance_uuid)
+    except errors.ServerNotFound:
+        return context
+    request_id = actions.newest_request(database, instance_uuid, "delete")
+    return context if request_id is None else context.for_another_request(request_id)
 
 
 def _move(

@@ -97,6 +97,8 @@ def test_while_the_resize_is_being_ended(cloud: Cloud, end: str) -> None:
     gate.opened.set()
     check_gone(cloud, server, volume)
     assert cloud.migration(server).status == {"confirm": "confirmed", "revert": "reverted"}[end]
+    # Whoever ended the move deleted the server, and for the request that asked for it.
+    assert cloud.events(server, "delete") == [("compute_terminate_instance", "Success")]
 
 
 def test_a_server_whose_move_failed(cloud: Cloud) -> None:

@@ -98,7 +98,7 @@ class Outcome:
     output: str
 
     def __str__(self) -> str:
-        lines = [f"{self.passed} passed, {len(self.failed)} failed, {self.skipped.total()} skipped by URL"]
+        lines = [f"{self.passed} passed, {len(self.failed)} failed, {self.skipped.total()} skipped"]
         lines += [f"{number:5} skipped: {reason}" for reason, number in self.skipped.most_common()]
         lines += [f"FAILED {name}: {message}" for name, message in self.failed.items()]
         return "\n".join(lines)
@@ -106,10 +106,15 @@ class Outcome:
 
 def run_suite(cloud: Path, *arguments: str, seconds: float) -> Outcome:
     """Runs the suite on the cloud that a file describes."""
-    report = cloud.with_name("suite.xml")
-    command = [sys.executable, "-W", "ignore", "-m", "pytest", "--cloud", str(cloud), f"--junitxml={report}", "-q"]
-    command += [f"--timeout={PATIENCE}", "-p", "no:cacheprovider", *(arguments or SUITE)]
-    with cloud.with_name("suite.log").open("w+") as log:
+    return run_tests(cloud.parent, "--cloud", str(cloud), *(arguments or SUITE), seconds=seconds)
+
+
+def run_tests(directory: Path, *arguments: str, seconds: float) -> Outcome:
+    """Runs tests in a process of their own."""
+    report = directory / "suite.xml"
+    command = [sys.executable, "-W", "ignore", "-m", "pytest", f"--junitxml={report}", "-q", f"--timeout={PATIENCE}"]
+    command += ["-p", "no:cacheprovider", *arguments]
+    with (directory / "suite.log").open("w+") as log:
         subprocess.run(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, timeout=seconds, check=False)
         log.seek(0)
         output = log.read()

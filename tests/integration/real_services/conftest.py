@@ -40,8 +40,8 @@ def why_not_here() -> str | None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if faults_of_parts.results:
         terminalreporter.write(faults_of_parts.table())
-    for kind, outcome in suite_beside.outcomes.items():
-        terminalreporter.write(f"\nThe functional suite by URL, {kind}: {outcome}\n")
+    for which, outcome in suite_beside.outcomes.items():
+        terminalreporter.write(f"\nThe functional suite, {which}: {outcome}\n")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ from causeway.embedded.settings import POLICY
 
 # A test has ports, volumes and images left that are on their way out while the next one makes its own.
 QUOTA = 100
-#: kind of database -> what became of the suite in this run
+#: which, and on which databases -> what became of it in this run
 outcomes: dict[str, Outcome] = {}
 
 

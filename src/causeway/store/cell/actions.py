@@ -148,6 +148,19 @@ def of_instance(
     return found if limit is None else found[:limit]
 
 
+def newest_request(database: Database, uuid: str, name: str) -> str | None:
+    """The request id of the server's newest action of a name; None if there is none."""
+    query = (
+        sa.select(ACTIONS.c.request_id)
+        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.action == name)
+        .order_by(ACTIONS.c.id.desc())
+        .limit(1)
+    )
+    with database.read() as connection:
+        found: str | None = connection.execute(query).scalar_one_or_none()
+    return found
+
+
 def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None:
     """The newest action of a request with its events, newest event first."""
     with database.read() as connection:
