@@ -24,6 +24,9 @@ from benchmarks.scale.deployment import SMALL, Deployment
 from benchmarks.scale.profiling import Profiler
 
 
+IDLE_SECONDS = 8.0
+
+
 @dataclass
 class Plan:
     cells: int
@@ -32,6 +35,7 @@ class Plan:
     movers: int
     seconds: float
     reads: int
+    host_subset_size: int
     callers: int = 4
 
 
@@ -43,7 +47,8 @@ class Benchmark:
     console: Console
     profiler: Profiler
     movers: list[str] = field(default_factory=list)
-    seeded: int = 0
+    # role -> share of a CPU
+    idle: dict[str, float] = field(default_factory=dict)
 
     def client(self) -> measure.Client:
         return measure.Client(self.deployment.api_address, str(self.deployment.member.session.get_token()))
@@ -82,17 +87,33 @@ class Benchmark:
 
     @contextmanager
     def counting(self, found: dict[str, Any], name: str, number: Callable[[], int]) -> Iterator[None]:
-        """Leaves in ``found`` what each process took of the CPU for one of the operations, in milliseconds."""
-        before = self.deployment.cpu()
+        """Leaves in ``found`` what each process took of the CPU for one of the operations, in milliseconds.
+
+        What it takes when nothing is asked for is taken off.
+        """
+        before, began = self.deployment.cpu(), time.monotonic()
         yield
-        after, times = self.deployment.cpu(), max(1, number())
-        spent = {role: 1000 * (seconds - before.get(role, 0.0)) / times for role, seconds in after.items()}
-        found[f"cpu {name}"] = {role: round(each, 1) for role, each in spent.items()}
+        after, took, times = self.deployment.cpu(), time.monotonic() - began, max(1, number())
+        spent = {
+            role: seconds - before.get(role, 0.0) - self.idle.get(role, 0.0) * took for role, seconds in after.items()
+        }
+        found[f"cpu {name}"] = {role: round(max(0.0, 1000 * each / times), 1) for role, each in spent.items()}
+
+    def measure_idle(self) -> dict[str, float]:
+        """What each role takes when nothing is asked for: percent of a CPU."""
+        size = f"{len(self.deployment.cells)} cells"
+        with self.telling(f"{size}: nothing is asked for"):
+            before, began = self.deployment.cpu(), time.monotonic()
+            time.sleep(IDLE_SECONDS)
+            after, took = self.deployment.cpu(), time.monotonic() - began
+        self.idle = {role: (seconds - before.get(role, 0.0)) / took for role, seconds in after.items()}
+        return {role: round(100 * share, 1) for role, share in self.idle.items()}
 
     def reads_and_decisions(self) -> dict[str, Any]:
         plan, deployment = self.plan, self.deployment
         size = f"{len(deployment.cells)} cells"
         client, found = self.client(), dict[str, Any]()
+        found["cpu idle"] = self.measure_idle()
         first = client.call("GET", "/servers?limit=1000")["servers"]
         for name, paths, times in (
             ("list", lambda _n: "/servers/detail?limit=1000", plan.reads),
@@ -122,6 +143,7 @@ class Benchmark:
         if not self.movers:
             with self.telling(f"{plan.movers} servers are built"):
                 self.movers = measure.build(deployment, self.client, plan.movers)
+        self.measure_idle()
         for conductors in (1, 2):
             if conductors == 2:
                 deployment.start_super_conductor(2)
@@ -156,6 +178,13 @@ class Benchmark:
     type=click.IntRange(3),
     help="Lists that are timed; ten times as many shows.",
 )
+@click.option(
+    "--host-subset-size",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="[filter_scheduler]: with more than 1, requests at the same time do not all want the same best host.",
+)
 @click.option("--only", type=click.Choice(["reads", "moves"]), help="Only lists, shows and decisions, or only moves.")
 @click.option("--whole-only", is_flag=True, help="Not the small cloud that the large one is compared with.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), default=Path("bench-scale.json"))
@@ -182,7 +211,8 @@ def main(
         names = ("cloud", *(f"cell{n}" for n in range(1, plan.cells + 1)))
         queue = stack.enter_context(rabbit(directory / "rabbit", hosts=names))
         new_database = stack.enter_context(database_server("postgresql"))
-        deployment = Deployment(directory, queue, new_database, cells=plan.cells, hosts=plan.hosts)
+        options = {"filter_scheduler": {"host_subset_size": plan.host_subset_size}}
+        deployment = Deployment(directory, queue, new_database, cells=plan.cells, hosts=plan.hosts, options=options)
         stack.callback(deployment.stop)
         bench = Benchmark(deployment, plan, queue, console, Profiler(profile))
         with bench.telling("API, super conductor, scheduler, Placement start"):

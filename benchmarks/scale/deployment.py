@@ -97,10 +97,18 @@ class Deployment:
     """Starts with no cell; `add_cell` as many as are wanted."""
 
     def __init__(
-        self, directory: Path, rabbit: str, new_database: Callable[[str], str], *, cells: int, hosts: int
+        self,
+        directory: Path,
+        rabbit: str,
+        new_database: Callable[[str], str],
+        *,
+        cells: int,
+        hosts: int,
+        options: Mapping[str, Mapping[str, object]],
     ) -> None:
         """``cells`` and ``hosts`` (per cell): as many as there will be at most."""
         self.directory, self._rabbit, self._database = directory, rabbit, new_database
+        self._options = {**OPTIONS, **options}
         self.planned = {f"cell{n}": [f"cell{n}-host{h}" for h in range(1, hosts + 1)] for n in range(1, cells + 1)}
         self.cells: dict[str, seed.Cell] = {}
         self.processes: dict[str, Launched] = {}
@@ -123,7 +131,7 @@ class Deployment:
         for flavor in (SMALL, *GENERATIONS):
             flavors.create(self.api_database, flavor)
         self._aggregates = [aggregates.create(self.api_database, f"gen{n}", {"gen": str(n)}).id for n in (1, 2)]
-        common = {group: dict(options) for group, options in OPTIONS.items()}
+        common = {group: dict(options) for group, options in self._options.items()}
         common["DEFAULT"]["state_path"] = self.directory
         common["placement"] = {
             "auth_type": "admin_token",

@@ -101,6 +101,8 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
         key = f"cpu {name}"
         roles = dict.fromkeys(role for one in answer["cells"].values() for role in one.get(key, {}))
         rows += [(f"CPU for {title}: {role}", (key, role), "ms") for role in roles]
+    roles = dict.fromkeys(role for one in answer["cells"].values() for role in one.get("cpu idle", {}))
+    rows += [(f"CPU when nothing is asked for: {role}", ("cpu idle", role), "%") for role in roles]
     for kind, when in (("memory", ""), ("memory moves", " after moves")):
         names = dict.fromkeys(name for one in answer["cells"].values() for name in one.get(kind, {}))
         for name in dict.fromkeys(map(kind_of, names)):

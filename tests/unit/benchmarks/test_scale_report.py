@@ -11,7 +11,7 @@ from benchmarks.scale.measure import Moved, Times
 from benchmarks.scale.profiling import summary
 from rich.console import Console
 
-PLAN = Plan(cells=10, hosts=100, servers=20_000, movers=16, seconds=40.0, reads=30)
+PLAN = Plan(cells=10, hosts=100, servers=20_000, movers=16, seconds=40.0, reads=30, host_subset_size=1)
 
 
 def figures(factor: float) -> dict[str, object]:
