@@ -23,7 +23,6 @@ from benchmarks.scale import measure, report, seed
 from benchmarks.scale.deployment import SMALL, Deployment
 from benchmarks.scale.profiling import Profiler
 
-
 IDLE_SECONDS = 8.0
 
 

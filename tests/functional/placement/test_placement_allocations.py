@@ -279,13 +279,11 @@ def test_confirm_drops_what_the_migration_held(
     assert truth(placement, server) == {target: LARGE}
 
 
-@pytest.mark.parametrize("is_done", [True, False])
-def test_an_answer_that_is_lost(placement: LocalPlacement, make_host: MakeHost, is_done: bool) -> None:
-    """Whether the write was made or not, the caller gets an error and may simply repeat the call."""
-    lost: list[str] = []
+def flaky_client(placement: LocalPlacement, lost: list[str], times: int, *, is_done: bool) -> PlacementClient:
+    """Its connection breaks with the first writes, as long as fewer than ``times`` are ``lost``."""
 
     def flaky(environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "POST" and not lost:
+        if environ["REQUEST_METHOD"] == "POST" and len(lost) < times:
             lost.append(environ["PATH_INFO"])
             if is_done:
                 list(placement.internal_app(environ, lambda *_args: None))
@@ -295,7 +293,30 @@ def test_an_answer_that_is_lost(placement: LocalPlacement, make_host: MakeHost, 
     session = requests.Session()
     session.mount("http://flaky", WsgiTransport(flaky))
     auth = token_endpoint.Token("http://flaky", "admin")
-    client = PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override="http://flaky"))
+    return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override="http://flaky"))
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_answer_that_is_lost(placement: LocalPlacement, make_host: MakeHost, is_done: bool) -> None:
+    """Whether the write was made or not, it is repeated once, and makes what it was to make."""
+    lost: list[str] = []
+    client = flaky_client(placement, lost, 1, is_done=is_done)
+    source, target = make_host(), make_host()
+    server, migration = claimed(client, source), new_uuid()
+    client.claim_for_move(server, migration, {target: LARGE}, "project", "user", source_provider=source)
+    assert truth(placement, server) == {target: LARGE}
+    assert truth(placement, migration) == {source: SMALL}
+    lost.clear()
+    client.give_back(server, migration)
+    assert truth(placement, server) == {source: SMALL}
+    assert client.get_usages(target) == NOTHING
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_answers_that_are_lost_again(placement: LocalPlacement, make_host: MakeHost, is_done: bool) -> None:
+    """The caller gets an error and may simply repeat the call."""
+    lost: list[str] = []
+    client = flaky_client(placement, lost, 2, is_done=is_done)
     source, target = make_host(), make_host()
     server, migration = claimed(client, source), new_uuid()
     with pytest.raises(errors.ServiceFailed, match="did not answer"):

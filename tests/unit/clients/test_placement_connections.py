@@ -1,7 +1,8 @@
-"""A connection to Placement that breaks is made anew, once; who does not answer at all has failed."""
+"""Placement under load: connections that break are made anew, once; a host on which all claim at once is left to the others."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +14,7 @@ from keystoneauth1.session import Session
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
+from causeway.clients.placement import client as module
 
 
 class Server(ThreadingHTTPServer):
@@ -36,6 +38,17 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         body = b'{"allocations": {}}'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_PUT(self) -> None:
+        self.server.seen.append(self.path)
+        self.rfile.read(int(self.headers["Content-Length"]))
+        conflict = {"code": "placement.concurrent_update", "detail": "provider generation conflict", "status": 409}
+        body = json.dumps({"errors": [conflict]}).encode()
+        self.send_response(409)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -71,4 +84,13 @@ def test_once_only(server: Server, client: PlacementClient) -> None:
     server.breaks = 5
     with pytest.raises(errors.ServiceFailed, match="did not answer"):
         client.get_allocations("server")
+    assert len(server.seen) == 2
+
+
+def test_a_host_on_which_others_keep_claiming_is_refused_so_that_the_next_one_is_tried(
+    server: Server, client: PlacementClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ATTEMPTS", 2)
+    with pytest.raises(errors.ClaimRefused, match="same host at the same time"):
+        client.claim("server", {"provider": {"VCPU": 1}}, "project", "user", replace=False)
     assert len(server.seen) == 2

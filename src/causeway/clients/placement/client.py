@@ -43,6 +43,7 @@ from causeway.clients.placement.types import (
 )
 
 ATTEMPTS = 4
+CONTENDED = "Too many others were claiming on the same host at the same time."
 MEMORY_SIZE = 10_000
 DEFAULT_TIMEOUT_SECONDS = 30.0
 
@@ -139,7 +140,9 @@ class PlacementClient(ProviderCalls):
             raise errors.ClaimRefused(f"Server {consumer} holds resources already: it is built elsewhere.")
 
         with translated(
-            f"to give server {consumer} its resources", no_room=f"There is no room left for server {consumer}."
+            f"to give server {consumer} its resources",
+            no_room=f"There is no room left for server {consumer}.",
+            contended=CONTENDED,
         ):
             return self._with_truth(write, again, consumer)
 
@@ -224,7 +227,7 @@ class PlacementClient(ProviderCalls):
         caller knows; else what this client remembers; else it is read (one more call).
         If the migration holds the source's already (a repetition, or the claim of an alternate host), only the server's
         part is written. A server that holds nothing leaves the migration nothing. Returns the server's new record.
-        Raises ClaimRefused if the target has no room; then nothing has changed.
+        Raises ClaimRefused if the target has no room, or others kept claiming there; then nothing has changed.
         """
 
         def write(held: AllocationRecord, given: AllocationRecord) -> AllocationRecord:
@@ -257,6 +260,7 @@ class PlacementClient(ProviderCalls):
         with translated(
             f"to move the resources of server {server}",
             no_room=f"There is no room left for server {server} on the target host.",
+            contended=CONTENDED,
         ):
             return self._with_truth(from_memory, from_truth, server, migration)
 

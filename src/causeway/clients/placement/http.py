@@ -150,16 +150,19 @@ def _refusal(name: str, response: Any) -> Refusal:
 
 
 @contextmanager
-def translated(what: str, *, no_room: str | None = None) -> Iterator[None]:
+def translated(what: str, *, no_room: str | None = None, contended: str | None = None) -> Iterator[None]:
     """Turns what Placement refused into our errors. ``what``: "to ... " completes "Placement refused".
 
     ``no_room``: the message of the ClaimRefused that a full or missing provider becomes; None if that can't be.
+    ``contended``: of the one that a provider becomes to which others kept writing, if another provider will do.
     """
     try:
         yield
     except Refusal as refusal:
         if no_room is not None and refusal.is_no_room:
             raise errors.ClaimRefused(no_room, details=str(refusal)) from refusal
+        if contended is not None and refusal.is_provider_conflict:
+            raise errors.ClaimRefused(contended, details=str(refusal)) from refusal
         if refusal.code == CONCURRENT_UPDATE:
             raise errors.ServiceFailed(
                 f"Placement could not be brought {what}: others kept writing at the same time. Try again.",
