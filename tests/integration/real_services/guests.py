@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ class GuestCloud(Deployment):
     def prefix(self, name: str) -> Sequence[str]:
         if name not in self.hosts:
             return ()
-        path = self.services.machine.environment()["PATH"]
+        # Where the host's "mount.nfs" is; our own programs come first.
+        path = f"{Path(sys.executable).parent}:{self.services.machine.environment()['PATH']}"
         return [*self.machines.inside(name), "env", f"PATH={path}"]
 
     @property
@@ -136,8 +138,9 @@ def guest_cloud(
         try:
             cloud.start()
             yield cloud
+            cloud.stop()
         except BaseException:
             for process in cloud.processes.values():
-                process.kill()
+                with suppress(ProcessLookupError):
+                    process.kill()
             raise
-        cloud.stop()

@@ -6,6 +6,7 @@ by an agent: in a real cloud the network service's own (which reacts to the tap 
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from os_vif import exception as os_vif_exception
 from os_vif.objects import instance_info
 from os_vif.objects import network as os_vif_network
 from os_vif.objects import vif as os_vif_objects
+from vif_plug_ovs import privsep
 
 from causeway.errors import GuestFailed
 from causeway.model.network import Vif
@@ -47,6 +49,9 @@ class Ports:
         with self._lock:
             if not self._initialized:
                 os_vif.initialize()
+                if os.geteuid() == 0:
+                    # As root nothing has to be asked of a helper process with more rights.
+                    privsep.vif_plug.set_client_mode(False)
                 self._initialized = True
         guest = instance_info.InstanceInfo(uuid=uuid, name=f"instance-{uuid}")
         bridge = str(vif.details.get("bridge_name") or "br-int")
