@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.integration.real_services.configuration import PASSWORD, REGION, Options, render
-from tests.integration.tempest.stack import Cloud
+from tests.integration.tempest.stack import ENABLED_FILTERS, Cloud
 
 
 def prepare(cloud: Cloud, directory: Path) -> Path:
@@ -29,13 +29,15 @@ def prepare(cloud: Cloud, directory: Path) -> Path:
             name="public", is_router_external=True, provider_network_type="flat", provider_physical_network="physical"
         )
         admin.network.create_subnet(network_id=network.id, ip_version=4, cidr="192.0.2.0/24", is_dhcp_enabled=False)
+    (directory / "disk.img").write_bytes(bytes(4096))
     file = directory / "tempest.conf"
     file.write_text(render(_options(cloud, directory, flavors, images, network.id)))
     return file
 
 
 def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str], public_network: str) -> Options:
-    features = dict.fromkeys(THERE, "true") | dict.fromkeys(NOT_YET, "false")
+    features: dict[str, object] = {"scheduler_enabled_filters": ",".join(ENABLED_FILTERS)}
+    features |= dict.fromkeys(THERE, "true") | dict.fromkeys(NOT_YET, "false")
     return {
         "DEFAULT": {"log_file": directory / "tempest.log", "debug": "true"},
         "oslo_concurrency": {"lock_path": directory / "lock"},
@@ -64,6 +66,7 @@ def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str
         # Guests of simulated hosts have nothing to log in to.
         "validation": {"run_validation": "false"},
         "image": {"build_timeout": 120},
+        "scenario": {"img_file": directory / "disk.img", "img_disk_format": "raw", "img_container_format": "bare"},
         "network": {"public_network_id": public_network, "build_timeout": 120},
         "network-feature-enabled": {"floating_ips": "true", "port_security": "true", "ipv6": "true"},
         "volume": {

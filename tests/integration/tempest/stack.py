@@ -11,8 +11,11 @@ from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
 from tests.integration.real_services.services import RealServices
 
+from causeway.conf.scheduler import FILTERS
 from causeway.embedded.settings import POLICY
 
+# Two more than by default: Tempest has tests for them.
+ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
 
 
@@ -37,7 +40,10 @@ def stack(directory: Path, database: str) -> Iterator[Cloud]:
             directory,
             queue,
             cells=CELLS,
-            options={"DEFAULT": {"report_interval": 2, "shelved_offload_time": 0}},
+            options={
+                "DEFAULT": {"report_interval": 2, "shelved_offload_time": 0},
+                "filter_scheduler": {"enabled_filters": ",".join(ENABLED_FILTERS)},
+            },
             new_database=new_database,
             surround=surround,
             cell_conductors=True,

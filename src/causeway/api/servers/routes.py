@@ -108,6 +108,8 @@ ROUTES: list[Route] = [
     Route("GET", _SERVER + "/ips", addresses.index),
     Route("GET", _SERVER + "/ips/{network_label}", addresses.show),
     Route("GET", _SERVER + "/topology", topology.show, 78),
+    Route("GET", _SERVER + "/diagnostics", unavailable.diagnostics),
+    Route("POST", _SERVER + "/remote-consoles", unavailable.remote_consoles, 6),
     Route("GET", _SERVER + "/os-server-password", addresses.show_password),
     Route("DELETE", _SERVER + "/os-server-password", addresses.clear_password),
 ]

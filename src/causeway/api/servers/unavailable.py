@@ -31,3 +31,15 @@ def refuse(name: str) -> Handler:
 
     run.__name__ = name.replace("-", "_")
     return handler()(run)
+
+
+@handler()
+def diagnostics(request: ApiRequest, server_id: str) -> Response:
+    loading.load(request, server_id, "os_compute_api:os-server-diagnostics", columns=frozenset(), tags=False)
+    raise errors.NotImplementedHere(f"This cloud has no diagnostics of guests (server {server_id}).")
+
+
+@handler(body=[(6, None, {"type": "object"})])
+def remote_consoles(request: ApiRequest, server_id: str) -> Response:
+    loading.load(request, server_id, "os_compute_api:os-remote-consoles", columns=frozenset(), tags=False)
+    raise errors.NotImplementedHere(f"This cloud has no remote consoles (server {server_id}).")
