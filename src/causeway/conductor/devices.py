@@ -195,11 +195,12 @@ class DevicesEndpoint:
             ),
         )
         block_devices.add(database, mapping)
-        if instance.host is None:
-            # Shelved and offloaded: it is reserved, and connected when the server is brought back.
-            with history.event(database, context, instance_uuid, "compute_attach_volume", ""):
-                return mapping
         try:
+            if instance.host is None:
+                # Shelved and offloaded: connected when the server is brought back. As in the field it is in use all the same.
+                with history.event(database, context, instance_uuid, "compute_attach_volume", ""):
+                    services.volumes.complete_attachment(context, mapping.attachment_id or "")
+                return mapping
             with history.event(database, context, instance_uuid, "compute_attach_volume", instance.host or ""):
                 connected = services.computes(cell.uuid).attach_volume(
                     context, instance.host or "", instance=instance, block_device=mapping

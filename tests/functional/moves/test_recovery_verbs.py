@@ -290,3 +290,19 @@ def test_an_unshelve_that_fits_nowhere_leaves_the_server_shelved(cloud: Cloud) -
     act(cloud, server, "unshelve")
     cloud.wait(server, "ACTIVE")
     check_clean(cloud)
+
+
+def test_a_volume_is_attached_to_an_offloaded_server_and_comes_with_it(cloud: Cloud) -> None:
+    """There is no host to connect it to; it is in use all the same, and the guest has it when it is brought back."""
+    server, volume = cloud.boot(), cloud.volume()
+    act(cloud, server, "shelve")
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.attach(server, volume)
+    assert cloud.volume_becomes(volume, "in-use").status == "in-use"
+    check_clean(cloud)
+    act(cloud, server, "unshelve")
+    cloud.wait(server, "ACTIVE")
+    assert {each["status"] for each in cloud.attachments(server)} == {"attached"}
+    check_clean(cloud)
+    cloud.detach(server, volume)
+    assert cloud.volume_becomes(volume, "available").status == "available"

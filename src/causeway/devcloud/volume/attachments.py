@@ -147,8 +147,6 @@ def act(call: Call, attachment_id: str, **_: str) -> None:
     _require(call, COMPLETE)
     if row.status == "attached":
         return
-    if not row.connector:
-        raise bad_request(f"Invalid volume: the attachment {row.id} has no connector yet.")
     row.status, row.attached_at = "attached", now()
     _settle(row.volume)
 
