@@ -179,7 +179,7 @@ class Benchmark:
 )
 @click.option(
     "--host-subset-size",
-    default=1,
+    default=32,
     show_default=True,
     type=click.IntRange(1),
     help="[filter_scheduler]: with more than 1, requests at the same time do not all want the same best host.",
