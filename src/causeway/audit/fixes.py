@@ -13,6 +13,7 @@ from causeway.context import admin_context
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
 from causeway.moves.hardware import with_old
+from causeway.store import mapping_facts
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import actions, copies, instances
@@ -124,6 +125,13 @@ def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: b
     instances.update(services.cells.database(cell_uuid), uuid, hidden=hidden)
 
 
+def _complete_mapping(services: AuditServices, *, uuid: str) -> None:
+    """Takes back what the mapping says of the server; then it is looked up."""
+    with services.api.write() as connection:
+        connection.execute(mappings.TABLE.update().where(mappings.TABLE.c.instance_uuid == uuid).values(deleted=None))
+    mapping_facts.fill(services.cells)
+
+
 def _delete_build_request(services: AuditServices, *, uuid: str) -> None:
     build_requests.delete(services.api, uuid)
 
@@ -184,6 +192,7 @@ ACTIONS: dict[str, Action] = {
     "delete_image": _delete_image,
     "delete_copy": _delete_copy,
     "set_hidden": _set_hidden,
+    "complete_mapping": _complete_mapping,
     "delete_build_request": _delete_build_request,
     "clear_task_state": _clear_task_state,
     "end_event": _end_event,

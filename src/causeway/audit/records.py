@@ -154,6 +154,7 @@ _RECORDS = sa.select(
     _SERVERS.numa_topology,
     _SERVERS.pci_devices,
     _SERVERS.migration_context,
+    _SERVERS.created_at,
     # A server that was just made was never changed.
     sa.func.coalesce(_SERVERS.updated_at, _SERVERS.created_at).label("updated_at"),
 ).where(_SERVERS.deleted.is_(False))
@@ -195,6 +196,7 @@ def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) 
         old_vm_state=VmState(row.old_vm_state) if row.old_vm_state else None,
         hidden=bool(row.hidden),
         port_ids=[vif["id"] for vif in row.network_info or []],
+        created_at=row.created_at,
         updated_at=row.updated_at,
         block_devices=devices.get(row.uuid, []),
         image_meta=msgspec.convert(row.image_meta, ImageMeta | None),

@@ -44,6 +44,7 @@ class Record:
     old_vm_state: VmState | None = None
     hidden: bool = False
     port_ids: list[str] = field(default_factory=list)
+    created_at: datetime | None = None
     updated_at: datetime | None = None
     block_devices: list[BlockDevice] = field(default_factory=list)
     image_meta: ImageMeta | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import uuid as uuids
+from datetime import datetime
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from audited_cloud import AuditedCloud
 
@@ -103,6 +105,23 @@ def test_hidden_flags_follow_the_mapping(cloud: AuditedCloud) -> None:
     assert sorted(found) == ["record in cell1", "record in cell2"]
     cloud.mends("record.hidden_flag")
     assert cloud.record(server, "cell1").hidden and not cloud.record(server, "cell2").hidden
+
+
+@pytest.mark.parametrize(
+    "facts", [{"deleted": True}, {"created_at": datetime(2020, 1, 1)}, {"project_id": "another"}], ids=repr
+)
+def test_lists_of_servers_are_made_of_what_mappings_say(cloud: AuditedCloud, facts: dict[str, Any]) -> None:
+    server = cloud.boot()
+    with cloud.parts.api_database.write() as connection:
+        condition = mappings.TABLE.c.instance_uuid == server.id
+        connection.execute(mappings.TABLE.update().where(condition).values(facts))
+
+    cloud.only("record.mapping_facts")
+    cloud.mends("record.mapping_facts")
+    mapping = mappings.get(cloud.parts.api_database, server.id)
+    record = cloud.record(server, "cell1")
+    assert (mapping.deleted, mapping.created_at, mapping.project_id) == (False, record.created_at, record.project_id)
+    assert server.id in [found.id for found in cloud.member.compute.servers()]
 
 
 def test_a_delete_that_did_not_come_to_its_end(cloud: AuditedCloud) -> None:

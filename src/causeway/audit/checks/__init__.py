@@ -45,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     Check(records.without_mapping),
     Check(records.second_copies),
     Check(records.hidden_flags),
+    Check(records.mapping_facts),
     Check(records.build_requests),
     Check(records.unfinished_deletes),
     Check(states.stale_tasks),

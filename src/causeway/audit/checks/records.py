@@ -116,6 +116,32 @@ def hidden_flags(snapshot: Snapshot) -> Iterator[Disagreement]:
             )
 
 
+def mapping_facts(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Lists of servers are made of what mappings say of them."""
+    for record in snapshot.homes:
+        mapping = snapshot.mappings[record.uuid]
+        if mapping.deleted is None:
+            # Not completed yet: lists ask the cells.
+            continue
+        stated = {"project": mapping.project_id, "user": mapping.user_id, "time of creation": mapping.created_at}
+        real = {"project": record.project_id, "user": record.user_id, "time of creation": record.created_at}
+        wrong = [name for name, value in stated.items() if value != real[name]]
+        if mapping.deleted:
+            message = "The server's mapping says that it is deleted: lists of servers leave it out."
+        elif wrong:
+            message = f"The server's mapping has another {' and '.join(wrong)} than its record: lists may leave it out."
+        else:
+            continue
+        yield Disagreement(
+            "record.mapping_facts",
+            Severity.ERROR,
+            "mapping",
+            record.uuid,
+            message,
+            Fix("complete_mapping", {"uuid": record.uuid}),
+        )
+
+
 def build_requests(snapshot: Snapshot) -> Iterator[Disagreement]:
     for uuid in snapshot.build_requests:
         mapping = snapshot.mappings.get(uuid)
