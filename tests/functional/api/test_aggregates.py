@@ -66,6 +66,11 @@ def test_hosts_come_and_go_and_placement_knows(admin: Any, cloud: Any, real_plac
     assert act(admin, aggregate, "remove_host", {"host": "host1"}).status == 404
 
 
+@pytest.mark.parametrize(("identifier", "status"), [("-1", 404), ("99", 404), ("--1", 400), ("one", 400)])
+def test_ids_are_integers(admin: Any, identifier: str, status: int) -> None:
+    assert admin.get(f"/os-aggregates/{identifier}").status == status
+
+
 def test_unknown_hosts_are_404(admin: Any) -> None:
     answer = act(admin, make(admin), "add_host", {"host": "nobody"})
     assert (answer.status, answer.message) == (404, "Compute host nobody could not be found.")

@@ -101,6 +101,15 @@ def test_rebuild_makes_the_guest_anew_with_what_was_asked_for(cloud: Cloud) -> N
     check_clean(cloud)
 
 
+@pytest.mark.parametrize(("version", "is_whole"), [("2.74", False), ("2.75", True)])
+def test_rebuild_answers_with_the_whole_server_from_2_75_on(cloud: Cloud, version: str, is_whole: bool) -> None:
+    server = cloud.boot()
+    shown = act(cloud, server, "rebuild", {"imageRef": cloud.image_id}, version).json()["server"]
+    cloud.wait(server, "ACTIVE")
+    assert {"OS-EXT-STS:vm_state" in shown, "config_drive" in shown, "security_groups" in shown} == {is_whole}
+    assert "user_data" in shown and "OS-EXT-SRV-ATTR:user_data" not in shown
+
+
 def test_a_server_that_was_off_is_off_after_its_rebuild(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.member.compute.stop_server(server.id)

@@ -114,6 +114,10 @@ def moved(source: SimulatedDriver, target: SimulatedDriver, image: Path, tmp_pat
     assert not received.exists()
 
 
+def test_a_host_tells_its_uptime(tmp_path: Path) -> None:
+    assert host(tmp_path, "host1").host_facts().uptime == "up 0 days"
+
+
 def test_a_guest_boots_and_says_so_on_its_console(source: SimulatedDriver, image: Path) -> None:
     assert source.spawn(new(image)) is PowerState.RUNNING
     guest, marker, ready = source.console_output(UUID).decode().splitlines()
