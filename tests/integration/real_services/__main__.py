@@ -1,7 +1,8 @@
-"""``python -m tests.integration.real_services DIRECTORY [HOST...]``: the services by hand, until a key is pressed."""
+"""``python -m tests.integration.real_services DIRECTORY [HOST...]``: the services by hand, until Enter or SIGTERM."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
 from tests.integration.real_services.services import RealServices
 
+signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
 directory = Path(sys.argv[1]).resolve()
 directory.mkdir(parents=True)
 with database_server("mariadb") as new_database, rabbit(directory / "rabbit") as queue:

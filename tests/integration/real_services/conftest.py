@@ -44,10 +44,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write(f"\nThe functional suite, {which}: {outcome}\n")
 
 
+# The main job comes first, what takes long last.
+ORDER = ("test_main_job", "test_notifications_beside", "test_real_guests", "test_online_upgrade", "test_faults_of_parts")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.integration)
+    here = [item for item in items if Path(__file__).parent in item.path.parents]
+    for item in here:
+        item.add_marker(pytest.mark.integration)
+    if len(here) == len(items):
+        items.sort(key=lambda item: ORDER.index(item.path.stem) if item.path.stem in ORDER else len(ORDER))
 
 
 @pytest.fixture(scope="module", params=["mariadb", "postgresql"])
