@@ -2,8 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Two workers; a file's tests stay on one, so that what they share is made once.
-PYTEST_OPTIONS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Three workers for two cores: many tests wait. A file's tests stay on one, so that what they share is made once.
+PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
 .PHONY: help packages install lint format test integration tempest demo bench bench-scale faults storm clean

@@ -22,6 +22,7 @@ from typing import Any
 
 import falcon.testing
 import pytest
+from oslo_policy import opts as policy_opts
 from tests.functional.server_databases import ServerDatabases
 from tests.functional.server_databases import server_databases as databases_of_server
 
@@ -259,9 +260,12 @@ def database_urls(request: pytest.FixtureRequest, tmp_path: Path, server_databas
 
 @pytest.fixture
 def cloud(
-    database_urls: Any, placement: Any, conductor: Any, images: Any, network: Any, volumes: Any
+    tmp_path: Path, database_urls: Any, placement: Any, conductor: Any, images: Any, network: Any, volumes: Any
 ) -> Iterator[Cloud]:
     conf = new_config(api={"auth_strategy": "noauth2"})
+    policy_opts.set_defaults(conf)
+    # Not the policy of this machine, if it has one.
+    conf.set_override("policy_file", str(tmp_path / "policy.yaml"), group="oslo_policy")
     api = Database(database_urls("api"), "api")
     uuids: dict[str, str] = {}
     for name in ("cell0", "cell1", "cell2"):

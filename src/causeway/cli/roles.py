@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -200,7 +200,9 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     from causeway.virt.libvirt.driver import LibvirtDriver
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
-    cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
+    # What other libraries in the process say is required of a service is not asked of a compute.
+    with suppress(cfg.RequiredOptError):
+        cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,

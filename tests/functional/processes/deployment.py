@@ -203,10 +203,10 @@ class Deployment:
         return ()
 
     def stop(self) -> None:
-        """Everything; all of it must end by itself. What others call ends last."""
+        """Everything; all of it must end by itself. Whoever others call ends last."""
         statuses = {}
         try:
-            for names in ({"api", *self.hosts}, {*CONDUCTORS, *self.cell_conductors}, {"scheduler"}, {"devcloud"}):
+            for names in ({"api", *self.hosts, *CONDUCTORS, *self.cell_conductors}, {"scheduler", "devcloud"}):
                 group = [self.processes[name] for name in names if name in self.processes]
                 for process in group:
                     process.terminate()

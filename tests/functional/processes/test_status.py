@@ -55,6 +55,8 @@ def checked(api: Database, tmp_path: Path) -> Status:  # noqa: ARG001 - it has m
     options = tmp_path / "causeway.conf"
     options.write_text(
         f"[DEFAULT]\ntransport_url = causeway-memory://{tmp_path.name}\n[api_database]\nconnection = sqlite:///{tmp_path}/api.sqlite\n"
+        # Not the policy of this machine, if it has one.
+        f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"
     )
 
     def run() -> dict[str, tuple[str, str]]:

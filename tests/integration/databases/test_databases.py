@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from moves_cloud import Cloud
+from moves_cloud import Cloud, until
 
 from causeway.audit import audit_embedded
 from causeway.embedded.cloud import EmbeddedCloud
@@ -64,7 +64,11 @@ def test_many_servers_move_at_once(cloud: Cloud) -> None:
     for server in servers:
         cloud.member.compute.resize_server(server.id, "gen2.small")
     for server in servers:
-        cloud.wait(server, "VERIFY_RESIZE")
+        until(
+            lambda server=server: cloud.migration(server), lambda found: found.status in ("finished", "error"), "a move"
+        )  # type: ignore[misc]
+        shown = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}).json()["migrations"][0]
+        assert shown["status"] == "finished", shown
     listed = [found.id for found in cloud.member.compute.servers(name="crowd")]
     assert sorted(listed) == sorted(server.id for server in servers)
     for server in servers:

@@ -45,7 +45,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 # The main job comes first, what takes long last.
-ORDER = ("test_main_job", "test_notifications_beside", "test_real_guests", "test_online_upgrade", "test_faults_of_parts")
+ORDER = (
+    "test_main_job",
+    "test_notifications_beside",
+    "test_real_guests",
+    "test_online_upgrade",
+    "test_faults_of_parts",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
