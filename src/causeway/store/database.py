@@ -76,6 +76,9 @@ class Database:
             # MariaDB's driver tells a dead connection in ways of its own, before the first statement.
             options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
             options["pool_size"], options["max_overflow"] = 10, 50
+            # MariaDB's own level locks the gaps where rows might be: servers that are copied into a cell at once would
+            # be in deadlock. PostgreSQL has this one anyway.
+            options["isolation_level"] = "READ COMMITTED"
         self.engine = sa.create_engine(self.url, **options)
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
