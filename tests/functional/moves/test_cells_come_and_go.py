@@ -72,9 +72,11 @@ def lost(cloud: Cloud, name: str) -> Any:
 def test_a_new_cell_takes_servers_at_once(cloud: Cloud, cell3: str) -> None:
     assert cell3 in [found.host for found in cloud.admin.compute.services(binary="nova-compute")]
     server = cloud.boot(flavor="any.small")
-    cloud.admin.compute.migrate_server(server.id, host=cell3)
-    assert cloud.wait(server, "VERIFY_RESIZE").compute_host == cell3
-    assert cloud.confirmed(server).compute_host == cell3
+    # It may have been the best host for the new server already.
+    if cloud.show(server).compute_host != cell3:
+        cloud.admin.compute.migrate_server(server.id, host=cell3)
+        assert cloud.wait(server, "VERIFY_RESIZE").compute_host == cell3
+        assert cloud.confirmed(server).compute_host == cell3
     assert server.id in [found.id for found in cloud.member.compute.servers()]
     cloud.admin.compute.migrate_server(server.id)
     cloud.wait(server, "VERIFY_RESIZE")
