@@ -13,10 +13,9 @@ from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import rabbit, why_not
 from tests.integration.database_servers import database_server
 from tests.integration.real_services import faults_of_parts, suite_beside
+from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.machine import VENV
 from tests.integration.real_services.services import RealServices
-
-from causeway.embedded.settings import POLICY
 
 # Seconds. Users' tokens end in the middle of moves: whatever takes long goes on with the services' own.
 TOKEN_LIFE = 60
@@ -72,41 +71,21 @@ def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:
         database_server(request.param) as new_database,
         rabbit(Path(folder) / "rabbit") as queue,
     ):
-        directory = Path(folder)
 
-        def surround(_cloud: Deployment) -> None:
-            services.start()
-            policy = directory / "policy.yaml"
-            policy.write_text(POLICY)
-            services.write_client_files(directory, policy)
+        def build(surround: Surround) -> Cloud:
+            return Cloud(
+                Path(folder),
+                queue,
+                cells={"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]},
+                options={**OPTIONS, **VERSIONED},
+                new_database=new_database,
+                surround=surround,
+                cell_conductors=True,
+            )
 
-        cells = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
-        cloud = Cloud(
-            directory,
-            queue,
-            cells=cells,
-            options={**OPTIONS, **VERSIONED},
-            new_database=new_database,
-            surround=surround,
-            cell_conductors=True,
-        )
-        services = cloud.services = RealServices(
-            directory / "services",
-            new_database=new_database,
-            queue=f"{queue}/services",
-            compute_url=f"{cloud.api_url}/v2.1",
-            hosts=cloud.hosts,
-            token_seconds=TOKEN_LIFE,
-        )
-        try:
-            cloud.start()
+        with deployed(build, new_database=new_database, queue=queue, token_seconds=TOKEN_LIFE) as (cloud, services):
+            cloud.services = services
             yield cloud
-        finally:
-            try:
-                if cloud.processes:
-                    cloud.stop()
-            finally:
-                services.stop()
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import Broker, own_broker
 from tests.integration.database_servers import Server, own_server
+from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
-
-from causeway.embedded.settings import POLICY
 
 
 class Part(Protocol):
@@ -65,27 +64,8 @@ def site_with_services(directory: Path, kind: str) -> Iterator[Site]:
     """Everything real."""
     with own_server(kind) as (new_database, server), own_broker(directory / "rabbit") as broker:
 
-        def surround(_cloud: Deployment) -> None:
-            services.start()
-            policy = directory / "policy.yaml"
-            policy.write_text(POLICY)
-            services.write_client_files(directory, policy)
+        def build(surround: Surround) -> Deployment:
+            return Deployment(directory, broker.url, new_database=new_database, surround=surround, cell_conductors=True)
 
-        cloud = Deployment(directory, broker.url, new_database=new_database, surround=surround, cell_conductors=True)
-        services = RealServices(
-            directory / "services",
-            new_database=new_database,
-            queue=f"{broker.url}/services",
-            compute_url=f"{cloud.api_url}/v2.1",
-            hosts=cloud.hosts,
-        )
-        try:
-            cloud.start()
+        with deployed(build, new_database=new_database, queue=broker.url) as (cloud, services):
             yield Site(kind, cloud, broker, server, services)
-            cloud.stop()
-        finally:
-            try:
-                if cloud.processes:
-                    cloud.kill()
-            finally:
-                services.stop()

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import rabbit
 from tests.functional.processes.suite_cloud import Outcome, SuiteDeployment
 from tests.integration.database_servers import database_server
+from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
-
-from causeway.embedded.settings import POLICY
 
 # A test has ports, volumes and images left that are on their way out while the next one makes its own.
 QUOTA = 100
@@ -29,31 +27,17 @@ def suite_cloud(directory: Path, kind: str) -> Iterator[Path]:
     """Its cloud.yaml. ``kind``: of all databases."""
     with database_server(kind) as new_database, rabbit(directory / "rabbit") as queue:
 
-        def surround(_cloud: Deployment) -> None:
-            services.start()
-            policy = directory / "policy.yaml"
-            policy.write_text(POLICY)
-            services.write_client_files(directory, policy)
-            with services.connection() as admin:
-                demo = admin.identity.find_project("demo")
-                admin.set_volume_quotas(demo.id, volumes=QUOTA, snapshots=QUOTA)
+        def build(surround: Surround) -> SuiteDeployment:
+            return SuiteDeployment(directory, queue, new_database=new_database, surround=surround)
 
-        cloud = SuiteDeployment(directory, queue, new_database=new_database, surround=surround)
-        services = RealServices(
-            directory / "services",
-            new_database=new_database,
-            queue=f"{queue}/services",
-            compute_url=f"{cloud.api_url}/v2.1",
-            hosts=cloud.hosts,
-        )
-        try:
-            cloud.start()
+        with deployed(build, new_database=new_database, queue=queue, prepare=_raise_quotas):
             yield directory / "cloud.yaml"
-        finally:
-            try:
-                cloud.kill()
-            finally:
-                services.stop()
+
+
+def _raise_quotas(services: RealServices) -> None:
+    with services.connection() as admin:
+        demo = admin.identity.find_project("demo")
+        admin.set_volume_quotas(demo.id, volumes=QUOTA, snapshots=QUOTA)
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ from pathlib import Path
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
+from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
 
 from causeway.conf.scheduler import FILTERS
-from causeway.embedded.settings import POLICY
 
 # Two more than by default: Tempest has tests for them.
 ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")
@@ -30,37 +30,21 @@ def stack(directory: Path, database: str) -> Iterator[Cloud]:
     """``database`` is postgresql or mariadb. Everything is below ``directory``, and has ended afterwards."""
     with database_server(database) as new_database, rabbit(directory / "rabbit") as queue:
 
-        def surround(_cloud: Deployment) -> None:
-            services.start()
-            policy = directory / "policy.yaml"
-            policy.write_text(POLICY)
-            services.write_client_files(directory, policy)
-
-        cloud = Cloud(
-            directory,
-            queue,
-            cells=CELLS,
-            options={
+        def build(surround: Surround) -> Cloud:
+            options = {
                 "DEFAULT": {"report_interval": 2, "shelved_offload_time": 0},
                 "filter_scheduler": {"enabled_filters": ",".join(ENABLED_FILTERS)},
-            },
-            new_database=new_database,
-            surround=surround,
-            cell_conductors=True,
-        )
-        services = cloud.services = RealServices(
-            directory / "services",
-            new_database=new_database,
-            queue=f"{queue}/services",
-            compute_url=f"{cloud.api_url}/v2.1",
-            hosts=cloud.hosts,
-        )
-        try:
-            cloud.start()
+            }
+            return Cloud(
+                directory,
+                queue,
+                cells=CELLS,
+                options=options,
+                new_database=new_database,
+                surround=surround,
+                cell_conductors=True,
+            )
+
+        with deployed(build, new_database=new_database, queue=queue) as (cloud, services):
+            cloud.services = services
             yield cloud
-        finally:
-            try:
-                if cloud.processes:
-                    cloud.stop()
-            finally:
-                services.stop()
