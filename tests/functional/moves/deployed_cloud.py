@@ -147,6 +147,11 @@ class DeployedCloud:
         self._fault_rules[point] = rule
         _write(self._faults, self._fault_rules)
 
+    @property
+    def has_devcloud(self) -> bool:
+        """Whether devcloud is around, not the real services."""
+        return self._devcloud_faults is not None
+
     def heal(self) -> None:
         """Takes back every fault."""
         self._fault_rules.clear()

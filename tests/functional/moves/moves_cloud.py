@@ -56,6 +56,16 @@ class Cloud:
         found: EmbeddedCloud = self.parts
         return found
 
+    def needs_devcloud(self, why: str) -> None:
+        """Skips the test beside the real services."""
+        if self.by_url and not self.parts.has_devcloud:
+            refuse(f"{why}: needs devcloud")
+
+    def needs_network_extension(self, alias: str) -> None:
+        """Skips the test if the network service does not have it."""
+        if self.member.network.find_extension(alias) is None:
+            refuse(f"the network service has no {alias}")
+
     def connection(self, user: str, project: str | None = None) -> Any:
         if self.by_url:
             auth, region = self.parts.auth(user, project), self.parts.region()
@@ -246,6 +256,13 @@ class Cloud:
     def reality(self, server: Any) -> dict[str, Any]:
         """Everything that a move touches. After a failed one it is what it was before."""
         shown = self.show(server)
+        if self.by_url and shown.status == "ACTIVE":
+            # The real network service hears of a plugged port from its agents, a moment later.
+            until(
+                lambda: self.ports(server),
+                lambda ports: all(status == "ACTIVE" for status, _host, _bindings in ports.values()),
+                f"the ports of {server.id} to be ACTIVE",
+            )
         attachments = self.attachments(server)
         return {
             "shown": (shown.status, shown.task_state, shown.power_state, shown.compute_host, shown.availability_zone),

@@ -63,6 +63,7 @@ def as_users_see_them(cloud: Cloud, server: Any) -> dict[str, Any]:
 def test_everything_about_several_ports_survives(
     cloud: Cloud, external: Any, end: str, flavor: str, power: str
 ) -> None:
+    cloud.needs_network_extension("dns-integration")
     network = cloud.member.network
     group = network.create_security_group(name="web")
     network.create_security_group_rule(

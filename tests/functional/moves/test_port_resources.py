@@ -37,6 +37,7 @@ def bridge(host: str) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def agents(module_cloud: Cloud) -> dict[str, str]:
     """What network agents make below each compute node: themselves, with a packet rate, and a bridge, with bandwidth."""
+    module_cloud.needs_devcloud("network agents' providers are made here")
     placement = module_cloud.parts.around.placement
     uuids = {}
     for root in placement.list_providers():
