@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -121,24 +122,24 @@ def _archive_moves(connection: sa.Connection, uuid: str, deleted_at: datetime) -
             chosen = table.c.move_id.in_(sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid))
         else:
             chosen = table.c.instance_uuid == uuid
-        of_server = sa.literal(uuid, shadow.c[OF_SERVER].type)
-        at = sa.literal(deleted_at, shadow.c[SERVER_DELETED_AT].type)
-        columns = [OF_SERVER, SERVER_DELETED_AT, *(column.name for column in table.columns)]
-        rows = sa.select(of_server, at, *table.columns).where(chosen)
-        connection.execute(shadow.insert().from_select(columns, rows))
-        moved[name] = connection.execute(table.delete().where(chosen)).rowcount
+        moved[name] = _to_shadow(connection, table, shadow, chosen, {OF_SERVER: uuid, SERVER_DELETED_AT: deleted_at})
     return +moved
 
 
 def _move(database: Database, uuid: str) -> None:
     with database.write() as connection:
         for name in ARCHIVED:
-            table, shadow = _TABLES[name], SHADOWS[name]
-            rows = sa.select(sa.literal(uuid, shadow.c[OF_SERVER].type), *table.columns).where(_of_server(name, uuid))
-            columns = [OF_SERVER, *(column.name for column in table.columns)]
-            connection.execute(shadow.insert().from_select(columns, rows))
-        for name in ARCHIVED:
-            connection.execute(_TABLES[name].delete().where(_of_server(name, uuid)))
+            _to_shadow(connection, _TABLES[name], SHADOWS[name], _of_server(name, uuid), {OF_SERVER: uuid})
+
+
+def _to_shadow(
+    connection: sa.Connection, table: sa.Table, shadow: sa.Table, chosen: sa.ColumnElement[bool], marks: dict[str, Any]
+) -> int:
+    """Moves rows, with ``marks`` in the columns that only the shadow table has; returns how many."""
+    values = [sa.literal(value, shadow.c[name].type) for name, value in marks.items()]
+    rows = sa.select(*values, *table.columns).where(chosen)
+    connection.execute(shadow.insert().from_select([*marks, *(column.name for column in table.columns)], rows))
+    return connection.execute(table.delete().where(chosen)).rowcount
 
 
 def purge(database: Database, *, before: datetime | None = None) -> Counter[str]:

@@ -290,6 +290,12 @@ class Deployment:
         assert found.status in statuses, f"{found.status}: {found.fault}"
         return found
 
+    def delete_servers(self) -> None:
+        """All of the user's, and waits until they are gone."""
+        for server in self.member.compute.servers():
+            self.member.compute.delete_server(server.id)
+            self.member.compute.wait_for_delete(server, wait=60)
+
     def running_on(self, server: Any) -> list[str]:
         """The hosts on which a guest of the server runs: asked of the hosts' own files."""
         found = []

@@ -53,9 +53,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 @pytest.fixture
 def cloud(running: Deployment) -> Iterator[Deployment]:
     yield running
-    for server in running.member.compute.servers():
-        running.member.compute.delete_server(server.id)
-        running.member.compute.wait_for_delete(server, wait=60)
+    running.delete_servers()
 
 
 def configured(deployment: Deployment, name: str) -> dict[str, dict[str, str]]:

@@ -32,9 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
 @pytest.fixture
 def cloud(running: Deployment) -> Iterator[Deployment]:
     yield running
-    for server in running.member.compute.servers():
-        running.member.compute.delete_server(server.id)
-        running.member.compute.wait_for_delete(server, wait=60)
+    running.delete_servers()
 
 
 def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:

@@ -91,6 +91,4 @@ def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:
 @pytest.fixture
 def cloud(running: Cloud) -> Iterator[Cloud]:
     yield running
-    for server in running.member.compute.servers():
-        running.member.compute.delete_server(server.id)
-        running.member.compute.wait_for_delete(server, wait=60)
+    running.delete_servers()
