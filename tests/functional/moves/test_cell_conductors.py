@@ -17,9 +17,10 @@ from causeway.conductor.cell_service import CellConductorService
 from causeway.context import admin_context
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.cell_conductor import CellConductorClient
-from causeway.rpc.transport import Outgoing, Verdict
+from causeway.rpc.transport import Outgoing, Transport, Verdict
 from causeway.store.api import cells, journal
 from causeway.store.cell import hosts
+from causeway.store.database import Database
 
 CLOUD: dict[str, Any] = {
     "overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 2}, "conductor": {"role": "super"}}
@@ -114,13 +115,19 @@ def test_conductors_that_do_both_jobs_share_the_reports_with_those_of_cells(
     both.stop()
 
 
-def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
+def conductor_of_cell1(cloud: Cloud, host: str) -> tuple[CellConductorService, Database, Transport]:
+    """One more, started, with a queue that nobody else listens to."""
     embedded = cloud.parts
     (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
     database = embedded.cells.database(cell.uuid)
-    queue = embedded.around.transports.get(f"{cell.transport_url}-of-its-own")
-    conductor = CellConductorService("second", embedded.conf, database, queue)
+    queue = embedded.around.transports.get(f"{cell.transport_url}-of-{host}")
+    conductor = CellConductorService(host, embedded.conf, database, queue)
     conductor.start()
+    return conductor, database, queue
+
+
+def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
+    conductor, database, _queue = conductor_of_cell1(cloud, "second")
     (service,) = hosts.list_services(database, host="second")
     assert (service.binary, service.topic) == ("nova-conductor", cell_conductor.TOPIC)
     (shown,) = (each for each in cloud.admin.compute.services() if each.host == "second")
@@ -136,13 +143,8 @@ def test_it_shows_its_life_in_its_cell_and_ends_in_order(cloud: Cloud) -> None:
 
 def test_reports_do_not_wait_for_super_conductors(cloud: Cloud) -> None:
     """With nobody on the other end of the queue."""
-    embedded = cloud.parts
-    (cell,) = (each for each in embedded.cells.mappings() if each.name == "cell1")
-    database = embedded.cells.database(cell.uuid)
-    queue = embedded.around.transports.get(f"{cell.transport_url}-without-super")
-    conductor = CellConductorService("alone", embedded.conf, database, queue)
-    conductor.start()
-    report = embedded.computes["cell1-host1"]._reporter._report()
+    conductor, database, queue = conductor_of_cell1(cloud, "alone")
+    report = cloud.parts.computes["cell1-host1"]._reporter._report()
     assert CellConductorClient(queue).report_host(admin_context(), report=report)
     conductor.stop()
     (service,) = hosts.list_services(database, host="alone")

@@ -338,6 +338,22 @@ class _Interleaved:
         return stepped
 
 
+def writes_of_a_move(cloud: Cloud, server: Instance, home: int, way: str) -> list[Callable[[], None]]:
+    """What a move into the other cell writes, one after the other, and its confirm or revert."""
+    away = 1 - home
+    writes: list[Callable[[], None]] = [
+        lambda: cloud.begin_move(server),
+        lambda: cloud.copy(server, away),
+        lambda: cloud.switch(server, home, away),
+    ]
+    if way == "revert":
+        writes += [lambda: cloud.switch(server, away, home), lambda: cloud.hard_delete(server, away)]
+    else:
+        writes += [lambda: cloud.hard_delete(server, home)]
+    writes += [lambda: cloud.end_move(server)]
+    return writes
+
+
 @settings(
     max_examples=120,
     deadline=None,
@@ -355,17 +371,7 @@ def test_a_moving_server_is_listed_exactly_once(module_cloud: Cloud, schedule: l
     server = cloud.server("moving", home, at=5)
     cloud.server("first", 0, at=9)
     cloud.server("last", 1, at=1)
-    away = 1 - home
-    writes: list[Callable[[], None]] = [
-        lambda: cloud.begin_move(server),
-        lambda: cloud.copy(server, away),
-        lambda: cloud.switch(server, home, away),
-    ]
-    if way == "revert":
-        writes += [lambda: cloud.switch(server, away, home), lambda: cloud.hard_delete(server, away)]
-    else:
-        writes += [lambda: cloud.hard_delete(server, home)]
-    writes += [lambda: cloud.end_move(server)]
+    writes = writes_of_a_move(cloud, server, home, way)
     with pytest.MonkeyPatch.context() as monkeypatch:
         _Interleaved(cloud, monkeypatch, schedule, writes)
         assert cloud.names() == ["first", "moving", "last"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved
+from tests.unit.store.test_listing import ALIVE, START, Cloud, _Interleaved, writes_of_a_move
 
 from causeway import errors
 from causeway.model.instance import Instance
@@ -329,17 +329,7 @@ def test_a_moving_server_is_listed_exactly_once(
     server = cloud.server("moving", home, at=5)
     cloud.server("first", 0, at=9)
     cloud.server("last", 1, at=1)
-    away = 1 - home
-    writes: list[Callable[[], None]] = [
-        lambda: cloud.begin_move(server),
-        lambda: cloud.copy(server, away),
-        lambda: cloud.switch(server, home, away),
-    ]
-    if way == "revert":
-        writes += [lambda: cloud.switch(server, away, home), lambda: cloud.hard_delete(server, away)]
-    else:
-        writes += [lambda: cloud.hard_delete(server, home)]
-    writes += [lambda: cloud.end_move(server)]
+    writes = writes_of_a_move(cloud, server, home, way)
     with pytest.MonkeyPatch.context() as monkeypatch:
         _between_the_reads(cloud, monkeypatch, schedule, writes)
         assert names(mapped_pages.read(cloud.cells, ServerQuery("p", 10, [ALIVE]))) == ["first", "moving", "last"]
