@@ -17,6 +17,7 @@ from dateutil import parser as date_parser
 
 from causeway import errors
 from causeway.api.request import JsonSchema
+from causeway.store.patterns import InvalidPattern, compile_pattern
 
 FORMATS = jsonschema.FormatChecker(formats=())
 
@@ -89,13 +90,12 @@ def is_uri(value: str) -> bool:
     return bool(parts.scheme and parts.netloc)
 
 
-@_format("regex")
-def is_regex(value: str) -> bool:
-    try:
-        re.compile(value)
-    except re.error:
-        return False
-    return bool(value)
+@FORMATS.checks("regex", raises=InvalidPattern)
+def is_regex(value: object) -> bool:
+    """Raises InvalidPattern, whose message the user is told."""
+    if isinstance(value, str):
+        compile_pattern(value)
+    return value != ""
 
 
 @_format("date-time")
@@ -206,7 +206,8 @@ def _to_the_end(schema: Any) -> Any:
 def _message(error: jsonschema.ValidationError, where: str) -> str:
     if not error.path:
         return str(error.message)
-    return f"Invalid input for {where} {error.path[-1]}. Value: {error.instance}. {error.message}"
+    why = f": {error.cause}" if isinstance(error.cause, InvalidPattern) else ""
+    return f"Invalid input for {where} {error.path[-1]}. Value: {error.instance}. {error.message}{why}"
 
 
 def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:

@@ -6,7 +6,6 @@ was moving, are judged by the predicate; rows of cells by the SQL, and by the pr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ import sqlalchemy as sa
 from causeway.model.instance import Instance
 from causeway.model.states import STATUS_TABLE, ServerStatus, VmState
 from causeway.store.cell.instances import TABLE, TAGS
+from causeway.store.patterns import compile_pattern, is_plain
 
 
 class Condition(Protocol):
@@ -71,15 +71,18 @@ class OneOf(_OneColumn):
 
 @dataclass(frozen=True)
 class Matches(_OneColumn):
-    """A column matches a regular expression somewhere, as the field's ``name`` filter does."""
+    """A column matches a regular expression somewhere, as the field's ``name`` filter does.
+
+    Databases are only given what none of them takes long for.
+    """
 
     pattern: str
 
-    def clause(self) -> sa.ColumnElement[bool]:
-        return TABLE.c[self.column].regexp_match(self.pattern)
+    def clause(self) -> sa.ColumnElement[bool] | None:
+        return TABLE.c[self.column].regexp_match(self.pattern) if is_plain(self.pattern) else None
 
     def matches(self, instance: Instance) -> bool:
-        return re.search(self.pattern, str(value_of(instance, self.column) or "")) is not None
+        return compile_pattern(self.pattern).search(str(value_of(instance, self.column) or "")) is not None
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,7 @@ def has_metadata(wanted: dict[str, str]) -> Predicate:
 
 def has_address(pattern: str, version: int) -> Predicate:
     """Some fixed address of this IP version matches a regular expression from its beginning on."""
-    compiled = re.compile(pattern)
+    compiled = compile_pattern(pattern)
 
     def test(instance: Instance) -> bool:
         return any(

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from causeway import errors
+from causeway.store.patterns import sqlite_regexp
 
 # Seconds a writer waits for another one (SQLite) or for a connection of the pool.
 LOCK_TIMEOUT = 30
@@ -167,6 +168,8 @@ def _note_return(_connection: Any, record: Any) -> None:
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # Transactions are begun by `_begin_immediately`, not by the driver's guess at what a statement does.
     connection.isolation_level = None
+    # In place of SQLAlchemy's, which backtracks.
+    connection.create_function("regexp", 2, sqlite_regexp, deterministic=True)
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={LOCK_TIMEOUT * 1000}"):
         cursor.execute(f"PRAGMA {pragma}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 
@@ -26,6 +25,7 @@ from causeway.store.conditions import (
     has_metadata,
 )
 from causeway.store.listing import NEWEST_FIRST, SortKey
+from causeway.store.patterns import InvalidPattern, compile_pattern
 
 ALL_FILTERS = "os_compute_api:servers:allow_all_filters"
 # Filters for everybody, and since which minor version. The others are dropped unless policy allows all filters.
@@ -183,11 +183,9 @@ def _time(name: str, text: str) -> datetime:
 
 
 def _pattern(name: str, text: str) -> str:
-    if len(text) > 255 or "\x00" in text:
-        raise errors.BadRequest(f"Invalid value for the filter {name}: it is too long, or has a null character.")
     try:
-        re.compile(text)
-    except re.error as error:
+        compile_pattern(text)
+    except InvalidPattern as error:
         raise errors.BadRequest(
             f"Invalid value for the filter {name}: {text} is no regular expression: {error}"
         ) from None
