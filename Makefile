@@ -56,7 +56,7 @@ bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on Postg
 	@scripts/install-packages.sh --servers
 	$(BIN)/python -W ignore -m benchmarks.scale $(BENCH_SCALE)
 
-faults: install ## the whole matrix of faults: every point x error, crash, hang; prints a table (FAULTS="--action crash" and others)
+faults: install ## the whole matrix of faults: every point x error, crash, hang; prints a table (FAULTS="--action crash --json FILE" and others)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)
 
 storm: install ## 500 moves, 50 at a time, and a crash every few seconds; prints moves per minute

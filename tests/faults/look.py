@@ -11,7 +11,7 @@ from causeway.cli.audit import PATH
 from causeway.model.audit import Report
 from causeway.model.instance import Instance
 from causeway.model.moves import MOVE_ENDED, Move
-from causeway.model.states import PowerState
+from causeway.model.states import PowerState, VmState
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
 
@@ -30,6 +30,7 @@ LOST = (
     "started twice",
     "VERIFY",
     "hidden here",
+    "answered",
 )
 
 
@@ -51,6 +52,15 @@ def is_settled(site: Site, uuid: str) -> bool:
         return False
     found = record(site, uuid)
     return found is None or found.task_state is None
+
+
+def is_done(site: Site, operation: str, uuid: str) -> bool:
+    """Whether the server is where the user who asked for the operation wanted it; of one that is settled."""
+    if operation == "resize":
+        found = record(site, uuid)
+        return found is not None and found.vm_state is VmState.RESIZED
+    status = {"confirm": "confirmed", "revert": "reverted"}[operation]
+    return status in [each.status for each in site.admin.compute.migrations(instance_uuid=uuid)]
 
 
 def complaints(site: Site, uuid: str, text: str) -> list[str]:

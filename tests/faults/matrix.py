@@ -1,12 +1,17 @@
 """The matrix of faults: every point on the way of every operation, and what becomes of the server.
 
 For resize, confirm and revert; across cells, inside one, and on one host; image- and volume-backed, with ephemeral disks, and
-with a NUMA topology; each as it succeeds and (``given back``) as it fails and is undone. The points are not written down here:
-an operation is run once, and those that it reaches are its cases. So a new step is covered when it is added.
+with a NUMA topology; each as it succeeds and (``rolled-back``) as its end is refused and everything before it undone. The points
+are not written down here: an operation is run once, and those that it reaches are its cases. So a new step is covered when it
+is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
 left over; what waits for confirm is confirmed or reverted, and all are deleted, which leaves nothing.
+
+What came of a case is told twice. *Recovered*, *lost* or *leaked*: is the server whole, and is nothing left over. *Forward*,
+*rolled back* or *refused*: did the move end where its user wanted it, was it undone, or were they told no at once (``undone``:
+rolled back in a flow whose end refuses, where that is right). The last line has the share of accepted moves that went forward.
 
 Actions:
 
@@ -16,13 +21,14 @@ Actions:
 - ``pause``, ``long-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand at the points that
   it reaches, and is woken as soon as the other has taken them over, or when it is done with them. See `paused`.
 
-``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--driver libvirt]`` runs them and prints the
-table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and after
-each step of moves across cells.
+``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
+prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
+after each step of moves across cells.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 import shutil
@@ -32,26 +38,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-import openstack.exceptions
-from keystoneauth1 import exceptions as keystone_errors
 from rich.console import Console
-from rich.table import Table
 
 from causeway.faults import injector
 from causeway.faults.points import every_point
-from causeway.model.states import VmState
 from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 
 from . import look, paused
+from .cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case, as_json, summary, table
+from .flows import FLOWS, Flow
 from .roles_site import RolesSite, why_not
-from .site import OPTIONS, WITH_NUMA, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
+from .site import OPTIONS, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
+from .users import ask, mark, prepare
 
 ACTIONS = ("error", "crash", "hang", *paused.ACTIONS)
 # Servers at once.
@@ -72,155 +76,6 @@ RULES: dict[str, dict[str, Any]] = {
 BACKGROUND = ("rpc.cell_conductor.report_host",)
 
 
-@dataclass(frozen=True)
-class Flow:
-    """``spoiled_by``: a point that fails always, so that everything before it is undone."""
-
-    operation: str
-    reach: str
-    backing: str
-    spoiled_by: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.reach} {self.operation} {self.backing}" + (" given-back" if self.spoiled_by else "")
-
-    @property
-    def flavors(self) -> tuple[str, str]:
-        if self.backing == "disks":
-            return ("gen1.disks", "gen2.disks")
-        if self.backing == "numa":
-            return WITH_NUMA
-        return {
-            "cross": ("gen1.small", "gen2.small"),
-            "same": ("host1.small", "host2.medium"),
-            "host": ("host1.small", "host1.medium"),
-        }[self.reach]
-
-
-SPOILERS = {
-    ("resize", "cross"): "cross_cell_resize.SwitchInstanceMapping.do.before",
-    ("resize", "same"): "same_cell_resize.MoveRecord.do.before",
-    ("resize", "host"): "same_cell_resize.MoveRecord.do.before",
-    ("confirm", "cross"): "cross_cell_confirm.ConfirmResizeAtSource.do.before",
-    ("confirm", "same"): "same_cell_confirm.ConfirmResize.do.before",
-    ("confirm", "host"): "same_cell_confirm.ConfirmResize.do.before",
-    ("revert", "cross"): "cross_cell_revert.SwitchInstanceMappingBack.do.before",
-    ("revert", "same"): "same_cell_revert.BeginRevert.do.before",
-    ("revert", "host"): "same_cell_revert.BeginRevert.do.before",
-}
-FLOWS = [
-    Flow(operation, reach, backing, spoiled)
-    for operation, reach, backing in [
-        *product(("resize", "confirm", "revert"), ("cross", "same", "host"), ("image", "volume")),
-        # with an ephemeral disk and swap
-        ("resize", "cross", "disks"),
-        ("revert", "cross", "disks"),
-    ]
-    for spoiled in (None, SPOILERS[operation, reach])
-]
-# Image-backed servers with a NUMA topology, so that hosts claim.
-FLOWS += [
-    Flow(operation, "cross", "numa", spoiled)
-    for operation in ("resize", "confirm", "revert")
-    for spoiled in (None, SPOILERS[operation, "cross"])
-]
-
-
-@dataclass
-class Case:
-    flow: Flow
-    action: str
-    point: str
-    complaints: list[str] = field(default_factory=list)
-    reached: bool = False
-
-    @property
-    def outcome(self) -> str:
-        if not self.reached:
-            return "not reached"
-        if not self.complaints:
-            return "recovered"
-        return "lost" if any(look.is_lost(complaint) for complaint in self.complaints) else "leaked"
-
-
-# servers
-
-
-def boot(site: Site, flow: Flow, count: int) -> list[str]:
-    fields: dict[str, Any] = {"image_id": site.image_id}
-    if flow.backing == "volume":
-        root = {
-            "boot_index": 0,
-            "source_type": "image",
-            "destination_type": "volume",
-            "uuid": site.image_id,
-            "volume_size": 1,
-            "delete_on_termination": True,
-        }
-        fields = {"block_device_mapping": [root]}
-    made = [
-        site.member.compute.create_server(
-            name=f"server{number}", flavor_id=flow.flavors[0], networks=[{"uuid": site.network_id}], **fields
-        ).id
-        for number in range(count)
-    ]
-    for uuid in made:
-        wait(site, uuid, VmState.ACTIVE)
-        site.guests.mark(uuid, mark(uuid))
-    return made
-
-
-def mark(uuid: str) -> str:
-    return f"data of {uuid}"
-
-
-def wait(site: Site, uuid: str, state: VmState) -> None:
-    found = until(
-        lambda: look.record(site, uuid),
-        lambda found: found is not None and found.vm_state in (state, VmState.ERROR) and found.task_state is None,
-    )
-    assert found is not None and found.vm_state is state, site.admin.compute.get_server(uuid)
-
-
-def ask(site: Site, flow: Flow, operation: str, uuid: str, *, flavor: str | None = None) -> str | None:
-    """Asks for the operation as a user; returns what the answer was if it was refused."""
-    compute = site.member.compute
-    try:
-        if operation == "resize":
-            compute.resize_server(uuid, flavor or flow.flavors[1])
-        elif operation == "confirm":
-            compute.confirm_server_resize(uuid)
-        else:
-            compute.revert_server_resize(uuid)
-    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as refusal:
-        return str(refusal)
-    return None
-
-
-def prepare(site: Site, flow: Flow, count: int) -> list[str]:
-    servers = boot(site, flow, count)
-    if flow.operation != "resize":
-        for uuid in servers:
-            ask(site, flow, "resize", uuid)
-        for uuid in servers:
-            wait(site, uuid, VmState.RESIZED)
-            until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
-            if flow.backing == "volume":
-                attach(site, uuid)
-    return servers
-
-
-def attach(site: Site, uuid: str) -> None:
-    """A volume that only the target knows so far."""
-    volume = site.member.block_storage.create_volume(size=1, name=f"data of {uuid}")
-    until(lambda: site.member.block_storage.get_volume(volume.id).status, lambda status: status == "available")
-    site.member.compute.create_volume_attachment(uuid, volume_id=volume.id, delete_on_termination=True)
-
-
-# cases
-
-
 # Networks and subnets are remembered for some seconds: whether they are asked for is not the operation's doing.
 NOW_AND_THEN = ("call.network GET /v2.0/networks", "call.network GET /v2.0/subnets")
 # Inside a cell only base images are downloaded, once for all servers of a host.
@@ -228,7 +83,7 @@ BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 
 
 def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
-    """The points that the operation reaches; of one that is given back, those that are only on the way back.
+    """The points that the operation reaches; of one that is rolled back, those that are only on the way back.
 
     Of an action that is done to a conductor, those that a conductor reaches while it works on a move.
     """
@@ -255,7 +110,7 @@ def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
             seen[point] = seen.get(point, False) or of_conductor
 
         assert injector._active is not None
-        site.arm({flow.spoiled_by: "error"} if flow.spoiled_by else {})
+        site.arm({flow.spoiled_by: "refuse"} if flow.spoiled_by else {})
         injector._active.on_reach = note
         try:
             ask(site, flow, flow.operation, uuid)
@@ -277,7 +132,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     cases = {point: Case(flow, action, point) for point in points}
     servers = prepare(site, flow, len(points))
     rule = RULES[action]
-    spoiled: dict[str, Any] = {flow.spoiled_by: "error"} if flow.spoiled_by else {}
+    spoiled: dict[str, Any] = {flow.spoiled_by: "refuse"} if flow.spoiled_by else {}
     rules = spoiled | {point: rule | {"times": 1} for point in points}
     paused_moves: paused.Paused | None = None
     site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)
@@ -290,8 +145,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
             site.kill()
             site.disarm()
             site.restart()
-        for each in asked:
-            each.result()
+        answers = {uuid: each.result() for uuid, each in zip(servers, asked, strict=True)}
         if action in paused.ACTIONS:
             assert isinstance(site, RolesSite)
             paused.tell(site, servers)
@@ -313,8 +167,13 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         for uuid in servers:
             found[uuid] += paused.complaints(site, paused_moves, uuid)
     site.disarm()
+    ends = {}
     for uuid in servers:
         found[uuid] += look.complaints(site, uuid, mark(uuid))
+        done = look.is_done(site, flow.operation, uuid)
+        if done and answers[uuid].is_refused:
+            found[uuid].append(f"answered with {answers[uuid].status}, and done: {answers[uuid].text}")
+        ends[uuid] = _end(flow, done, answers[uuid].is_refused)
     _audit(site, found)
     _finish(site, flow, servers, found)
     _audit(site, found)
@@ -326,10 +185,24 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
             case.reached = True
             uuid = by_move.get(hit["move"]) or by_request.get(hit["request"])
             case.complaints += found[uuid] if uuid else [each for complaints in found.values() for each in complaints]
+            # Of what is done for all servers alike nobody knows whose fault it was; each of them stands for it.
+            case.end = ends[uuid] if uuid else _worst(ends)
     unexplained = [each for each in found.values() if each]
     if unexplained and not any(case.complaints for case in cases.values()):
         next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
     return list(cases.values())
+
+
+def _end(flow: Flow, done: bool, refused: bool) -> str:
+    if done:
+        return FORWARD
+    if refused:
+        return REFUSED
+    return UNDONE if flow.spoiled_by else ROLLED_BACK
+
+
+def _worst(ends: dict[str, str]) -> str:
+    return next(end for end in (ROLLED_BACK, REFUSED, UNDONE, FORWARD) if end in ends.values())
 
 
 def _audit(site: Site, found: dict[str, list[str]]) -> None:
@@ -366,8 +239,8 @@ def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[st
     for number, uuid in enumerate(servers):
         if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE":
             refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
-            if refusal:
-                found[uuid].append(f"not to be confirmed or reverted: {refusal}")
+            if not refusal.is_accepted:
+                found[uuid].append(f"not to be confirmed or reverted: {refusal.text}")
             until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
             found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
     for uuid in servers:
@@ -443,27 +316,6 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
     return chosen
 
 
-def table(cases: list[Case], seconds: dict[str, float]) -> Table:
-    shown = Table(
-        "Action", "Operation", "Cases", "Recovered", "Lost", "Leaked", "Not reached", title="Matrix of faults"
-    )
-    for action in ACTIONS:
-        of_action = [case for case in cases if case.action == action]
-        if not of_action:
-            continue
-        for operation, reach in product(("resize", "confirm", "revert"), ("cross", "same", "host")):
-            group = [each for each in of_action if (each.flow.operation, each.flow.reach) == (operation, reach)]
-            if group:
-                shown.add_row(action, f"{reach}{'-cell' if reach != 'host' else ''} {operation}", *_counts(group))
-        shown.add_row(action, f"all ({seconds[action]:.0f} s)", *_counts(of_action), end_section=True)
-    return shown
-
-
-def _counts(cases: list[Case]) -> list[str]:
-    outcomes = [case.outcome for case in cases]
-    return [str(len(cases)), *(str(outcomes.count(each)) for each in ("recovered", "lost", "leaked", "not reached"))]
-
-
 @click.command()
 @click.option("--action", "actions", multiple=True, type=click.Choice(ACTIONS), default=ACTIONS)
 @click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
@@ -475,9 +327,12 @@ def _counts(cases: list[Case]) -> list[str]:
     default="simulated",
     help="libvirt: real guests, crashes only.",
 )
-def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None, driver: str) -> None:
+@click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
+def main(
+    actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None, driver: str, file: Path | None
+) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
-    console = Console()
+    console = Console(width=120)
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     flows = [flow for flow in FLOWS if wanted_flow in flow.name]
@@ -497,9 +352,9 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
     seconds: dict[str, float] = {}
 
     def tell(case: Case) -> None:
-        if case.outcome != "recovered":
+        if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
-                f"{case.outcome}: {case.action} {case.flow.name} {case.point}",
+                f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",
                 markup=False,
                 highlight=False,
                 soft_wrap=True,
@@ -513,6 +368,9 @@ def main(actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: i
             cases += run(site, action, points[action], tell)
         seconds[action] = time.monotonic() - began
     console.print(table(cases, seconds))
+    console.print(summary(cases), markup=False, highlight=False, soft_wrap=True)
+    if file is not None:
+        file.write_text(json.dumps(as_json(cases, seconds), indent=1))
     sys.exit(0 if all(case.outcome == "recovered" for case in cases) else 1)
 
 

@@ -24,8 +24,9 @@ from causeway.model.states import VmState
 from causeway.store.api import journal
 
 from . import look
-from .matrix import Flow, ask, boot, mark
+from .flows import Flow
 from .site import ChildSite, chunks, until
+from .users import ask, boot, mark
 
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 # A disk never becomes smaller.

@@ -8,8 +8,9 @@ from causeway.model.moves import MoveState
 from causeway.store.api import journal
 
 from . import look
-from .matrix import Flow, ask, boot, mark
+from .flows import Flow
 from .site import LocalSite, until
+from .users import ask, boot, mark
 
 POINTS = {"cross": "cross_cell_resize.ShowTarget.do.before", "same": "same_cell_resize.MoveRecord.do.after"}
 
@@ -28,7 +29,7 @@ def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
     if operation == "delete":
         local_site.admin.compute.delete_server(uuid)
     else:
-        assert ask(local_site, flow, operation, uuid) is None
+        assert ask(local_site, flow, operation, uuid).is_accepted
     local_site.disarm()
     if operation == "delete":
         assert until(lambda: look.record(local_site, uuid), lambda record: record is None) is None

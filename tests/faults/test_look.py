@@ -9,8 +9,9 @@ import pytest
 from causeway.store.cell import copies, instances
 
 from . import look
-from .matrix import Flow, boot, mark
+from .flows import Flow
 from .site import LocalSite, until
+from .users import boot, mark
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from .matrix import FLOWS, Flow, points_of, run, sample
+from .flows import FLOWS, Flow
+from .matrix import points_of, run, sample
 from .site import ChildSite, LocalSite, Site
 
 # Another number takes other points.
@@ -17,7 +18,7 @@ def _run(site: Site, action: str, flows: list[Flow], count: int, paths: LocalSit
     assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
 
 
-# What is given back on one host takes the way of any other in its cell.
+# What is rolled back on one host takes the way of any other in its cell.
 STEPS = [flow for flow in FLOWS if flow.reach != "host" or flow.spoiled_by is None]
 
 

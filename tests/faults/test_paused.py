@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .matrix import FLOWS, Flow, points_of, run, sample
+from .flows import FLOWS, Flow
+from .matrix import points_of, run, sample
 from .roles_site import RolesSite, why_not
 from .site import LocalSite
 

@@ -55,6 +55,13 @@ def test_a_point_fails_as_often_as_it_was_told(file: Path) -> None:
     injector.reach("somewhere")
 
 
+def test_a_point_that_refuses_says_that_another_try_is_in_vain(file: Path) -> None:
+    file.write_text("somewhere: {refuse: true, times: 1}")
+    with pytest.raises(errors.ServiceRefused):
+        injector.reach("somewhere")
+    injector.reach("somewhere")
+
+
 def test_the_file_is_read_again_when_it_changed(file: Path) -> None:
     injector.reach("somewhere")
     file.write_text("somewhere: error")

@@ -11,7 +11,8 @@ import pytest
 
 from causeway.virt.lab.hosts import missing
 
-from .matrix import FLOWS, run
+from .flows import FLOWS
+from .matrix import run
 from .site import LibvirtSite
 
 REASON = missing()

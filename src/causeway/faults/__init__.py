@@ -9,7 +9,8 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
     rpc.compute.restore_at_source.request: {delay: 2}
 
 - ``error``: a step and a compute fail with `OperationFailed`, a service around with `ServiceFailed`, RPC as if the message
-  or the answer had been lost.
+  or the answer had been lost: what passes, and is worth another try.
+- ``refuse``: a step, a compute and a service around say no (`ServiceRefused`): another try gets the same answer.
 - ``crash``: the process ends at once (`os._exit`), with status 70.
 - ``hang: SECONDS``: as if the process had been stopped for so long: the move at hand does not renew its lease, so another
   conductor takes it over; then the thread goes on, and must find that out.

@@ -53,9 +53,13 @@ def uninstall(conf: cfg.ConfigOpts) -> None:
 
 
 def _call(point: str, key: str) -> None:
-    if injector.fails(point):
-        service = key.split(" ", 1)[0]
-        raise errors.ServiceFailed(f"The {service} service did not answer. Try again later.", details=f"point {point}")
+    failure = injector.fails(point)
+    if failure is None:
+        return
+    service = key.split(" ", 1)[0]
+    if failure == "refuse":
+        raise errors.ServiceRefused(f"The {service} service refused.", details=f"point {point}")
+    raise errors.ServiceFailed(f"The {service} service did not answer. Try again later.", details=f"point {point}")
 
 
 def _message(message: Outgoing, side: str, lost: Verdict) -> Verdict:

@@ -23,7 +23,7 @@ from causeway import errors
 LOG = logging.getLogger(__name__)
 
 CRASH_STATUS = 70
-ACTIONS = ("error", "crash", "hang", "delay")
+ACTIONS = ("error", "refuse", "crash", "hang", "delay")
 # How often somebody who is delayed looks whether the rule is still there; a file can't be waited for.
 LOOK_EVERY = 0.05
 
@@ -64,15 +64,15 @@ class Injector:
         self._stopping = threading.Event()
         self.on_reach: Callable[[str, Scope], None] | None = None
 
-    def reach(self, point: str, scope: Scope) -> bool:
-        """True if the point is to fail. Ends the process, or takes its time, if the file says so."""
+    def reach(self, point: str, scope: Scope) -> str | None:
+        """ "error" or "refuse" if the point is to fail so. Ends the process, or takes its time, if the file says so."""
         if self.on_reach is not None:
             self.on_reach(point, scope)
         rule = self._current().get(point)
         if rule is None or (rule.hosts is not None and scope.host not in rule.hosts):
-            return False
+            return None
         if not self._take(point, rule, scope):
-            return False
+            return None
         LOG.warning("Fault point %s: %s", point, rule)
         if rule.action == "crash":
             os._exit(CRASH_STATUS)
@@ -80,7 +80,7 @@ class Injector:
             self._hang(scope.move_id, rule.seconds)
         elif rule.action == "delay":
             self._delay(point, rule)
-        return rule.action == "error"
+        return rule.action if rule.action in ("error", "refuse") else None
 
     def is_hanging(self, move_id: str) -> bool:
         with self._lock:
@@ -204,15 +204,18 @@ def scope(host: str | None = None, move_id: str | None = None, method: str | Non
         _scope.reset(token)
 
 
-def fails(point: str) -> bool:
-    """Reaches a point; True if it is to fail in the way of its kind."""
+def fails(point: str) -> str | None:
+    """Reaches a point; "error" or "refuse" if it is to fail in the way of its kind."""
     injector = _active
-    return injector is not None and injector.reach(point, _scope.get())
+    return injector.reach(point, _scope.get()) if injector is not None else None
 
 
 def reach(point: str) -> None:
-    """Reaches a point of a step or a compute; raises OperationFailed if it is to fail."""
-    if fails(point):
+    """Reaches a point of a step or a compute; raises OperationFailed or ServiceRefused if it is to fail."""
+    failure = fails(point)
+    if failure == "refuse":
+        raise errors.ServiceRefused("A refusal was injected.", details=f"fault point {point}")
+    if failure is not None:
         raise errors.OperationFailed("A fault was injected.", details=f"fault point {point}")
 
 

@@ -1,0 +1,63 @@
+"""What the matrix runs: every operation, in every reach, with every kind of disk, as it succeeds and as it is undone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from .site import WITH_NUMA
+
+
+@dataclass(frozen=True)
+class Flow:
+    """``spoiled_by``: a point that always refuses, so that everything before it is undone."""
+
+    operation: str
+    reach: str
+    backing: str
+    spoiled_by: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.reach} {self.operation} {self.backing}" + (" rolled-back" if self.spoiled_by else "")
+
+    @property
+    def flavors(self) -> tuple[str, str]:
+        if self.backing == "disks":
+            return ("gen1.disks", "gen2.disks")
+        if self.backing == "numa":
+            return WITH_NUMA
+        return {
+            "cross": ("gen1.small", "gen2.small"),
+            "same": ("host1.small", "host2.medium"),
+            "host": ("host1.small", "host1.medium"),
+        }[self.reach]
+
+
+SPOILERS = {
+    ("resize", "cross"): "cross_cell_resize.SwitchInstanceMapping.do.before",
+    ("resize", "same"): "same_cell_resize.MoveRecord.do.before",
+    ("resize", "host"): "same_cell_resize.MoveRecord.do.before",
+    ("confirm", "cross"): "cross_cell_confirm.ConfirmResizeAtSource.do.before",
+    ("confirm", "same"): "same_cell_confirm.ConfirmResize.do.before",
+    ("confirm", "host"): "same_cell_confirm.ConfirmResize.do.before",
+    ("revert", "cross"): "cross_cell_revert.SwitchInstanceMappingBack.do.before",
+    ("revert", "same"): "same_cell_revert.BeginRevert.do.before",
+    ("revert", "host"): "same_cell_revert.BeginRevert.do.before",
+}
+FLOWS = [
+    Flow(operation, reach, backing, spoiled)
+    for operation, reach, backing in [
+        *product(("resize", "confirm", "revert"), ("cross", "same", "host"), ("image", "volume")),
+        # with an ephemeral disk and swap
+        ("resize", "cross", "disks"),
+        ("revert", "cross", "disks"),
+    ]
+    for spoiled in (None, SPOILERS[operation, reach])
+]
+# Image-backed servers with a NUMA topology, so that hosts claim.
+FLOWS += [
+    Flow(operation, "cross", "numa", spoiled)
+    for operation in ("resize", "confirm", "revert")
+    for spoiled in (None, SPOILERS[operation, "cross"])
+]
