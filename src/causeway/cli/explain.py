@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def explain(
 
 
 def _explanation(connection: object, server: str, flavor: str | None, timeout: float) -> MoveCandidates:
-    server_id = _id_of(connection, "servers", server, timeout, all_tenants="1", name=f"^{server}$")
+    server_id = _id_of(connection, "servers", server, timeout, all_tenants="1", name=f"^{re.escape(server)}$")
     flavor_id = None if flavor is None else _id_of(connection, "flavors", flavor, timeout, is_public="None")
     body = ask.ask(connection, f"/servers/{server_id}/move-candidates", timeout=timeout, flavor=flavor_id)
     return msgspec.convert(body["move_candidates"], MoveCandidates)
@@ -112,8 +113,6 @@ def _why(candidate: MoveCandidate) -> str:
 
 
 def _checks(candidate: MoveCandidate) -> str:
-    if not candidate.fits:
-        return ""
     return "\n".join([_check(each) for each in candidate.checks] + ([escape(candidate.note)] if candidate.note else []))
 
 

@@ -21,9 +21,11 @@ from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import ask_for_ports
-from causeway.scheduler.explain import Explanation, HostVerdict
+from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.store.cell import block_devices, hosts, instances
 
+# Who refused a host that passed the scheduler, and says itself that it could not take the server.
+HOST_CHECK = "HostCheck"
 # Hosts that are asked at the same time.
 THREADS = 5
 
@@ -72,6 +74,7 @@ class CandidatesEndpoint:
         )
         contents = self._contents(context, instance, devices, cell.uuid)
         self._check(context, with_new_flavor, devices, found)
+        heed_checks(explanation, found)
         return MoveCandidates(
             server=instance_uuid,
             source_host=instance.host,
@@ -79,7 +82,7 @@ class CandidatesEndpoint:
             flavor=memory.new_flavor.name,
             summary=_summary(explanation),
             moves=contents,
-            candidates=found,
+            candidates=sorted(found, key=lambda candidate: not candidate.fits),
             silent_cells=explanation.silent_cells,
         )
 
@@ -167,22 +170,46 @@ class CandidatesEndpoint:
 
 def candidate_of(verdict: HostVerdict, source_cell: str) -> MoveCandidate:
     """A verdict of the scheduler as it is shown."""
-    refusal = verdict.refusal
     candidate = MoveCandidate(
         host=verdict.host,
         hypervisor_hostname=verdict.hypervisor_hostname,
         cell=verdict.cell_name,
         cell_uuid=verdict.cell_uuid,
-        fits=refusal is None,
+        fits=verdict.refusal is None,
         chosen=verdict.selected,
     )
-    if refusal is None:
+    if verdict.refusal is None:
         candidate.recipe = "same_cell_resize" if verdict.cell_uuid == source_cell else "cross_cell_resize"
         candidate.weights, candidate.weight = verdict.weights, verdict.total
-        return candidate
+    else:
+        _refuse(candidate, verdict.refusal)
+    return candidate
+
+
+def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
+    """A host whose own check says no does not fit: a move would go on to the next one. ``found`` are those of ``explanation``."""
+    for verdict, candidate in zip(explanation.hosts, found, strict=True):
+        failed = [check for check in candidate.checks if check.passed is False]
+        if not candidate.fits or not failed:
+            continue
+        names = ", ".join(check.name for check in failed)
+        verdict.refusal = Refusal(
+            f"says that it could not take the server (its check of {names})",
+            f"say that they could not take the server (their check of {names})",
+            {check.name: check.message for check in failed},
+            filter=HOST_CHECK,
+        )
+        candidate.fits = candidate.chosen = verdict.selected = False
+        candidate.recipe = None
+        _refuse(candidate, verdict.refusal)
+    fitting = [candidate for candidate in found if candidate.fits]
+    if fitting and not any(candidate.chosen for candidate in fitting):
+        fitting[0].chosen = True
+
+
+def _refuse(candidate: MoveCandidate, refusal: Refusal) -> None:
     candidate.refused_by, candidate.reason, candidate.values = refusal.filter, refusal.one, refusal.values
     candidate.needs, candidate.free = refusal.needs, refusal.free
-    return candidate
 
 
 def _summary(explanation: Explanation) -> str:

@@ -67,7 +67,6 @@ class StateDir:
                 "region_name": "RegionOne",
                 "identity_api_version": "3",
                 "volume_api_version": "3",
-                "compute_default_microversion": "2.96",
             }
             for name, (user, password, project) in members.items()
         }

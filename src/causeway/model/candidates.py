@@ -23,7 +23,7 @@ class DiskMeasure:
 
 @dataclass
 class MoveCandidate:
-    """One host. ``refused_by``: the filter (or Placement) that refused it, with the ``values`` it compared.
+    """One host. ``refused_by``: who refused it (a filter, Placement, its own check), with the ``values`` that were compared.
 
     ``needs`` and ``free``: of what it has too little. ``weights``: the score of each weigher; ``weight`` their sum.
     ``recipe``: how the server would be moved there. ``checked``: whether it was asked for its checks; ``note`` says why not.

@@ -135,9 +135,12 @@ def _forbidden_aggregates(
     spec: RequestSpec, aggregates: list[Aggregate], prefilters: Prefilters, groups: dict[str, RequestGroup]
 ) -> set[str]:
     forbidden: set[str] = set()
-    if spec.availability_zone == prefilters.default_availability_zone:
-        # The default zone has no aggregate: it is where no other zone is.
-        forbidden |= {aggregate.uuid for aggregate in aggregates if aggregate.availability_zone}
+    default = prefilters.default_availability_zone
+    if spec.availability_zone == default:
+        # The default zone needs no aggregate: it is where no other zone is. An aggregate may bear its name all the same.
+        forbidden |= {
+            aggregate.uuid for aggregate in aggregates if aggregate.availability_zone not in (None, "", default)
+        }
     if prefilters.isolated_aggregates:
         required = set().union(*(group.required for group in groups.values()))
         for aggregate in aggregates:

@@ -137,10 +137,10 @@ def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:
     assert cancel(cloud, server, 4711).status_code == 404
 
 
-def openstack(cloud: Cloud, *words: str) -> str:
-    """The unmodified client, as an administrator."""
+def openstack(cloud: Cloud, *words: str, version: str = "2.96") -> str:
+    """The unmodified client, as an administrator, in a microversion."""
     done = subprocess.run(
-        [Path(sys.executable).with_name("openstack"), *words],
+        [Path(sys.executable).with_name("openstack"), "--os-compute-api-version", version, *words],
         env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.parts.state.clouds), "OS_CLOUD": "causeway-admin"},
         capture_output=True,
         text=True,
@@ -148,6 +148,14 @@ def openstack(cloud: Cloud, *words: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.56", "2.96"])
+def test_the_openstack_client_takes_the_microversion_it_is_told(cloud: Cloud, version: str) -> None:
+    """clouds.yaml names none: a default there is taken for the only one that the client may use."""
+    server = cloud.boot()
+    listed = json.loads(openstack(cloud, "server", "list", "--all-projects", "-f", "json", version=version))
+    assert server.id in [each["ID"] for each in listed]
 
 
 def test_the_openstack_client_lists_shows_and_cancels_moves(cloud: Cloud) -> None:

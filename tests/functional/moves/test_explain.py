@@ -181,10 +181,21 @@ def test_a_volume_that_a_host_can_not_connect(cloud: Cloud, monkeypatch: pytest.
         raise ClaimRefused("This host has no way to the volume.")
 
     monkeypatch.setattr(cloud.driver("cell2-host1"), "check_volume_connectable", refuse)
-    found = by_host(candidates(cloud, server, "gen2.small"))
-    said = {check["name"]: check for check in found["cell2-host1"]["checks"]}
+    answer = candidates(cloud, server, "gen2.small")
+    found = by_host(answer)
+    refused = found["cell2-host1"]
+    said = {check["name"]: check for check in refused["checks"]}
     assert said["volumes"]["passed"] is False and "no way to the volume" in said["volumes"]["message"]
+    assert (refused["fits"], refused["chosen"], refused["recipe"]) == (False, False, None)
+    assert refused["refused_by"] == "HostCheck" and "volumes" in refused["reason"]
     assert all(check["passed"] for check in found["cell2-host2"]["checks"])
+    assert found["cell2-host2"]["fits"] and found["cell2-host2"]["chosen"]
+    assert answer["candidates"][0]["host"] == "cell2-host2"
+    assert "1 fits" in answer["summary"] and "could not take the server" in answer["summary"]
+
+    monkeypatch.setattr(cloud.driver("cell2-host2"), "check_volume_connectable", refuse)
+    shown = run(cloud, server.id, "--flavor", "gen2.small")
+    assert shown.exit_code == 1 and "no way to the volume" in shown.output
 
 
 def test_a_request_that_would_be_refused_now_says_why(cloud: Cloud) -> None:

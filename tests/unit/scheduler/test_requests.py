@@ -117,6 +117,13 @@ def test_aggregates_that_narrow_the_query(
     assert asked.groups[0].forbidden_aggregates == forbidden
 
 
+def test_an_aggregate_may_bear_the_name_of_the_default_zone(make_spec: MakeSpec) -> None:
+    named = Aggregate("named", "named", metadata={"availability_zone": "nova"})
+    asked = candidates_request(make_spec(availability_zone="nova"), [*AGGREGATES, named], Prefilters())
+    assert asked.groups[0].member_of == []
+    assert asked.groups[0].forbidden_aggregates == {"z1", "z1b", "z2"}
+
+
 def test_zones_and_projects_without_aggregates(make_spec: MakeSpec) -> None:
     with pytest.raises(errors.NoValidHost, match="availability zone zone9"):
         candidates_request(make_spec(availability_zone="zone9"), AGGREGATES, Prefilters())

@@ -1,0 +1,48 @@
+"""Every link of the documentation that stays in the repository leads somewhere, with its anchor."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# [text](target), also where the text has brackets or is code; images are links too.
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+def links(page: Path) -> list[str]:
+    text = FENCED.sub("", page.read_text())
+    return [target for target in LINK.findall(text) if not re.match(r"[a-z]+:", target)]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """As GitHub makes them of headings: lower case, no punctuation, dashes for spaces, a number where one is repeated."""
+    found: dict[str, int] = {}
+    made: set[str] = set(re.findall(r'<a id="([^"]+)">', page.read_text()))
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", FENCED.sub("", page.read_text()), re.MULTILINE):
+        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
+        made.add(slug if slug not in found else f"{slug}-{found[slug]}")
+        found[slug] = found.get(slug, 0) + 1
+    return made
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    dead = []
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            dead.append(target)
+    assert dead == []
+
+
+def test_there_are_links() -> None:
+    assert sum(len(links(page)) for page in PAGES) > 20
