@@ -79,7 +79,7 @@ def _from_here(config_files: tuple[str, ...], fix: bool) -> Report:
     if not conf.api_database.connection:
         raise NotAsked("[api_database] connection is not set in these files.")
     around = roles.surroundings(conf, remote_placement(conf))
-    api = Database(conf.api_database.connection, "the API")
+    api = Database(conf.api_database.connection, "the API", synchronous=conf.api_database.sqlite_synchronous)
     cells = Cells(api)
 
     def computes(cell_uuid: str) -> ComputeClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import configparser
-import os
+import io
 import signal
 import threading
 from contextlib import ExitStack
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from causeway import durable
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS
 from causeway.devcloud import Account, Devcloud, DevcloudConfig
@@ -90,7 +91,6 @@ def _write_services(state: StateDir, credentials: dict[str, str]) -> None:
     written["service_user"]["send_service_user_token"] = "true"
     written["oslo_policy"] = {"policy_file": str(state.policy)}
     path = state.path / "services.conf"
-    temporary = path.with_suffix(".new")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        written.write(file)
-    temporary.replace(path)
+    text = io.StringIO()
+    written.write(text)
+    durable.write(path, text.getvalue(), mode=0o600)

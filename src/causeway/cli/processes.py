@@ -100,7 +100,7 @@ def expose_metrics(
 def api_database(conf: cfg.ConfigOpts) -> Database:
     if not conf.api_database.connection:
         raise click.ClickException("Set [api_database] connection to the URL of the API database.")
-    return Database(conf.api_database.connection, "the API")
+    return Database(conf.api_database.connection, "the API", synchronous=conf.api_database.sqlite_synchronous)
 
 
 @contextmanager

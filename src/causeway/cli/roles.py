@@ -152,7 +152,7 @@ def _start_cell_conductor(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
         raise click.ClickException("Set [database] connection to the URL of the cell's database.")
     if conf.api_database.connection:
         LOG.warning("The conductor of a cell needs no API database: take [api_database] out of its configuration")
-    database = Database(conf.database.connection, "the cell")
+    database = Database(conf.database.connection, "the cell", synchronous=conf.database.sqlite_synchronous)
     cleanup.callback(database.close)
     processes.expose_metrics(conf, cleanup)
     service = roles.cell_conductor(conf, processes.transports(conf, cleanup), conf.host, database, conf.transport_url)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import requests
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.clients.session import ServiceApi, ServiceSessions
 from causeway.context import RequestContext
 from causeway.model.image import ImageMeta
@@ -188,7 +188,7 @@ class ImageClient:
             if answer.status_code == 204:
                 raise errors.ServiceRefused(f"Image {image_id} has no data: its status is {image.status}.")
             _receive(answer, image, partial, progress)
-            partial.replace(destination)
+            durable.settle(partial, destination)
         finally:
             answer.close()
             partial.unlink(missing_ok=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.hardware import fit, pci_fit
 from causeway.hardware.misfit import Misfit
 from causeway.model.audit import HostClaim
@@ -225,12 +225,10 @@ class Claims:
     def _write(self, instance_uuid: str, claims: list[Claim]) -> None:
         path = self._directory / f"{instance_uuid}.json"
         if claims:
-            new = path.with_suffix(".new")
-            new.write_bytes(msgspec.json.encode(_Claims(claims)))
-            new.replace(path)
+            durable.write(path, msgspec.json.encode(_Claims(claims)))
             self._claims[instance_uuid] = claims
         else:
-            path.unlink(missing_ok=True)
+            durable.delete(path)
             self._claims.pop(instance_uuid, None)
 
 

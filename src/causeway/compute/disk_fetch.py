@@ -17,7 +17,7 @@ from typing import BinaryIO, Protocol
 
 import requests
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.compute.host import Host
 from causeway.faults import injector
 from causeway.model.outcomes import DiskOffer, OfferedDisk
@@ -77,7 +77,7 @@ def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress:
                 "A disk of the server was damaged on its way. Try again.",
                 details=f"{disk.name}: sha256 {got.digest.hexdigest()} came, {disk.sha256} was offered",
             )
-        partial.replace(path)
+        durable.settle(partial, path)
     finally:
         partial.unlink(missing_ok=True)
     injector.reach("disk.fetch.after")

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import msgspec
 
+from causeway import durable
 from causeway.model.outcomes import OfferedDisk
 from causeway.virt.driver import DiskExport
 
@@ -59,18 +60,17 @@ class DiskOffers:
         folder = self._directory / f"{move_id}.{instance_uuid}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
+        durable.sync(self._directory)
         manifest = Manifest(instance_uuid, secrets.token_urlsafe(32))
         for name in names:
             with export(name) as made:
                 shutil.move(made.path, folder / name)
+                durable.sync(folder / name)
                 with (folder / name).open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 size = (folder / name).stat().st_size
                 manifest.disks.append(OfferedDisk(name, made.disk_format, size, digest, made.base_image_id))
-        new = folder / "manifest.new"
-        new.touch(mode=0o600)
-        new.write_bytes(msgspec.json.encode(manifest))
-        new.replace(folder / _MANIFEST)
+        durable.write(folder / _MANIFEST, msgspec.json.encode(manifest), mode=0o600)
         return manifest
 
     def find(self, move_id: str) -> Manifest | None:

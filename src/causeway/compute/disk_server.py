@@ -20,6 +20,7 @@ from typing import Any
 
 from cheroot import wsgi
 
+from causeway import durable
 from causeway.compute.disk_offers import DiskOffers
 
 LOG = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class DiskServer:
         server = self._listening(self._port) if self._port else self._listening_somewhere()
         self._server = server
         port = server.bind_addr[1]
-        self._port_file.write_text(str(port))
+        durable.write(self._port_file, str(port))
         shown = f"[{self._address}]" if ":" in self._address else self._address
         self.url = f"http://{shown}:{port}/disks"
         self._thread = threading.Thread(target=server.serve, name=f"disk-server-{port}", daemon=True)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 from oslo_concurrency import lockutils
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 
@@ -99,9 +99,7 @@ class Fence:
         return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
-        new = path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(record))
-        new.replace(path)
+        durable.write(path, msgspec.json.encode(record))
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from pathlib import Path
 import os_resource_classes
 import os_traits
 
-from causeway import errors
+from causeway import durable, errors
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.compute.host import Host
 from causeway.context import admin_context
@@ -29,7 +29,7 @@ def node_uuid(state_dir: Path) -> str:
     """The host's own identity: made at the first start, kept with its state."""
     path = state_dir / "compute_id"
     if not path.exists():
-        path.write_text(str(uuids.uuid4()))
+        durable.write(path, str(uuids.uuid4()))
     return path.read_text().strip()
 
 

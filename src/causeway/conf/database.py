@@ -5,8 +5,17 @@ from __future__ import annotations
 from oslo_config import cfg
 from oslo_config.cfg import Opt
 
+SYNCHRONOUS = cfg.BoolOpt(
+    "sqlite_synchronous",
+    default=True,
+    help="Whether what was committed to SQLite outlives a power cut (PRAGMA synchronous=FULL): each transaction that writes"
+    " waits until the disk has it. Without it (NORMAL) a power cut may take back what was committed last, the end of a"
+    " move among it, whose disks are deleted already. Database servers have settings of their own.",
+)
+
 OPTS: dict[str, list[Opt]] = {
     "api_database": [
+        SYNCHRONOUS,
         cfg.StrOpt(
             "connection",
             secret=True,
@@ -28,6 +37,7 @@ OPTS: dict[str, list[Opt]] = {
         ),
     ],
     "database": [
-        cfg.StrOpt("connection", secret=True, help="URL of this cell's database, for the conductors of one cell.")
+        cfg.StrOpt("connection", secret=True, help="URL of this cell's database, for the conductors of one cell."),
+        SYNCHRONOUS,
     ],
 }

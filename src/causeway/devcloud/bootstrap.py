@@ -1,7 +1,6 @@
 """The accounts and the catalog that devcloud starts with."""
 
 import json
-import os
 import secrets
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from causeway import durable
 from causeway.devcloud.identity.passwords import hash_password
 from causeway.devcloud.store import (
     Assignment,
@@ -94,11 +94,8 @@ def _read_or_make(path: Path) -> dict[str, Account]:
     if path.exists():
         return {name: Account(**fields) for name, fields in json.loads(path.read_text()).items()}
     users = {name: Account(name, secrets.token_urlsafe(18), project) for name, project, _ in USERS}
-    partial = path.with_suffix(".new")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump({name: asdict(account) for name, account in users.items()}, file, indent=1)
-    partial.replace(path)
+    written = json.dumps({name: asdict(account) for name, account in users.items()}, indent=1)
+    durable.write(path, written, mode=0o600)
     return users
 
 

@@ -174,7 +174,7 @@ class EmbeddedCloud:
         return f"causeway-memory://{self._queues}-{name}"
 
     def _open_databases(self) -> tuple[Database, Cells]:
-        api = Database(self._database_url("api"), "the API")
+        api = Database(self._database_url("api"), "the API", synchronous=self.conf.api_database.sqlite_synchronous)
         self._cleanup.callback(api.close)
         schema.sync(api, "api")
         known = {cell.name: cell for cell in cell_records.list_cells(api)}

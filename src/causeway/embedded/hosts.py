@@ -8,6 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from causeway import durable
 from causeway.embedded.settings import StateDir
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
@@ -58,7 +59,7 @@ class SimulatedHosts(Hosts):
     def demo_image(self) -> tuple[Path, str]:
         path = self._state.path / "demo-image.raw"
         if not path.exists():
-            path.write_bytes(b"A disk image for simulated hosts.\n".ljust(4096, b"\0"))
+            durable.write(path, b"A disk image for simulated hosts.\n".ljust(4096, b"\0"))
         return path, "raw"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+
+from causeway import durable
 
 POLICY = """\
 # Policy of this cloud: rules that differ from the defaults. Read again when it changes.
@@ -50,7 +51,7 @@ class StateDir:
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)
         if not self.policy.exists():
-            self.policy.write_text(POLICY)
+            durable.write(self.policy, POLICY)
 
     def write_clouds(self, auth_url: str, members: dict[str, tuple[str, str, str]]) -> None:
         """Writes clouds.yaml: cloud -> (user, password, project)."""
@@ -70,8 +71,4 @@ class StateDir:
             }
             for name, (user, password, project) in members.items()
         }
-        temporary = self.clouds.with_suffix(".new")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            yaml.safe_dump({"clouds": clouds}, file, sort_keys=False)
-        temporary.replace(self.clouds)
+        durable.write(self.clouds, yaml.safe_dump({"clouds": clouds}, sort_keys=False), mode=0o600)

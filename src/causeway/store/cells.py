@@ -105,7 +105,7 @@ class Cells:
         key = (cell.uuid, cell.database_connection)
         with self._lock:
             if key not in self._databases:
-                self._databases[key] = Database(cell.database_connection, cell.name)
+                self._databases[key] = Database(cell.database_connection, cell.name, synchronous=self.api.synchronous)
             return self._databases[key]
 
     def of_server(self, uuid: str) -> tuple[CellMapping, Database]:

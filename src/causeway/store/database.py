@@ -60,9 +60,15 @@ statements = StatementCounter()
 class Database:
     """One database. ``name`` is for logs, metrics and error messages only."""
 
-    def __init__(self, url: str, name: str, *, answer_timeout: int | None = ANSWER_TIMEOUT) -> None:
-        """``answer_timeout``: seconds after which a server that does not answer has failed; None: never."""
+    def __init__(
+        self, url: str, name: str, *, answer_timeout: int | None = ANSWER_TIMEOUT, synchronous: bool = True
+    ) -> None:
+        """``answer_timeout``: seconds after which a server that does not answer has failed; None: never.
+
+        ``synchronous``: what was committed to SQLite outlives a power cut. Database servers have settings of their own.
+        """
         self.name = name
+        self.synchronous = synchronous
         self.url = sa.make_url(url)
         options: dict[str, Any] = {
             "json_serializer": lambda value: msgspec.json.encode(value).decode(),
@@ -82,7 +88,7 @@ class Database:
             options["isolation_level"] = "READ COMMITTED"
         self.engine = sa.create_engine(self.url, **options)
         if self.is_sqlite:
-            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "connect", self._prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediately)
         elif not options.get("pool_pre_ping"):
             event.listen(self.engine, "checkin", _note_return)
@@ -110,6 +116,24 @@ class Database:
             raise sa.exc.InvalidatePoolError from failure
         if not alive:
             raise sa.exc.InvalidatePoolError
+
+    def _prepare_sqlite(self, connection: Any, _record: Any) -> None:
+        # Transactions are begun by `_begin_immediately`, not by the driver's guess at what a statement does.
+        connection.isolation_level = None
+        # In place of SQLAlchemy's, which backtracks.
+        connection.create_function("regexp", 2, sqlite_regexp, deterministic=True)
+        cursor = connection.cursor()
+        pragmas = {
+            "journal_mode": "WAL",
+            # NORMAL never damages the file either, but a power cut takes back what was committed last: a pivot, perhaps,
+            # whose source is deleted already.
+            "synchronous": "FULL" if self.synchronous else "NORMAL",
+            "foreign_keys": "ON",
+            "busy_timeout": LOCK_TIMEOUT * 1000,
+        }
+        for name, value in pragmas.items():
+            cursor.execute(f"PRAGMA {name}={value}")
+        cursor.close()
 
     def ping(self) -> None:
         """Raises DatabaseFailed unless the database answers."""
@@ -163,17 +187,6 @@ def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
 
 def _note_return(_connection: Any, record: Any) -> None:
     record.info[_RETURNED] = time.monotonic()
-
-
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    # Transactions are begun by `_begin_immediately`, not by the driver's guess at what a statement does.
-    connection.isolation_level = None
-    # In place of SQLAlchemy's, which backtracks.
-    connection.create_function("regexp", 2, sqlite_regexp, deterministic=True)
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={LOCK_TIMEOUT * 1000}"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
 
 
 def _begin_immediately(connection: sa.Connection) -> None:

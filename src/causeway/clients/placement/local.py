@@ -160,7 +160,7 @@ def _tune_sqlite(engine: Engine) -> None:
     def _set_pragmas(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
         connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA busy_timeout={SQLITE_BUSY_TIMEOUT_SECONDS * 1000}")
 
     old = engine.pool

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from sqlalchemy import select
 
+from causeway import durable
 from causeway.devcloud.errors import ApiError, bad_request, conflict, forbidden
 from causeway.devcloud.image import views
 from causeway.devcloud.image.inspect import virtual_size
@@ -44,6 +45,7 @@ def upload(call: Call, image_id: str) -> None:
     try:
         size, checksum, digest = _receive(_body_stream(call), partial, call.request.content_length)
         virtual = virtual_size(partial, disk_format)
+        durable.sync(partial)
     except BaseException:
         partial.unlink(missing_ok=True)
         _set_queued(call, image_id)
@@ -53,7 +55,7 @@ def upload(call: Call, image_id: str) -> None:
         if saved is None:
             partial.unlink()
             raise ApiError(410, f"Image {image_id} was deleted while its data was uploaded.")
-        partial.replace(path_of(call.cloud, image_id))
+        durable.rename(partial, path_of(call.cloud, image_id))
         saved.status, saved.size, saved.virtual_size, saved.updated_at = "active", size, virtual, now()
         saved.checksum, saved.os_hash_algo, saved.os_hash_value = checksum, "sha512", digest
 

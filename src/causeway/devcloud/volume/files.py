@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from causeway import durable
+
 if TYPE_CHECKING:
     from causeway.devcloud.app import Devcloud
 
@@ -23,11 +25,13 @@ def snapshot_path(cloud: "Devcloud", snapshot_id: str) -> Path:
 def create_blank(path: Path, gib: int) -> None:
     with path.open("wb") as file:
         file.truncate(gib * GIB)
+    _keep(path)
 
 
 def extend(path: Path, gib: int) -> None:
     with path.open("r+b") as file:
         file.truncate(gib * GIB)
+    _keep(path)
 
 
 def copy(source: Path, target: Path, gib: int) -> None:
@@ -45,6 +49,12 @@ def convert(source: Path, target: Path, disk_format: str, gib: int) -> None:
         raise OSError(f"qemu-img is needed to turn a {disk_format} image into a volume, and is not installed")
     _run("qemu-img", "convert", "-f", disk_format, "-O", "raw", str(source), str(target))
     extend(target, gib)
+
+
+def _keep(path: Path) -> None:
+    """The file, its size and its name outlive a power cut."""
+    durable.sync(path)
+    durable.sync(path.parent)
 
 
 def _run(*command: str) -> None:

@@ -34,6 +34,7 @@ from pathlib import Path
 
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.virt.lab.commands import process_runs
 from causeway.virt.lab.network import LabNetwork, NetworkAgent
@@ -165,7 +166,7 @@ class Lab:
     def _write_configuration(self, folder: Path) -> None:
         identity = folder / "uuid"
         if not identity.exists():
-            identity.write_text(str(uuid.uuid4()))
+            durable.write(identity, str(uuid.uuid4()))
         (folder / "etc" / "qemu.conf").write_text(_QEMU_CONF)
         (folder / "hosts").write_text(f"127.0.0.1 localhost {folder.name}\n")
         (folder / "resolv.conf").write_text("")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from causeway import durable
 from causeway.model.network import Vif
 from causeway.virt.lab.commands import ip_batch, links, namespaces
 from causeway.virt.lab.dhcp import DhcpServer
@@ -163,7 +164,7 @@ class LabNetwork:
         numbers: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
         for host in hosts:
             numbers.setdefault(host, max(numbers.values(), default=1) + 1)
-        path.write_text(json.dumps(numbers))
+        durable.write(path, json.dumps(numbers))
         return numbers
 
     def _add_host(self, host: str, number: int) -> None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.virt.driver import ROOT_DISK, DiskExport, RootDisk
 from causeway.virt.libvirt.commands import run
@@ -68,7 +69,7 @@ class InstanceDisks:
         return found
 
     def make_folder(self, uuid: str) -> None:
-        self.folder(uuid).mkdir(parents=True, exist_ok=True)
+        durable.make_folder(self.folder(uuid))
 
     def create_root(self, uuid: str, wanted: RootDisk) -> None:
         """Makes the root disk, or takes the snapshot as it. A disk that is there already stays (unless a snapshot is).
@@ -83,7 +84,7 @@ class InstanceDisks:
         if received.exists():
             self._settle(received, wanted)
             self._write_info(uuid, wanted)
-            received.replace(disk)
+            durable.settle(received, disk)
         elif disk.exists():
             return
         elif wanted.snapshot is not None:
@@ -94,7 +95,7 @@ class InstanceDisks:
             run("qemu-img", "create", "-q", "-f", "qcow2", "-F", base_format, "-b", wanted.base, partial)
             grow(partial, wanted.size_gb * _GIB)
             self._write_info(uuid, wanted)
-            partial.replace(disk)
+            durable.settle(partial, disk)
         else:
             raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
 
@@ -109,7 +110,7 @@ class InstanceDisks:
             partial = self.folder(uuid) / "disk.config.partial"
             options = ("-quiet", "-J", "-r", "-l", "-ldots", "-allow-lowercase", "-allow-multidot", "-V", "config-2")
             run("genisoimage", *options, "-o", partial, name)
-            partial.replace(self.folder(uuid) / "disk.config")
+            durable.settle(partial, self.folder(uuid) / "disk.config")
 
     def config_drive(self, uuid: str) -> Path | None:
         path = self.folder(uuid) / "disk.config"
@@ -126,7 +127,7 @@ class InstanceDisks:
         """Keeps the tail of a log that has grown long; only while no guest writes to it."""
         path = self.console_log(uuid)
         if path.exists() and path.stat().st_size > _CONSOLE_LIMIT:
-            path.write_bytes(_tail(path))
+            durable.write(path, _tail(path))
 
     # of a move
 
@@ -162,7 +163,8 @@ class InstanceDisks:
 
     def stash(self, uuid: str) -> None:
         if self.folder(uuid).exists() and not self.stashed_folder(uuid).exists():
-            self.folder(uuid).rename(self.stashed_folder(uuid))
+            durable.sync_tree(self.folder(uuid))
+            durable.rename(self.folder(uuid), self.stashed_folder(uuid))
 
     def restore(self, uuid: str) -> None:
         if not self.stashed_folder(uuid).exists():
@@ -171,8 +173,8 @@ class InstanceDisks:
             raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
         # What is there without a disk is left of an attempt, or of a guest that has its root disk on a volume.
         if self.folder(uuid).exists():
-            shutil.rmtree(self.folder(uuid))
-        self.stashed_folder(uuid).rename(self.folder(uuid))
+            durable.delete_tree(self.folder(uuid))
+        durable.rename(self.stashed_folder(uuid), self.folder(uuid))
 
     def delete_stashed(self, uuid: str) -> None:
         self._delete(self.stashed_folder(uuid))
@@ -184,7 +186,7 @@ class InstanceDisks:
         if not folder.exists():
             return
         try:
-            shutil.rmtree(folder)
+            durable.delete_tree(folder)
         except OSError as error:
             raise GuestFailed("The disks of the server could not be deleted.", details=str(error)) from error
 
@@ -197,7 +199,7 @@ class InstanceDisks:
 
     def _write_info(self, uuid: str, wanted: RootDisk) -> None:
         path = self.folder(uuid) / "disk.info"
-        path.write_text(json.dumps({"base_image_id": wanted.base_image_id if wanted.base else None}))
+        durable.write(path, json.dumps({"base_image_id": wanted.base_image_id if wanted.base else None}))
 
     def _read_info(self, folder: Path) -> dict[str, Any]:
         path = folder / "disk.info"
@@ -214,10 +216,10 @@ def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -
     else:
         _safe_format(snapshot, expected="qcow2")
         if snapshot.stat().st_dev == received.parent.stat().st_dev:
-            snapshot.replace(received)
+            durable.settle(snapshot, received)
             return
         shutil.copyfile(snapshot, partial)
-    partial.replace(received)
+    durable.settle(partial, received)
     snapshot.unlink()
 
 

@@ -9,6 +9,7 @@ import logging
 import shutil
 from pathlib import Path
 
+from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
 from causeway.virt.driver import LocalDisk
 from causeway.virt.libvirt.commands import run
@@ -32,14 +33,14 @@ def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
         take(wanted.snapshot, wanted.snapshot_format, received, disks.timeout)
     if received.exists():
         grow(received, wanted.size_mb * _MIB)
-        received.replace(disk)
+        durable.settle(received, disk)
     elif wanted.snapshot is not None and not disk.exists():
         raise DiskTransferFailed(f"Disk {wanted.name} of server {uuid} was not received.", details=str(wanted.snapshot))
     elif disk.exists() and not _is_other_swap(disk, wanted):
         grow(disk, wanted.size_mb * _MIB)
     else:
         _make(partial, wanted)
-        partial.replace(disk)
+        durable.settle(partial, disk)
 
 
 def _is_other_swap(disk: Path, wanted: LocalDisk) -> bool:

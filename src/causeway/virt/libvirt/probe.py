@@ -18,6 +18,8 @@ import time
 import zlib
 from pathlib import Path
 
+from causeway import durable
+
 _EMULATOR = "qemu-system-x86_64"
 _WORKS, _BROKEN = b"CAUSEWAY-KVM-WORKS", b"KVM internal error"
 # Firmware and sector take half a second with a KVM that works.
@@ -45,9 +47,7 @@ def decide_virt_type(wanted: str, cache: Path) -> str:
         if known.get("key") == key:
             return known["virt_type"]
     decided = "kvm" if guest_runs("kvm", "host") else "qemu"
-    partial = cache.with_name(f"{cache.name}.{os.getpid()}")
-    partial.write_text(json.dumps({"key": key, "virt_type": decided}))
-    partial.replace(cache)
+    durable.write(cache, json.dumps({"key": key, "virt_type": decided}))
     return decided
 
 

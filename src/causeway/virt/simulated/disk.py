@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.virt.driver import LocalDisk, RootDisk
-from causeway.virt.simulated import files
 
 MAGIC = "causeway-simulated-disk"
 # Version 3, clusters of 64 KiB, 1 GiB, no backing file; as the format's specification says.
@@ -103,7 +103,7 @@ def create(path: Path, source: RootDisk) -> None:
             )
         disk.header.inherited = inherited if disk.header.base_image_id is not None else []
         disk.header.size_gb = max(disk.header.size_gb, source.size_gb)
-    files.replace(path, disk.encode())
+    durable.write(path, disk.encode())
     if source.snapshot is not None:
         source.snapshot.unlink()
 
@@ -121,7 +121,7 @@ def create_local(path: Path, wanted: LocalDisk) -> None:
     if wanted.snapshot is None and path.exists() and disk.header.size_mb >= wanted.size_mb:
         return
     disk.header.size_mb = max(disk.header.size_mb, wanted.size_mb)
-    files.replace(path, disk.encode())
+    durable.write(path, disk.encode())
     if wanted.snapshot is not None:
         wanted.snapshot.unlink()
 
@@ -135,7 +135,7 @@ def export(path: Path, target: Path, *, flatten: bool) -> Disk:
     else:
         header.base_image_id = disk.header.base_image_id
         copy = Disk(header, disk.lines)
-    files.replace(target, EXPORTED + copy.encode())
+    target.write_bytes(EXPORTED + copy.encode())
     return copy
 
 

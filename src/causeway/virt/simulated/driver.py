@@ -27,6 +27,7 @@ from typing import Any
 import msgspec
 import os_traits
 
+from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -34,7 +35,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.simulated import disk, files, volume
+from causeway.virt.simulated import disk, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 
@@ -221,7 +222,7 @@ class SimulatedDriver(virt.Driver):
         with self._locked(uuid):
             self._forget(uuid)
             if destroy_disks:
-                _delete(self._disks(uuid))
+                durable.delete_tree(self._disks(uuid))
 
     def console_output(self, uuid: str) -> bytes:
         try:
@@ -318,7 +319,8 @@ class SimulatedDriver(virt.Driver):
         with self._locked(uuid):
             self._refuse_if_defined(uuid, "stashed")
             if not self._stash(uuid).is_dir() and self._disks(uuid).is_dir():
-                self._disks(uuid).rename(self._stash(uuid))
+                durable.sync_tree(self._disks(uuid))
+                durable.rename(self._disks(uuid), self._stash(uuid))
 
     def restore_stashed_disks(self, uuid: str) -> None:
         with self._locked(uuid):
@@ -330,16 +332,16 @@ class SimulatedDriver(virt.Driver):
                     f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
                     details=self.hostname,
                 )
-            self._stash(uuid).rename(self._disks(uuid))
+            durable.rename(self._stash(uuid), self._disks(uuid))
 
     def delete_stashed_disks(self, uuid: str) -> None:
         with self._locked(uuid):
-            _delete(self._stash(uuid))
+            durable.delete_tree(self._stash(uuid))
 
     def delete_disks(self, uuid: str) -> None:
         with self._locked(uuid):
             self._refuse_if_defined(uuid, "deleted")
-            _delete(self._disks(uuid))
+            durable.delete_tree(self._disks(uuid))
 
     # for tests: what a user of the guest does, and what an observer of all hosts sees
 
@@ -391,11 +393,11 @@ class SimulatedDriver(virt.Driver):
         guest = define(spec, self.hostname, self._disks(uuid), power_state)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))
-        self._disks(uuid).mkdir(exist_ok=True)
+        durable.make_folder(self._disks(uuid))
         for local in spec.local_disks:
             disk.create_local(self._disks(uuid) / local.name, local)
         if spec.config_drive:
-            files.replace(self._disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
+            durable.write(self._disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
         if not spec.power_on:
             self._save(guest)
             return guest.power_state
@@ -420,12 +422,12 @@ class SimulatedDriver(virt.Driver):
         """Puts back the guest and the disks that were there if an attempt to make the guest fails."""
         disks = self._disks(uuid)
         kept = {path: path.read_bytes() for path in disks.iterdir()} if disks.is_dir() else None
-        disks.mkdir(exist_ok=True)
+        durable.make_folder(disks)
         try:
             yield
         except BaseException:
             if kept is None:
-                _delete(disks)
+                durable.delete_tree(disks)
             else:
                 _put_back(disks, kept)
             if guest is None:
@@ -441,12 +443,12 @@ class SimulatedDriver(virt.Driver):
             )
 
     def _save(self, guest: Guest) -> None:
-        files.replace(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
+        durable.write(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
         with self._lock:
             self._guests[guest.uuid] = guest
 
     def _forget(self, uuid: str) -> None:
-        (self._guests_dir / f"{uuid}.json").unlink(missing_ok=True)
+        durable.delete(self._guests_dir / f"{uuid}.json")
         with self._lock:
             self._guests.pop(uuid, None)
 
@@ -472,12 +474,4 @@ def _put_back(directory: Path, kept: dict[Path, bytes]) -> None:
             path.unlink()
     for path, content in kept.items():
         if not path.exists() or path.read_bytes() != content:
-            files.replace(path, content)
-
-
-def _delete(directory: Path) -> None:
-    """Deletes a directory and what is in it; none there is a success."""
-    try:
-        shutil.rmtree(directory)
-    except FileNotFoundError:
-        return
+            durable.write(path, content)

@@ -1,0 +1,126 @@
+"""Files that are still there, and whole, after a power cut.
+
+What a program has written is in the system's memory until it is synced, and so is the name that a file was made, renamed or
+deleted under, which is its folder's content. So a record is written under another name, synced, renamed, and its folder synced
+(`write`); what was made by others (a disk that was received or converted) is synced before it gets the name that somebody
+counts on (`settle`). When a function of this module returns, its effect outlives the machine's power.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+_NEW = ".new"
+
+
+class SyncCounter:
+    """How often something was synced; benchmarks and tests read it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    def add(self) -> None:
+        with self._lock:
+            self._count += 1
+
+    @property
+    def total(self) -> int:
+        with self._lock:
+            return self._count
+
+
+syncs = SyncCounter()
+
+
+def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
+    """Replaces a file as a whole: whoever reads it, also after a crash, sees the old content or the new one.
+
+    ``mode``: its permissions; None: those it had, or those of any new file.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{_NEW}")
+    # What an earlier process of this number left behind must not lend its permissions.
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if mode is None:
+                with suppress(FileNotFoundError):
+                    os.fchmod(file.fileno(), path.stat().st_mode & 0o7777)
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            _sync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def settle(source: Path, target: Path) -> None:
+    """Gives a file that is complete its name: its content first, then the name."""
+    sync(source)
+    rename(source, target)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Renames a file or a folder whose content is synced, or replaces a file by it."""
+    source.replace(target)
+    sync(target.parent)
+    if source.parent != target.parent:
+        sync(source.parent)
+
+
+def sync(path: Path) -> None:
+    """Syncs a file's content, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder, and those above it; one that is there is fine."""
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        sync(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Syncs all that is in a folder and below it, names and contents."""
+    for path, _folders, files in os.walk(folder):
+        for name in files:
+            file = Path(path) / name
+            if file.is_file() and not file.is_symlink():
+                sync(file)
+        sync(Path(path))
+
+
+def delete(path: Path) -> None:
+    """Deletes a file; none there is a success."""
+    with suppress(FileNotFoundError):
+        path.unlink()
+        sync(path.parent)
+
+
+def delete_tree(folder: Path) -> None:
+    """Deletes a folder and what is in it; none there is a success. Raises OSError if something of it can't be deleted."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+        sync(folder.parent)
+
+
+def discard_unfinished(folder: Path) -> None:
+    """Deletes what writes of an earlier process, which did not come to their end, left in a folder."""
+    for path in folder.glob(f".*{_NEW}"):
+        path.unlink(missing_ok=True)
+
+
+def _sync(descriptor: int) -> None:
+    os.fsync(descriptor)
+    syncs.add()

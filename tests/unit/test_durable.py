@@ -1,0 +1,91 @@
+"""What `causeway.durable` writes is whole and synced."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from causeway import durable
+from causeway.store.database import Database
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is synced and renamed, in order, by name."""
+    seen: list[tuple[str, str]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def synced(descriptor: int) -> None:
+        seen.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+        fsync(descriptor)
+
+    def renamed(source: Path, target: Path) -> None:
+        seen.append(("rename", Path(target).name))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    monkeypatch.setattr(Path, "replace", lambda self, target: renamed(self, target))
+    return seen
+
+
+def test_a_record_is_synced_before_it_has_its_name_and_its_name_after(
+    tmp_path: Path, done: list[tuple[str, str]]
+) -> None:
+    path = tmp_path / "records" / "one.json"
+    durable.make_folder(path.parent)
+    durable.write(path, b"first")
+    assert path.read_bytes() == b"first"
+    content, rename, name = done[-3:]
+    assert done[0] == ("sync", tmp_path.name)
+    assert content[0] == "sync" and content[1].startswith(".one.json.")
+    assert rename == ("rename", "one.json")
+    assert name == ("sync", "records")
+
+
+def test_permissions_are_kept_or_given(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    durable.write(path, "one", mode=0o600)
+    assert path.stat().st_mode & 0o777 == 0o600
+    durable.write(path, "two")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
+
+
+def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "one.json"
+    durable.write(path, b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        durable.write(path, b"new")
+    assert [each.name for each in tmp_path.iterdir()] == ["one.json"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_folder_that_gets_another_name_is_synced_in_both_folders(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    (tmp_path / "a" / "guest").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    durable.rename(tmp_path / "a" / "guest", tmp_path / "b" / "guest_resize")
+    assert done == [("rename", "guest_resize"), ("sync", "b"), ("sync", "a")]
+
+
+def test_what_an_earlier_process_did_not_finish_is_discarded(tmp_path: Path) -> None:
+    (tmp_path / ".one.json.1.2.new").write_text("half")
+    (tmp_path / "one.json").write_text("whole")
+    durable.discard_unfinished(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["one.json"]
+
+
+@pytest.mark.parametrize(("synchronous", "level"), [(True, 2), (False, 1)])
+def test_sqlite_syncs_what_is_committed_unless_it_is_told_not_to(tmp_path: Path, synchronous: bool, level: int) -> None:
+    database = Database(f"sqlite:///{tmp_path}/one.sqlite", "one", synchronous=synchronous)
+    with database.write() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == level
+    database.close()
