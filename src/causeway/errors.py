@@ -182,6 +182,16 @@ class StateChanged(Conflict):
     code = "state_changed"
 
 
+class RecordsClosed(StateChanged):
+    """A move has read the server's records in this cell for the last time: they are written elsewhere, or a little later."""
+
+    code = "records_closed"
+
+    @classmethod
+    def for_server(cls, uuid: str) -> RecordsClosed:
+        return cls(f"Server {uuid} is being handed over to another cell at this moment. Try again in a few seconds.")
+
+
 class TakenOver(StateChanged):
     """A conductor learns that another one took over the move that it worked on; a compute refuses its orders."""
 

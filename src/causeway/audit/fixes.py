@@ -122,7 +122,7 @@ def _set_hidden(services: AuditServices, *, uuid: str, cell_uuid: str, hidden: b
     lives_there = mappings.get(services.api, uuid).cell_uuid == cell_uuid
     if lives_there is hidden:
         raise errors.StateChanged("The server's mapping was changed meanwhile.")
-    instances.update(services.cells.database(cell_uuid), uuid, hidden=hidden)
+    instances.set_hidden(services.cells.database(cell_uuid), uuid, hidden=hidden)
 
 
 def _complete_mapping(services: AuditServices, *, uuid: str) -> None:

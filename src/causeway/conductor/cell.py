@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from oslo_config import cfg
 
+from causeway import errors
 from causeway.conductor.cloud_records import CloudRecords
 from causeway.conductor.usage import note_usage
 from causeway.context import RequestContext
@@ -95,14 +97,16 @@ class CellEndpoint:
             return
         stopped = power_state in (PowerState.SHUTDOWN, PowerState.CRASHED) and instance.vm_state is VmState.ACTIVE
         LOG.info("Guest of server %s on %s is %s now", instance.uuid, report.host, power_state.name)
-        instances.update(
-            database,
-            instance.uuid,
-            expected_task={None},
-            expected_vm={instance.vm_state},
-            power_state=power_state,
-            **({"vm_state": VmState.STOPPED} if stopped else {}),
-        )
+        # Whoever works on the server since it was read knows better.
+        with suppress(errors.StateChanged, errors.ServerNotFound):
+            instances.update(
+                database,
+                instance.uuid,
+                expected_task={None},
+                expected_vm={instance.vm_state},
+                power_state=power_state,
+                **({"vm_state": VmState.STOPPED} if stopped else {}),
+            )
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)

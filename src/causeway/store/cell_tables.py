@@ -79,6 +79,8 @@ class Instances(CellBase):
     security_groups: Mapped[list[Any]]
     network_info: Mapped[list[Any]]
     hidden: Mapped[bool | None]
+    # The move that has read this row for the last time, or that has written it as a copy: nobody else may write to it.
+    closed_by: Mapped[str | None] = mapped_column(Uuid)
     deleted: Mapped[bool]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]

@@ -60,6 +60,11 @@ class RowMapper(Generic[T]):
             raise KeyError(f"{self.model.__name__} has no stored field {', '.join(sorted(unknown))}")
         return {name: self.to_value(name, value) for name, value in changes.items()}
 
+    def differences(self, before: T, after: T) -> dict[str, Any]:
+        """The stored fields in which two of them differ, with the values of ``after``."""
+        values = ((name, getattr(before, name), getattr(after, name)) for name in self.fields)
+        return {name: new for name, old, new in values if old != new}
+
     def from_row(self, row: sa.Row[Any] | sa.RowMapping, **more: Any) -> T:
         """The dataclass of a row; ``more`` gives the fields that are kept elsewhere."""
         mapping = row if isinstance(row, sa.RowMapping) else row._mapping

@@ -6,7 +6,6 @@ from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
-from causeway.store.cell import instances
 
 
 @handler(body=schemas.LOCK, statuses=(202,))
@@ -37,7 +36,7 @@ def unlock(request: ApiRequest, server_id: str) -> Response:
 def reset_state(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-admin-actions:reset_state", "reset state")
     state = {"active": VmState.ACTIVE, "error": VmState.ERROR}[request.body["os-resetState"]["state"]]
-    instances.update(home.database, server_id, vm_state=state, task_state=None)
+    loading.save(request, home, vm_state=state, task_state=None)
     return Response(202)
 
 

@@ -41,6 +41,8 @@ def _delete(request: ApiRequest, server_id: str, rule: str) -> None:
         home = loading.Home(found.instance, found.cell_uuid, database)
         try:
             loading.begin(request, home, "delete", expected_task=_OTHERS, task_state=TaskState.DELETING)
+        except errors.RecordsClosed:
+            raise
         except errors.StateChanged:
             # Only another delete can have been quicker.
             return

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api.request import ApiRequest
@@ -14,10 +16,12 @@ from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import TaskState, VmState
-from causeway.store import listing
+from causeway.store import listing, servers
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database
+
+T = TypeVar("T")
 
 
 def target_of(instance: Instance) -> dict[str, Any]:
@@ -116,6 +120,16 @@ def new_action(request: ApiRequest, instance: Instance, action: str) -> Instance
     return InstanceAction(action, instance.uuid, context.request_id, context.user_id, context.project_id)
 
 
+def change(request: ApiRequest, home: Home, work: Callable[[sa.Connection], T]) -> T:
+    """``work`` in one transaction where the server lives by now (`causeway.store.servers`)."""
+    return servers.change(request.services.cells, home.instance.uuid, home.cell_uuid, work)
+
+
+def save(request: ApiRequest, home: Home, **changes: Any) -> None:
+    """Sets fields of the server."""
+    change(request, home, lambda connection: instances.update_in(connection, home.instance.uuid, **changes))
+
+
 def begin(
     request: ApiRequest,
     home: Home,
@@ -129,11 +143,14 @@ def begin(
 
     Raises StateChanged (409) if another request was quicker.
     """
-    with home.database.write() as connection:
+
+    def swap(connection: sa.Connection) -> None:
         instances.swap_in(
             connection, home.instance.uuid, expected_task=expected_task, expected_vm=expected_vm, **changes
         )
         actions.start_in(connection, new_action(request, home.instance, action))
+
+    change(request, home, swap)
 
 
 def take(
@@ -174,4 +191,9 @@ def let_go(home: Home) -> None:
 
 def record(request: ApiRequest, home: Home, action: str) -> None:
     """Writes an action's record only: for what changes no states."""
-    actions.start(home.database, new_action(request, home.instance, action))
+
+    def write(connection: sa.Connection) -> None:
+        instances.touch_in(connection, home.instance.uuid)
+        actions.start_in(connection, new_action(request, home.instance, action))
+
+    change(request, home, write)

@@ -34,7 +34,8 @@ def _change(
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)
     limits_of = home.instance.project_id
-    with home.database.write() as connection:
+
+    def replace(connection: sa.Connection) -> dict[str, str]:
         table = instances.TABLE
         present = connection.execute(
             sa.select(table.c.metadata).where(table.c.uuid == server_id, table.c.deleted.is_(False)).with_for_update()
@@ -45,7 +46,9 @@ def _change(
         if len(changed) > len(present):
             check_quota(request, limits_of, changed)
         instances.update_in(connection, server_id, metadata=changed)
-    return changed
+        return changed
+
+    return loading.change(request, home, replace)
 
 
 def _read(request: ApiRequest, server_id: str, rule: str) -> dict[str, str]:

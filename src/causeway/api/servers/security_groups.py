@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
@@ -41,9 +44,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
         present = list(port.get("security_groups", []))
         if group not in present:
             request.services.network.update_port(request.context, port["id"], {"security_groups": [*present, group]})
-    names = home.instance.security_groups
-    if name not in names:
-        instances.update(home.database, server_id, security_groups=[*names, name])
+    _change_names(request, home, lambda names: names if name in names else [*names, name])
     return Response(202)
 
 
@@ -57,9 +58,18 @@ def remove(request: ApiRequest, server_id: str) -> Response:
     for port in ports:
         left = [other for other in port["security_groups"] if other != group]
         request.services.network.update_port(request.context, port["id"], {"security_groups": left})
-    names = [other for other in home.instance.security_groups if other not in (name, group)]
-    instances.update(home.database, server_id, security_groups=names)
+    _change_names(request, home, lambda names: [other for other in names if other not in (name, group)])
     return Response(202)
+
+
+def _change_names(request: ApiRequest, home: Home, change: Callable[[list[str]], list[str]]) -> None:
+    """The record's list; two requests at once keep what the other one did."""
+
+    def write(connection: sa.Connection) -> None:
+        present = instances.get_in(connection, home.instance.uuid, with_tags=False).security_groups
+        instances.update_in(connection, home.instance.uuid, security_groups=change(present))
+
+    loading.change(request, home, write)
 
 
 def _take(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[Home, str]:

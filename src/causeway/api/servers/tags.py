@@ -32,17 +32,19 @@ def _change(
     """
     home = loading.load_in_cell(request, server_id, RULE + rule, action)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)
-    with home.database.write() as connection:
+
+    def replace(connection: sa.Connection) -> tuple[list[str], list[str]]:
         table = instances.TAGS
-        rows = connection.execute(
-            sa.select(table.c.tag).where(table.c.resource_id == server_id).order_by(table.c.tag).with_for_update()
-        )
+        # Two that change a server's tags come one after the other.
+        instances.touch_in(connection, server_id)
+        rows = connection.execute(sa.select(table.c.tag).where(table.c.resource_id == server_id).order_by(table.c.tag))
         present = list(rows.scalars())
         changed = sorted(set(change(list(present))))
         if changed != present:
-            instances.update_in(connection, server_id)
             instances.replace_tags(connection, server_id, changed)
-    return present, changed
+        return present, changed
+
+    return loading.change(request, home, replace)
 
 
 @handler()

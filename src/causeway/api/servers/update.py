@@ -9,6 +9,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import access_addresses, loading, schemas, show
 from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
 from causeway.scheduler.request import RequestSpec
+from causeway.store import servers
 from causeway.store.api import build_requests, groups, mappings
 from causeway.store.cell import actions, instances
 from causeway.store.database import utcnow
@@ -62,7 +63,12 @@ def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
         found.cell_uuid = mappings.get(request.services.api, instance.uuid).cell_uuid
         if found.cell_uuid is None:
             raise errors.ServerNotFound(instance.uuid)
-    instances.update(request.services.cells.database(found.cell_uuid), instance.uuid, **changes)
+    servers.change(
+        request.services.cells,
+        instance.uuid,
+        found.cell_uuid,
+        lambda connection: instances.update_in(connection, instance.uuid, **changes),
+    )
 
 
 def _shown(request: ApiRequest, found: Listed) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlalchemy as sa
+
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
@@ -13,7 +15,7 @@ from causeway.api.validation import is_uuid
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import VmState
 from causeway.store.api import build_requests
-from causeway.store.cell import block_devices
+from causeway.store.cell import block_devices, instances
 from causeway.store.listing import Listed
 
 RULE = "os_compute_api:os-volumes-attachments:"
@@ -164,5 +166,11 @@ def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
         if name in wanted and wanted[name] != value:
             raise errors.BadRequest(f"The {name} of a volume attachment can't be changed.")
     if "delete_on_termination" in wanted:
-        block_devices.update(home.database, device.uuid, delete_on_termination=to_bool(wanted["delete_on_termination"]))
+        delete_on_termination = to_bool(wanted["delete_on_termination"])
+
+        def write(connection: sa.Connection) -> None:
+            instances.touch_in(connection, server_id)
+            block_devices.update_in(connection, device.uuid, delete_on_termination=delete_on_termination)
+
+        loading.change(request, home, write)
     return Response(202)

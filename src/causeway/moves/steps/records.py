@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import sqlalchemy as sa
 
@@ -17,7 +18,7 @@ from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
-from causeway.store.cell import copies, instances
+from causeway.store.cell import actions, block_devices, copies, instances
 from causeway.store.database import utcnow
 
 
@@ -26,6 +27,11 @@ def require_authority(run: Run, cell_uuid: str) -> None:
     found = mappings.get(run.services.api, run.uuid).cell_uuid
     if found != cell_uuid:
         raise errors.StateChanged(f"Server {run.uuid} lives in cell {found}, not in {cell_uuid}.")
+
+
+def task_after(present: TaskState | None, following: TaskState | None) -> TaskState | None:
+    """The server's next task; one that is to be deleted stays so."""
+    return present if present in (TaskState.DELETING, TaskState.SOFT_DELETING) else following
 
 
 def as_moved(run: Run, instance: Instance) -> Instance:
@@ -44,7 +50,7 @@ def as_moved(run: Run, instance: Instance) -> Instance:
         new_flavor=memory.new_flavor,
         old_vm_state=memory.old_vm_state,
         vm_state=VmState.RESIZED,
-        task_state=TaskState.DELETING if instance.task_state is TaskState.DELETING else None,
+        task_state=task_after(instance.task_state, None),
         power_state=guest.power_state,
         network_info=guest.network_info,
         launched_at=utcnow(),
@@ -98,7 +104,7 @@ class TargetDBSetup(Step):
             ),
         )
         bundle.block_devices = target_devices(run, bundle.block_devices)
-        copies.write(run.target_database, bundle)
+        copies.write(run.target_database, bundle, closed_by=run.move.id)
 
     def undo(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
@@ -108,19 +114,23 @@ class TargetDBSetup(Step):
 class SwitchInstanceMapping(Step):
     """The pivot: the server lives in the target cell from here on, waiting for confirm or revert.
 
-    The target's records are brought up to date first, with what the user changed meanwhile and what happened on the way.
+    The target's records are brought up to date first, with what the user changed meanwhile and what happened on the way. From
+    that last read on the source's are closed: a change that comes now waits until the server lives in the target cell.
     """
 
     name = "SwitchInstanceMapping"
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
-            bundle = copies.read(run.source_database, run.uuid)
+            bundle = copies.close_and_read(run.source_database, run.uuid, run.move.id)
             bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
             bundle.block_devices = target_devices(run, bundle.block_devices)
             copies.add_events(bundle, run.context.request_id, run.history())
-            copies.write(run.target_database, bundle)
+            copies.write(run.target_database, bundle, closed_by=run.move.id)
             run.pivot(also=lambda connection: self._switch(connection, run))
+
+    def undo(self, run: Run) -> None:
+        instances.reopen(run.source_database, run.uuid, run.move.id)
 
     def _switch(self, connection: sa.Connection, run: Run) -> None:
         mappings.set_cell_in(connection, run.uuid, run.memory.target_cell, expected=run.memory.source_cell)
@@ -152,9 +162,25 @@ class ShowTarget(Step):
     name = "ShowTarget"
 
     def do(self, run: Run) -> None:
-        instances.update(run.target_database, run.uuid, hidden=False)
-        instances.update(run.source_database, run.uuid, hidden=True)
+        instances.show(run.target_database, run.uuid, run.move.id)
+        instances.set_hidden(run.source_database, run.uuid, hidden=True)
         delete_images(run)
+
+
+def change_in_place(
+    connection: sa.Connection,
+    run: Run,
+    before: Instance,
+    after: Instance,
+    devices: Callable[[Run, list[BlockDevice]], list[BlockDevice]],
+) -> None:
+    """Inside a cell: of the server's living record only what the move changes is written, whatever users change meanwhile.
+
+    ``before`` was read in this transaction.
+    """
+    instances.update_in(connection, run.uuid, **instances.MAPPER.differences(before, after))
+    present = block_devices.of_instance_in(connection, run.uuid)
+    block_devices.change_in(connection, present, devices(run, present))
 
 
 class MoveRecord(Step):
@@ -165,12 +191,11 @@ class MoveRecord(Step):
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
             run.pivot(also=lambda connection: finish_migration(connection, run))
-        bundle = copies.read(run.source_database, run.uuid)
-        if bundle.instance.host != run.memory.dest_host or bundle.instance.vm_state is not VmState.RESIZED:
-            bundle.instance = as_moved(run, bundle.instance)
-            bundle.block_devices = target_devices(run, bundle.block_devices)
-            copies.add_events(bundle, run.context.request_id, run.history())
-            copies.write(run.source_database, bundle)
+        with run.source_database.write() as connection:
+            instance = instances.get_in(connection, run.uuid, with_tags=False)
+            if instance.host != run.memory.dest_host or instance.vm_state is not VmState.RESIZED:
+                change_in_place(connection, run, instance, as_moved(run, instance), target_devices)
+                actions.add_events_in(connection, run.uuid, run.context.request_id, run.history())
         if run.memory.offer is not None:
             # The target has its guest: what opened the source's disks is of no use any more.
             run.memory.offer.token = ""

@@ -20,7 +20,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
-from causeway.moves.steps.records import require_authority
+from causeway.moves.steps.records import change_in_place, require_authority, task_after
 from causeway.moves.steps.reservations import drop_strays, reserve
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings, migrations
@@ -44,7 +44,7 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
         pci_devices=source.pci_devices,
         migration_context=source.migration_context,
         vm_state=vm_state_of(memory.was_running),
-        task_state=TaskState.RESIZE_REVERTING,
+        task_state=task_after(target.task_state, TaskState.RESIZE_REVERTING),
         power_state=source.power_state,
         network_info=[vif for vif in source.network_info if vif.id in {other.id for other in target.network_info}]
         + [vif for vif in target.network_info if vif.id not in {other.id for other in source.network_info}],
@@ -98,20 +98,24 @@ def _known(run: Run, devices: list[BlockDevice]) -> set[str | None]:
 
 
 class ReturnRecords(Step):
-    """Brings the source cell's records up to date: what was attached, detached, renamed, done since the resize."""
+    """Brings the source cell's records up to date: what was attached, detached, renamed, done since the resize.
+
+    From this last read on the target's are closed: a change that comes now waits until the server lives in the source cell.
+    """
 
     name = "ReturnRecords"
 
     def do(self, run: Run) -> None:
-        bundle = copies.read(run.target_database, run.uuid)
         source = run.source_instance()
-        reserve_volumes(run, bundle.block_devices)
+        reserve_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
+        bundle = copies.close_and_read(run.target_database, run.uuid, run.move.id)
         bundle.instance = as_reverting(run, source, bundle.instance)
         bundle.block_devices = source_devices(run, bundle.block_devices)
-        copies.write(run.source_database, bundle)
+        copies.write(run.source_database, bundle, closed_by=run.move.id)
 
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
+        instances.reopen(run.target_database, run.uuid, run.move.id)
         release_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
 
 
@@ -122,8 +126,8 @@ class SwitchInstanceMappingBack(Step):
 
     def do(self, run: Run) -> None:
         run.pivot(also=lambda connection: self._switch(connection, run))
-        instances.update(run.source_database, run.uuid, hidden=False)
-        instances.update(run.target_database, run.uuid, hidden=True)
+        instances.show(run.source_database, run.uuid, run.move.id)
+        instances.set_hidden(run.target_database, run.uuid, hidden=True)
 
     def _switch(self, connection: sa.Connection, run: Run) -> None:
         mappings.set_cell_in(connection, run.uuid, run.memory.source_cell, expected=run.memory.target_cell)
@@ -205,19 +209,19 @@ class ReturnRecord(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        bundle = copies.read(run.source_database, run.uuid)
-        bundle.instance = dataclasses.replace(
-            with_old(bundle.instance),
-            host=memory.source_host,
-            node=memory.source_hypervisor,
-            availability_zone=memory.source_zone,
-            flavor=memory.old_flavor,
-            vm_state=vm_state_of(memory.was_running),
-            task_state=TaskState.RESIZE_REVERTING,
-            network_info=at_source(memory, bundle.instance.network_info),
-        )
-        bundle.block_devices = source_devices(run, bundle.block_devices)
-        copies.write(run.source_database, bundle)
+        with run.source_database.write() as connection:
+            instance = instances.get_in(connection, run.uuid, with_tags=False)
+            returned = dataclasses.replace(
+                with_old(instance),
+                host=memory.source_host,
+                node=memory.source_hypervisor,
+                availability_zone=memory.source_zone,
+                flavor=memory.old_flavor,
+                vm_state=vm_state_of(memory.was_running),
+                task_state=task_after(instance.task_state, TaskState.RESIZE_REVERTING),
+                network_info=at_source(memory, instance.network_info),
+            )
+            change_in_place(connection, run, instance, returned, source_devices)
 
 
 class FinishRevertResizeAtSource(Step):

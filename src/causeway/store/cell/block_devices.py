@@ -27,8 +27,12 @@ _OF_INSTANCE = _select().where(TABLE.c.instance_uuid == sa.bindparam("of_uuid"))
 def of_instance(database: Database, uuid: str) -> list[BlockDevice]:
     """The server's block devices in the order in which they were made."""
     with database.read() as connection:
-        rows = connection.execute(_OF_INSTANCE, {"of_uuid": uuid}).all()
-    return [MAPPER.from_row(row) for row in rows]
+        return of_instance_in(connection, uuid)
+
+
+def of_instance_in(connection: sa.Connection, uuid: str) -> list[BlockDevice]:
+    """`of_instance` within the caller's transaction."""
+    return [MAPPER.from_row(row) for row in connection.execute(_OF_INSTANCE, {"of_uuid": uuid})]
 
 
 def insert(connection: sa.Connection, devices: Iterable[BlockDevice]) -> None:
@@ -52,6 +56,19 @@ def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
 def update(database: Database, uuid: str, **changes: Any) -> None:
     with database.write() as connection:
         update_in(connection, uuid, **changes)
+
+
+def change_in(connection: sa.Connection, before: Iterable[BlockDevice], after: Iterable[BlockDevice]) -> None:
+    """Makes ``before``, as it was read in this transaction, into ``after``: only the fields that differ are written."""
+    old = {device.uuid: device for device in before}
+    new = {device.uuid: device for device in after}
+    for gone in old.keys() - new.keys():
+        delete_in(connection, gone)
+    for uuid in old.keys() & new.keys():
+        changes = MAPPER.differences(old[uuid], new[uuid])
+        if changes:
+            update_in(connection, uuid, **changes)
+    insert(connection, [device for uuid, device in new.items() if uuid not in old])
 
 
 def delete_in(connection: sa.Connection, uuid: str) -> None:

@@ -33,6 +33,18 @@ def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
         return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
 
 
+def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
+    """The whole of a server, read by a move for the last time: nobody else writes to it any more. Raises ServerNotFound.
+
+    One transaction: what others wrote before it is in the bundle, and who comes later is told that the row is closed.
+    """
+    with database.write() as connection:
+        instances.close_in(connection, uuid, move_id)
+        instance = instances.get_in(connection, uuid)
+        devices = block_devices.of_instance_in(connection, uuid)
+        return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+
+
 def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]) -> None:
     """Adds events to the newest action of a request, and marks the action if one of them failed."""
     action = next((found for found in reversed(bundle.actions) if found.request_id == request_id), None)
@@ -52,15 +64,16 @@ def insert(database: Database, bundle: Bundle) -> None:
         _insert_belongings(connection, bundle)
 
 
-def write(database: Database, bundle: Bundle) -> None:
+def write(database: Database, bundle: Bundle, *, closed_by: str | None = None) -> None:
     """Writes the whole of a server in one transaction. A copy that is there already is replaced.
 
+    ``closed_by``: the move whose copy it is; until the server lives there nobody else writes to it.
     Raises StateChanged if a hidden copy would replace the server itself.
     """
     with database.write() as connection:
         _delete(connection, bundle.instance.uuid, hidden_only=bool(bundle.instance.hidden))
         try:
-            instances.insert(connection, bundle.instance)
+            instances.insert(connection, bundle.instance, closed_by=closed_by)
         except sa.exc.IntegrityError as taken:
             raise _is_no_copy(bundle.instance.uuid) from taken
         _insert_belongings(connection, bundle)

@@ -1,4 +1,9 @@
-"""Servers of one cell."""
+"""Servers of one cell.
+
+A move between cells reads a server's row for the last time, and closes it to all other writers in the same transaction
+(``closed_by``): what was written before goes along, and who comes later gets `RecordsClosed`, asks the mapping again and writes
+where the server lives (`causeway.store.servers`). Every function here that changes a row heeds that, but for those that end it.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,10 @@ SELECT = sa.select(*MAPPER.columns)
 _FIND_ANY = SELECT.where(TABLE.c.uuid == sa.bindparam("of_uuid"))
 _FIND = _FIND_ANY.where(TABLE.c.deleted.is_(False))
 _TAGS_OF = sa.select(TAGS.c.tag).where(TAGS.c.resource_id == sa.bindparam("of_uuid"))
+_FIND_AND_HOLD = _FIND.with_for_update()
+_IS_CLOSED = sa.select(TABLE.c.closed_by, TABLE.c.vm_state, TABLE.c.task_state).where(
+    TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False)
+)
 _INSERT, _INSERT_TAGS = TABLE.insert(), TAGS.insert()
 
 
@@ -40,10 +49,10 @@ def _flavor_columns(instance: Instance) -> dict[str, Any]:
     return {"flavorid": flavor.flavorid, "vcpus": flavor.vcpus, "memory_mb": flavor.memory_mb}
 
 
-def insert(connection: sa.Connection, instance: Instance) -> None:
-    """Adds a server with its tags, within the caller's transaction."""
+def insert(connection: sa.Connection, instance: Instance, *, closed_by: str | None = None) -> None:
+    """Adds a server with its tags, within the caller's transaction; ``closed_by``: the move that copies it."""
     instance.created_at = instance.created_at or utcnow()
-    connection.execute(_INSERT, row_of(instance))
+    connection.execute(_INSERT, row_of(instance) | {"closed_by": closed_by})
     if instance.tags:
         connection.execute(_INSERT_TAGS, [{"resource_id": instance.uuid, "tag": tag} for tag in instance.tags])
 
@@ -64,6 +73,15 @@ def get(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool
     if instance is None:
         raise errors.ServerNotFound(uuid)
     return instance
+
+
+def get_in(connection: sa.Connection, uuid: str, *, with_tags: bool = True) -> Instance:
+    """The server, whose row is the caller's until the end of the transaction; raises ServerNotFound."""
+    row = connection.execute(_FIND_AND_HOLD, {"of_uuid": uuid}).one_or_none()
+    if row is None:
+        raise errors.ServerNotFound(uuid)
+    tags = list(connection.execute(_TAGS_OF, {"of_uuid": uuid}).scalars()) if with_tags else []
+    return _from_row(row, sorted(tags))
 
 
 def _from_row(row: sa.Row[Any], tags: list[str]) -> Instance:
@@ -102,7 +120,8 @@ def take_up(database: Database, instance: Instance) -> bool:
     unchanged = (TABLE.c.uuid == instance.uuid, TABLE.c.task_state == instance.task_state)
     since = TABLE.c.updated_at.is_not_distinct_from(instance.updated_at)
     with database.write() as connection:
-        changed = connection.execute(TABLE.update().where(*unchanged, since).values(updated_at=utcnow()))
+        statement = TABLE.update().where(*unchanged, since, TABLE.c.closed_by.is_(None))
+        changed = connection.execute(statement.values(updated_at=utcnow()))
         return bool(changed.rowcount)
 
 
@@ -126,8 +145,9 @@ def of_host_or_moving(database: Database, host: str) -> list[Instance]:
 
 
 def update_in(connection: sa.Connection, uuid: str, **changes: Any) -> None:
-    """Sets fields of a server within the caller's transaction; raises ServerNotFound."""
+    """Sets fields of a server within the caller's transaction; raises ServerNotFound, RecordsClosed."""
     if _update(connection, uuid, changes, None, None) == 0:
+        _found_open(connection, uuid)
         raise errors.ServerNotFound(uuid)
 
 
@@ -141,7 +161,7 @@ def update(
 ) -> None:
     """Sets fields of a server; with expectations it is a compare-and-swap on its states.
 
-    Raises StateChanged if the states are not as expected, and ServerNotFound if the server is gone.
+    Raises StateChanged if the states are not as expected, ServerNotFound if the server is gone, and RecordsClosed.
     """
     with database.write() as connection:
         swap_in(connection, uuid, expected_task=expected_task, expected_vm=expected_vm, **changes)
@@ -158,15 +178,70 @@ def swap_in(
     """`update` within the caller's transaction."""
     if _update(connection, uuid, changes, expected_task, expected_vm):
         return
-    found = connection.execute(
-        sa.select(TABLE.c.vm_state, TABLE.c.task_state).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-    ).one_or_none()
-    if found is None:
-        raise errors.ServerNotFound(uuid)
+    found = _found_open(connection, uuid)
     raise errors.StateChanged(
         f"Server {uuid} is being changed by another request: its state is {found.vm_state}, "
         f"its task is {found.task_state or 'none'}. Try again when that has ended."
     )
+
+
+def _found_open(connection: sa.Connection, uuid: str) -> sa.Row[Any]:
+    """The states of a server that is there and may be written to; raises ServerNotFound, RecordsClosed."""
+    found = connection.execute(_IS_CLOSED, {"of_uuid": uuid}).one_or_none()
+    if found is None:
+        raise errors.ServerNotFound(uuid)
+    if found.closed_by is not None:
+        raise errors.RecordsClosed.for_server(uuid)
+    return found
+
+
+def touch_in(connection: sa.Connection, uuid: str) -> None:
+    """Takes a server's row for the caller, who changes what belongs to it; raises ServerNotFound, RecordsClosed."""
+    update_in(connection, uuid)
+
+
+def close_in(connection: sa.Connection, uuid: str, move_id: str) -> None:
+    """From here on only this move writes to the server's row; what it reads in this transaction is the last word.
+
+    Raises ServerNotFound.
+    """
+    statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+    if not connection.execute(statement.values(closed_by=move_id)).rowcount:
+        raise errors.ServerNotFound(uuid)
+
+
+def reopen(database: Database, uuid: str, move_id: str) -> None:
+    """Ends what `close_in` began, if it was this move's: the server stays where it is."""
+    with database.write() as connection:
+        connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(closed_by=None))
+
+
+def show(database: Database, uuid: str, move_id: str) -> None:
+    """The copy that this move wrote is the server itself from now on."""
+    with database.write() as connection:
+        mine = sa.or_(TABLE.c.closed_by.is_(None), TABLE.c.closed_by == move_id)
+        statement = TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False), mine)
+        connection.execute(statement.values(hidden=False, closed_by=None, updated_at=utcnow()))
+
+
+def set_hidden(database: Database, uuid: str, hidden: bool) -> None:
+    """Derives the flag from the server's mapping, also if the row is closed."""
+    with database.write() as connection:
+        connection.execute(TABLE.update().where(TABLE.c.uuid == uuid).values(hidden=hidden, updated_at=utcnow()))
+
+
+def closed_by(database: Database, uuid: str) -> tuple[str | None, bool]:
+    """(the move that keeps others from writing, whether the row is a hidden copy); raises ServerNotFound."""
+    query = sa.select(TABLE.c.closed_by, TABLE.c.hidden).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+    with database.read() as connection:
+        found = connection.execute(query).one_or_none()
+    if found is None:
+        raise errors.ServerNotFound(uuid)
+    return found.closed_by, bool(found.hidden)
+
+
+def _closed_by(uuid: str, move_id: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return TABLE.c.uuid == uuid, TABLE.c.closed_by == move_id
 
 
 def _update(
@@ -199,7 +274,9 @@ def _update_statement(
     expected_task: tuple[TaskState | None, ...] | None,
     expected_vm: tuple[VmState, ...] | None,
 ) -> sa.Update:
-    statement = TABLE.update().where(TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False))
+    statement = TABLE.update().where(
+        TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False), TABLE.c.closed_by.is_(None)
+    )
     if expected_task is not None:
         statement = statement.where(_one_of(TABLE.c.task_state, expected_task))
     if expected_vm is not None:
