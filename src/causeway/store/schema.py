@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +25,8 @@ Kind = Literal["api", "cell"]
 
 # Seconds that a change of a table waits for others at a time, and how often it is tried.
 LOCK_SECONDS, LOCK_ATTEMPTS = 2, 30
+# MariaDB: seconds between two looks whether nobody uses the table, and how many there are before a change waits for its turn.
+LOOK_SECONDS, LOOKS = 0.05, 600
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -63,24 +67,39 @@ def sync(database: Database, kind: Kind) -> None:
         with database.engine.begin() as connection:
             _upgrade(connection, kind)
         return
-    for left in reversed(range(LOCK_ATTEMPTS)):
+    for seconds, pause in _tries(database):
         try:
             with database.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-                _bound_waiting(connection)
+                _bound_waiting(connection, seconds)
                 _upgrade(connection, kind)
             return
         except sa.exc.OperationalError as failure:
             if not _is_lock(failure):
                 raise
-            LOG.warning("A table of %s is in use: its schema is changed a little later", database.name)
-            if not left:
-                raise errors.DatabaseFailed(
-                    f"The schema of {database.name} could not be changed: its tables were locked all the time. End long"
-                    " transactions (backups, reports) and repeat it.",
-                    details=str(failure.orig),
-                ) from failure
+            LOG.log(
+                logging.WARNING if seconds else logging.DEBUG,
+                "A table of %s is in use: its schema is changed a little later",
+                database.name,
+            )
+            last = failure
         # What queued up behind this goes first.
-        threading.Event().wait(LOCK_SECONDS)
+        threading.Event().wait(pause)
+    raise errors.DatabaseFailed(
+        f"The schema of {database.name} could not be changed: its tables were locked all the time. End long"
+        " transactions (backups, reports) and repeat it.",
+        details=str(last.orig),
+    ) from last
+
+
+def _tries(database: Database) -> Iterator[tuple[int, float]]:
+    """How long each try waits for its locks, and how long after it the next one comes; in seconds.
+
+    PostgreSQL lets a transaction that has read a table write to it before a change of the table that waits. MariaDB ends that
+    transaction as the victim of a deadlock, so there a change waits only if no moment was found in which nobody used the table.
+    """
+    if database.engine.dialect.name != "postgresql":
+        yield from itertools.repeat((0, LOOK_SECONDS), LOOKS)
+    yield from itertools.repeat((LOCK_SECONDS, LOCK_SECONDS), LOCK_ATTEMPTS)
 
 
 def _upgrade(connection: sa.Connection, kind: Kind) -> None:
@@ -89,12 +108,12 @@ def _upgrade(connection: sa.Connection, kind: Kind) -> None:
     command.upgrade(config, "head")
 
 
-def _bound_waiting(connection: sa.Connection) -> None:
+def _bound_waiting(connection: sa.Connection, seconds: int) -> None:
     """While a change of a table waits for its lock, everything that comes after it waits, too: so not for long."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+        connection.exec_driver_sql(f"SET lock_timeout = '{seconds}s'")
     else:
-        connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+        connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {seconds}")
 
 
 def _is_lock(failure: sa.exc.OperationalError) -> bool:

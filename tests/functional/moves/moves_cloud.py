@@ -249,6 +249,16 @@ class Cloud:
             found[port.id] = (port.status, port.binding_host_id, {each["host"]: each["status"] for each in answer})
         return found
 
+    def bindings_between(self, server: Any, source: str, target: str) -> dict[str, str]:
+        """What the bindings of a server's port have to be while its move waits for confirm or revert.
+
+        Neutron's Open vSwitch agents keep a port down while another host has a binding, so there the target's is alone.
+        """
+        (port,) = self.admin.network.ports(device_id=server.id)
+        details = self.admin.network.get(f"/ports/{port.id}/bindings").json()["bindings"]
+        alone = any("ovs_hybrid_plug" in (each["vif_details"] or {}) for each in details if each["host"] == target)
+        return {target: "ACTIVE"} | ({} if alone else {source: "INACTIVE"})
+
     def interfaces(self, server: Any) -> list[Any]:
         """The server's interfaces in their order, as the Compute API lists them."""
         return list(self.member.compute.server_interfaces(server.id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 from collections.abc import Callable
@@ -83,10 +84,34 @@ def test_a_service_that_locks_tables_in_another_order_is_no_victim(database: Dat
 
 
 @pytest.mark.usefixtures("later")
+def test_a_service_that_has_read_a_table_may_write_to_it(database: Database, caplog: pytest.LogCaptureFixture) -> None:
+    """It reads in a transaction, the upgrade comes in between, and it writes: MariaDB would make the service the victim."""
+    caplog.set_level(logging.DEBUG, schema.LOG.name)
+    with database.write() as service:
+        service.execute(sa.text("SELECT * FROM instances")).all()
+        syncing = Syncing(database)
+        while not (_waits_for_table(database) or caplog.records) and syncing.is_alive():
+            syncing.join(0.05)
+        service.execute(sa.text("UPDATE instances SET hidden = hidden"))
+    syncing.join(60)
+    assert syncing.failure is None
+    assert "added" in columns(database, "instances")
+
+
+def _waits_for_table(database: Database) -> bool:
+    query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    if database.engine.dialect.name != "postgresql":
+        query = "SELECT count(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata%'"
+    with database.read() as connection:
+        return bool(connection.execute(sa.text(query)).scalar_one())
+
+
+@pytest.mark.usefixtures("later")
 def test_a_table_that_stays_locked_is_said_and_services_went_on(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The upgrade can be repeated from where it stopped."""
+    monkeypatch.setattr(schema, "LOOKS", 2)
     monkeypatch.setattr(schema, "LOCK_ATTEMPTS", 2)
     with database.write() as report:
         report.execute(sa.text("SELECT * FROM instance_actions")).all()
