@@ -20,6 +20,7 @@ from causeway.clients.session import ServiceSessions
 from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.cell_service import CellConductorService
+from causeway.conductor.lives import Life
 from causeway.conductor.service import ConductorService
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
@@ -151,6 +152,7 @@ def conductor(
         network=around.network,
         volumes=around.volumes,
         notifier=around.notifier(f"nova-conductor:{host}"),
+        life=Life(host, Path(around.conf.state_path) / "conductors"),
     )
     return ConductorService(services, transport, of_cells)
 

@@ -180,7 +180,7 @@ class LocalSite(Site):
         """Whether nobody hangs, and no conductor has anything in hand."""
         conductors = [self.cloud.conductor, *self._others]
         hanging = injector._active is not None and injector._active._hanging
-        return not hanging and not any(conductor._keeper._in_hand for conductor in conductors)
+        return not hanging and not any(conductor._keeper.is_busy for conductor in conductors)
 
     def double_starts(self) -> list[str]:
         return [uuid for compute in self.cloud.computes.values() for uuid in compute.host.driver.double_starts]  # type: ignore[attr-defined]

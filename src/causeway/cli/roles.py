@@ -123,7 +123,7 @@ def conductor(config_files: tuple[Path, ...]) -> None:
     """Run a conductor in a process of its own.
 
     It drives builds and moves, and takes the reports of the cells in [conductor] cells (all). Needs [api_database] connection,
-    transport_url, [placement] and credentials for the services around. Each conductor needs a `host` of its own: it names the
+    transport_url, [placement] and credentials for the services around. Each conductor gets a `host` of its own: it names the
     owner of moves. SIGTERM finishes the steps under way and hands the moves over.
 
     With [conductor] role = super it takes no reports. With role = cell it takes those of one cell and does nothing else: it

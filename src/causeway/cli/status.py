@@ -33,7 +33,7 @@ from causeway.model import versions
 from causeway.model.host import CellMapping, ComputeNode, Service
 from causeway.model.moves import MoveState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
-from causeway.store import schema
+from causeway.store import clock, schema
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
 from causeway.store.cell import hosts
@@ -256,7 +256,7 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     unfinished = journal.unfinished(api)
     stuck = [move.instance_uuid for move in unfinished if move.state is MoveState.STUCK]
     # Others take over after one lease; what is older than three nobody looks after.
-    long_ago = utcnow() - timedelta(seconds=3 * conf.moves.lease)
+    long_ago = clock.read(api) - timedelta(seconds=3 * conf.moves.lease)
     left = [
         move.instance_uuid
         for move in unfinished

@@ -126,3 +126,4 @@ class ConductorService:
             cells = pool.submit(self._cells.stop)
             list(pool.map(RpcServer.stop, self._servers))
             cells.result()
+        self._services.life.end()

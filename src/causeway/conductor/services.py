@@ -11,6 +11,7 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
+from causeway.conductor.lives import Life
 from causeway.model import versions
 from causeway.notify.notifier import Notifier
 from causeway.rpc.compute import ComputeClient
@@ -35,6 +36,8 @@ class ConductorServices:
     network: NetworkClient
     volumes: VolumeClient
     notifier: Notifier
+    #: who this is in the journal of moves
+    life: Life
     # Set when the conductor stops: whoever waits, stops waiting.
     stopping: threading.Event = field(default_factory=threading.Event)
     _computes: dict[str, ComputeClient] = field(default_factory=dict)

@@ -73,7 +73,10 @@ class MoveStep:
 
 @dataclass
 class Move:
-    """A run of a recipe. ``data`` is the recipe's memory (see `causeway.moves.memory.MoveMemory`)."""
+    """A run of a recipe. ``data`` is the recipe's memory (see `causeway.moves.memory.MoveMemory`).
+
+    ``owner`` is a life of a conductor (see `causeway.conductor.lives`). Times are the database's, but for ``ended_at``.
+    """
 
     id: str
     migration_uuid: str
@@ -93,3 +96,8 @@ class Move:
     error: dict[str, Any] | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def owner_host(self) -> str | None:
+        """The `host` of the conductor that has it, or had it last."""
+        return None if self.owner is None else self.owner.rpartition("/")[0]

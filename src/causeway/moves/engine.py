@@ -15,17 +15,16 @@ goes on; if a step was in doubt it is undone before the pivot, and repeated afte
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 from causeway import errors, metrics
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.moves import Move, MoveState, MoveStep, StepPhase, StepState
-from causeway.moves import late
+from causeway.moves.late import Late
 from causeway.moves.recipe import Recipe, Step
 from causeway.moves.recipes import RECIPES
-from causeway.moves.run import Run
+from causeway.moves.run import Run, boot_clock
 from causeway.store.api import journal, migrations
 from causeway.store.database import utcnow
 
@@ -38,6 +37,7 @@ class Engine:
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
         self._options = services.conf.moves
+        self.late = Late()
 
     def run(self, context: RequestContext, move_id: str) -> Move | None:
         """Takes a move and works on it until it ends, is stuck, or the conductor stops; returns it as it is then.
@@ -45,16 +45,20 @@ class Engine:
         None if it is not to be had: it has ended, or is in another conductor's hands.
         Raises TakenOver if another conductor took it meanwhile; that one goes on.
         """
-        move = journal.acquire(self._services.api, move_id, self._services.host, self._options.lease)
-        if move is None:
-            return None
-        run = Run(self._services, context, move)
-        try:
-            self._run(run)
-        except errors.TakenOver:
-            late.try_to_take_back(run)
-            raise
-        return move
+        life, asked_at = self._services.life, boot_clock()
+        with life.working_on(move_id) as nobody_else:
+            if not nobody_else:
+                return None
+            move = journal.acquire(self._services.api, move_id, life.owner, self._options.lease, former=life.former)
+            if move is None:
+                return None
+            run = Run(self._services, context, move, asked_at=asked_at)
+            try:
+                self._run(run)
+            except errors.TakenOver:
+                self.late.add(run)
+                raise
+            return move
 
     def _run(self, run: Run) -> None:
         move = run.move
@@ -223,12 +227,12 @@ class _Progress:
             seconds = (step.ended_at - step.started_at).total_seconds()
             metrics.STEP_SECONDS.labels(self.run.move.recipe, step.step, step.phase, state).observe(seconds)
 
-    def close(self) -> None:
+    def close(self, pause: float = 0.0) -> None:
         """Writes the last step's end with the state that the move came to."""
         ended, self._ended = self._ended, None
-        self.run.save(ended=ended)
+        self.run.save(ended=ended, pause=pause)
 
     def let_go(self, pause: float = 0.0) -> None:
         """The move is in nobody's hands from now on; ``pause`` seconds from now somebody may take it."""
-        self.run.move.owner, self.run.move.lease_until = None, utcnow() + timedelta(seconds=pause)
-        self.close()
+        self.run.move.owner = None
+        self.close(pause)

@@ -1,26 +1,33 @@
 """Keeps moves going: runs those that are asked for, renews their leases, and takes over those that were abandoned.
 
 Any number of conductors share the moves without a leader: whoever gets the lease in the journal has the move.
+
+Leases are renewed by a thread that does nothing else, on a connection that nobody else uses. Looking for abandoned moves
+never waits for a cell: what has to be asked there of a move is asked on a thread of that cell.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from contextlib import contextmanager
+from functools import partial
+from math import ceil
 
 from causeway import errors, metrics
+from causeway.conductor.by_cell import ByCell
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.moves import MOVE_ENDED, Move, MoveState
 from causeway.moves.engine import Engine
 from causeway.moves.requests import drop_if_refused
+from causeway.moves.run import boot_clock
 from causeway.store.api import journal
-from causeway.store.database import utcnow
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -48,10 +55,25 @@ class Keeper:
         self._in_hand: dict[str, RequestContext] = {}
         self._pool = ThreadPoolExecutor(services.conf.moves.workers, thread_name_prefix="moves")
         self._blind_until = 0.0
-        self._thread = threading.Thread(target=self._keep, name="move-keeper", daemon=True)
+        self._checks = ByCell("Looking at the requests for moves")
+        self._renewing = threading.Event()
+        # Of its own: nobody else's statements, locks or full pool hold up a renewal, and one that hangs is given up in time.
+        url = services.api.url.render_as_string(hide_password=False)
+        self._leases = Database(url, services.api.name, answer_timeout=max(1, ceil(self._lease / 3)))
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (("move-leases", self._renew), ("move-keeper", self._look))
+        ]
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether moves are in hand, or lost ones are waited for."""
+        with self._lock:
+            return bool(self._in_hand) or self._engine.late.is_waiting
 
     def stop(self) -> None:
         """Waits for the steps under way; their moves are let go, and others are told to take them.
@@ -66,8 +88,11 @@ class Keeper:
             never_begun, self._in_hand = self._in_hand, {}
         for move_id, context in never_begun.items():
             self._hand_over(context, move_id)
-        if self._thread.is_alive():
-            self._thread.join()
+        self._renewing.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        self._leases.close()
 
     def submit(self, context: RequestContext, move_id: str) -> None:
         """Runs a move as soon as a worker is free. In hand already: nothing happens. Others run it if this conductor stops."""
@@ -122,38 +147,78 @@ class Keeper:
                 # Who waits for this end is in the journal or has a task in its cell: there it is found later.
                 LOG.warning("What follows move %s comes later: %s %s", move_id, failure.message, failure.details)
 
-    def _keep(self) -> None:
+    def _renew(self) -> None:
+        # Also while the conductor stops: steps under way are waited for.
+        while not self._renewing.wait(self._lease / 3):
+            at_work = [move_id for move_id in self._services.life.at_work() if not injector.is_hanging(move_id)]
+            with self._seeing("Leases can't be renewed"):
+                journal.renew(self._leases, self._services.life.owner, at_work, self._lease)
+
+    def _look(self) -> None:
         while not self._services.stopping.wait(self._lease / 3):
-            try:
-                with self._lock:
-                    in_hand = [move_id for move_id in self._in_hand if not injector.is_hanging(move_id)]
-                journal.renew(self._services.api, self._services.host, in_hand, self._lease)
+            with self._seeing("The journal of moves can't be read"):
                 self.take_over()
-            except Exception as failure:
-                # The boundary of the thread: without it no lease would be renewed any more.
-                self._blind_until = time.monotonic() + self._lease
-                if isinstance(failure, errors.CausewayError):
-                    LOG.warning("The journal of moves can't be read: %s %s", failure.message, failure.details)
-                else:
-                    LOG.exception("The journal of moves can't be read")
+                self._engine.late.look(self._in_pool)
+
+    @contextmanager
+    def _seeing(self, trouble: str) -> Iterator[None]:
+        """The boundary of the threads: without them no lease would be renewed, no move taken over any more."""
+        try:
+            yield
+        except Exception as failure:
+            self._blind_until = boot_clock() + self._lease
+            if isinstance(failure, errors.CausewayError):
+                LOG.warning("%s: %s %s", trouble, failure.message, failure.details)
+            else:
+                LOG.exception("%s", trouble)
+
+    def _in_pool(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._services.stopping.is_set():
+                self._pool.submit(work)
 
     def take_over(self) -> None:
-        """Takes up every move that nobody works on, those of an earlier life of this conductor among them.
+        """Takes up every move that nobody works on, those of earlier lives of this conductor among them.
 
         While the journal could not be reached nobody could renew a lease: its owner has the time of a lease to do so.
         """
-        told_of = utcnow() - timedelta(seconds=self._lease)
-        was_blind = time.monotonic() < self._blind_until
-        for move in journal.abandoned(self._services.api, self._services.host, told_of):
-            if was_blind and move.owner not in (None, self._services.host):
+        life = self._services.life
+        was_blind = boot_clock() < self._blind_until
+        with self._lock:
+            in_hand = self._in_hand.keys() | life.at_work()
+        requested: dict[Hashable, list[Move]] = defaultdict(list)
+        for move in journal.abandoned(self._services.api, life.mine, self._lease, in_hand=in_hand):
+            if was_blind and move.owner is not None and move.owner not in life.mine:
                 continue
-            refused = move.state is MoveState.REQUESTED and drop_if_refused(
-                self._services.api, self._services.cells, move
-            )
-            if refused:
-                self._ended(context_of(move), move)
+            if move.state is MoveState.REQUESTED:
+                requested[_cells_of(move)].append(move)
             else:
                 self.submit(context_of(move), move.id)
+        for cells, moves in requested.items():
+            self._checks.start(cells, partial(self._check, moves))
+
+    def _check(self, moves: list[Move]) -> None:
+        """Takes up what was requested in a cell, and never begun, unless it was refused."""
+        for move in moves:
+            if self._services.stopping.is_set():
+                return
+            try:
+                refused = drop_if_refused(self._services.api, self._services.cells, move)
+                if refused:
+                    self._ended(context_of(move), move)
+                else:
+                    self.submit(context_of(move), move.id)
+            except errors.DatabaseFailed:
+                # The others' would fail alike, each after its time: they are looked at again.
+                raise
+            except errors.CausewayError as failure:
+                LOG.warning("Move %s was not taken up: %s %s", move.id, failure.message, failure.details)
+
+
+def _cells_of(move: Move) -> Hashable:
+    """The cells that may be asked whether a move was accepted."""
+    chosen = move.data.get("selection") or {}
+    return move.data.get("source_cell"), chosen.get("cell_uuid")
 
 
 def _count(move: Move) -> None:

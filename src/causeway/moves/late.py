@@ -3,12 +3,16 @@
 A conductor that was only slow (its machine was suspended, say) looks whether a move is still its own before it touches
 anything (`Run.hold`). But it may have been stopped between that look and the call to a service that follows; services around
 us know nothing of epochs. So one call can take effect after another conductor has undone the move. Whoever finds out that a
-move was taken from it therefore waits for the move's end and, if it was undone, takes back what came too late.
+move was taken from it therefore waits for the move's end and, if it was undone, takes back what came too late. No worker
+waits meanwhile: the keeper looks from time to time.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -19,7 +23,7 @@ from causeway.model.migration import Migration
 from causeway.model.moves import MOVE_ENDED, MoveState
 from causeway.model.states import MigrationStatus
 from causeway.moves.memory import MoveMemory
-from causeway.moves.run import Run
+from causeway.moves.run import Run, boot_clock
 from causeway.moves.steps.images import image_ids_of
 from causeway.moves.steps.reservations import drop_strays
 from causeway.store.api import journal, mappings, migrations
@@ -34,19 +38,71 @@ RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 REVERTS = ("cross_cell_revert", "same_cell_revert")
 
 
+class Late:
+    """The moves that were taken from this conductor, until they have ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # move -> (its run, until when its end is waited for)
+        self._lost: dict[str, tuple[Run, float]] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        with self._lock:
+            return bool(self._lost)
+
+    def add(self, run: Run) -> None:
+        """A move that may have been taken over while it was worked on here. After its pivot nothing comes too late."""
+        if not run.move.pivoted and not _is_ours(run):
+            with self._lock:
+                self._lost[run.move.id] = (run, boot_clock() + PATIENCE * run.unguarded.conf.moves.lease)
+
+    def look(self, do: Callable[[Callable[[], None]], None]) -> None:
+        """Hands ``do`` what there is to do about those that have ended. One statement; none if nothing was lost."""
+        with self._lock:
+            lost = dict(self._lost)
+        if not lost:
+            return
+        states = journal.states(next(iter(lost.values()))[0].unguarded.api, lost.keys())
+        for move_id, (run, until) in lost.items():
+            state = states.get(move_id)
+            if state is not None and state not in MOVE_ENDED and boot_clock() < until:
+                continue
+            if state is MoveState.FAILED:
+                do(partial(self._end, run))
+                continue
+            if state not in (None, MoveState.DONE):
+                LOG.warning(
+                    "Move %s was lost and did not end; `causeway audit` tells whether something is left", move_id
+                )
+            self._forget(move_id)
+
+    def _end(self, run: Run) -> None:
+        try:
+            try_to_take_back(run)
+        finally:
+            self._forget(run.move.id)
+
+    def _forget(self, move_id: str) -> None:
+        with self._lock:
+            self._lost.pop(move_id, None)
+
+
+def _is_ours(run: Run) -> bool:
+    """Whether nobody took the move: only the answer to a write was lost, and the journal tells how to go on."""
+    try:
+        found = journal.get(run.unguarded.api, run.move.id)
+    except errors.DatabaseFailed:
+        return False
+    return found.epoch == run.move.epoch
+
+
 def take_back(run: Run) -> None:
-    """Takes back what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
+    """Takes back what ``run``, whose move was taken over before its pivot and undone, did too late. All of it may be repeated.
 
     The server is left alone if it has another move by now: what is there may be that one's.
     """
     services, move = run.unguarded, run.move
-    for _pause in range(PATIENCE * 4):
-        if journal.get(services.api, move.id).state in MOVE_ENDED:
-            break
-        if services.stopping.wait(services.conf.moves.lease / 4):
-            return
-    if journal.get(services.api, move.id).state is not MoveState.FAILED:
-        return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
         return
@@ -104,9 +160,10 @@ def _of_deleted(run: Run) -> None:
 
 def try_to_take_back(run: Run) -> None:
     """`take_back`; what it can't do is left to `causeway audit`."""
-    if run.move.pivoted:
-        return
     try:
         take_back(run)
     except errors.CausewayError as failure:
         LOG.warning("Move %s: what came too late is still there: %s %s", run.move.id, failure.message, failure.details)
+    except Exception:
+        # The boundary of a worker's thread.
+        LOG.exception("Move %s: what came too late is still there", run.move.id)

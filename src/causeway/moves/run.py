@@ -8,7 +8,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,6 +30,9 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+# Seconds since the machine was started, those included in which it was suspended: leases run out meanwhile.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
 # Seconds between two looks whether the journal's database is back: at first, doubled each time, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
@@ -46,15 +48,21 @@ _EVENTS = {
 _FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
+def boot_clock() -> float:
+    """Seconds by a clock that goes on while the machine is suspended."""
+    return time.clock_gettime(_CLOCK)
+
+
 class Run:
     """One move in the hands of one conductor."""
 
-    def __init__(self, services: ConductorServices, context: RequestContext, move: Move) -> None:
+    def __init__(self, services: ConductorServices, context: RequestContext, move: Move, *, asked_at: float) -> None:
+        """``asked_at``: the `boot_clock` when the move was asked for, before the journal gave it."""
         #: the same as ``services``, for who needs no hold of the move
         self.unguarded = services
         self._lease: float = services.conf.moves.lease
         self._patience: float = services.conf.moves.journal_patience
-        self._is_sure()
+        self._is_sure_since(asked_at)
         self.context = context
         self.move = move
         self.memory = msgspec.convert(move.data, MoveMemory)
@@ -75,14 +83,15 @@ class Run:
 
         A conductor that was stopped for a while comes to this before it touches anything.
         """
-        if time.monotonic() < self._sure_until:
+        if boot_clock() < self._sure_until:
             return
+        asked_at = boot_clock()
         if self._patiently(self._renewed_epoch) != self.move.epoch:
             raise errors.TakenOver(f"Move {self.move.id} was taken over by another conductor.")
-        self._is_sure()
+        self._is_sure_since(asked_at)
 
     def _renewed_epoch(self, _attempt: int) -> int:
-        journal.renew(self.unguarded.api, self.unguarded.host, [self.move.id], self._lease)
+        journal.renew(self.unguarded.api, self.unguarded.life.owner, [self.move.id], self._lease)
         return journal.get(self.unguarded.api, self.move.id).epoch
 
     def _patiently(self, work: Callable[[int], T]) -> T:
@@ -104,9 +113,9 @@ class Run:
             pause = min(2 * pause, LONGEST_PAUSE)
         raise AssertionError("count ended")
 
-    def _is_sure(self) -> None:
-        # Nobody takes a move before its lease is over, and that was renewed just now.
-        self._sure_until = time.monotonic() + self._lease / 2
+    def _is_sure_since(self, asked_at: float) -> None:
+        # Nobody takes a move before its lease is over, and that began when it was asked for, not when the answer came.
+        self._sure_until = asked_at + self._lease / 2
 
     # where things are
 
@@ -174,9 +183,13 @@ class Run:
         ended: MoveStep | None = None,
         started: MoveStep | None = None,
         unless_cancelled: bool = False,
+        pause: float = 0.0,
         also: Callable[[sa.Connection], Any] | None = None,
     ) -> None:
-        """Writes the move with its memory; raises TakenOver if another conductor has."""
+        """Writes the move with its memory; raises TakenOver if another conductor has.
+
+        ``pause``: seconds that a move which was let go is left alone.
+        """
         self.move.data = msgspec.to_builtins(self.memory)
         writes = [*self._to_write, also] if also is not None else self._to_write
 
@@ -184,8 +197,7 @@ class Run:
             for write in writes:
                 write(connection)
 
-        if self.move.owner is not None:
-            self.move.lease_until = utcnow() + timedelta(seconds=self._lease)
+        asked_at = boot_clock()
 
         def record(attempt: int) -> None:
             api, move = self.unguarded.api, self.move
@@ -198,12 +210,13 @@ class Run:
                 ended=ended,
                 started=started,
                 unless_cancelled=unless_cancelled,
+                lease=pause if move.owner is None else self._lease,
                 also=write_all if writes else None,
             )
 
         self._patiently(record)
         self._to_write = []
-        self._is_sure()
+        self._is_sure_since(asked_at)
 
     def pivot(self, also: Callable[[sa.Connection], Any] | None = None) -> None:
         """From here on the move only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""

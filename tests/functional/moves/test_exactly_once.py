@@ -159,7 +159,7 @@ def test_what_an_api_that_died_had_written_counts_if_the_server_was_changed(
         connection.execute(
             journal.MOVES.update()
             .where(journal.MOVES.c.instance_uuid == server.id)
-            .values(started_at=utcnow() - timedelta(hours=1))
+            .values(lease_until=utcnow() - timedelta(hours=1))
         )
     cloud.parts.conductor._keeper.take_over()
     if accepted:

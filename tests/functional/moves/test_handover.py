@@ -68,6 +68,6 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
         cloud.wait(server, "VERIFY_RESIZE")
         cloud.settle()
         (move,) = journal.of_server(database, server.id)
-        assert (move.owner, move.state) == ("second", MoveState.DONE)
+        assert (move.owner_host, move.state) == ("second", MoveState.DONE)
         steps = [step.step for step in journal.steps(database, move.id)]
         assert steps.count("PrepResizeAtSource") == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from datetime import timedelta
 from typing import Any
 
@@ -104,7 +103,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
     theirs = Move("11111111-1111-1111-1111-111111111111", "m", "s", "cross_cell_resize", state=MoveState.RUNNING)
     theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)
     taken: list[str] = []
-    monkeypatch.setattr(journal, "abandoned", lambda *_: [theirs])
+    monkeypatch.setattr(journal, "abandoned", lambda *_, **__: [theirs])
     monkeypatch.setattr(keeper, "submit", lambda _context, move_id: taken.append(move_id))
     renew = journal.renew
 
@@ -112,7 +111,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
         raise errors.DatabaseFailed(AWAY)
 
     monkeypatch.setattr(journal, "renew", away)
-    until(lambda: keeper._blind_until > time.monotonic(), bool, "the keeper to find its journal away")
+    until(lambda: keeper._blind_until > run.boot_clock(), bool, "the keeper to find its journal away")
     taken.clear()
     keeper.take_over()
     assert taken == []

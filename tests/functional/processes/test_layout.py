@@ -162,7 +162,7 @@ def test_a_super_conductor_that_is_stopped_hands_its_move_over_at_once(cloud: De
     cloud.wait(server, "VERIFY_RESIZE")
     assert time.monotonic() - began < LEASE / 3
     assert stopped.wait_ended() == 0
-    assert journal.get(cloud.api_database, hit["move"]).owner != hit["host"]
+    assert journal.get(cloud.api_database, hit["move"]).owner_host != hit["host"]
     steps = [step.step for step in journal.steps(cloud.api_database, hit["move"])]
     assert steps.count("PrepResizeAtSource") == 1
     cloud.start_role("conductor", hit["host"]).wait_ready()

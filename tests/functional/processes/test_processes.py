@@ -96,7 +96,7 @@ def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Deployme
     cloud.member.compute.resize_server(server.id, "large")
     hit = cloud.hit(point)
     before = journal.get(cloud.api_database, hit["move"])
-    assert before.owner == hit["host"]
+    assert before.owner_host == hit["host"]
     cloud.processes[hit["host"]].kill()
 
     found = cloud.wait(server, "VERIFY_RESIZE", "ACTIVE")

@@ -154,7 +154,7 @@ def _struck(scene: Scene, row: Row) -> Result:
     cloud.fault(row.moment.point, delay=HOLD)
     until(lambda: _asked(scene), bool, "the move to be accepted")
     hit = cloud.hit(row.moment.point)
-    scene.conductor = journal.get(cloud.api_database, hit["move"]).owner or ""
+    scene.conductor = journal.get(cloud.api_database, hit["move"]).owner_host or ""
     began = time.monotonic()
     row.strike(scene)
     found = _settled(scene)

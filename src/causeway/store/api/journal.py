@@ -6,9 +6,8 @@ mapping.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,8 +16,9 @@ from causeway import errors, metrics
 from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
 from causeway.model.outcomes import MoveToken
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
+from causeway.store.clock import seconds, utc_now
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
@@ -28,12 +28,16 @@ STEP = RowMapper(MoveStep, STEPS)
 # Made once: a move writes each of them a dozen times.
 _ENDED = [state.value for state in MOVE_ENDED]
 _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
-_RECORD_MOVE = MOVES.update().where(
-    MOVES.c.id == sa.bindparam("of_move"),
-    MOVES.c.epoch == sa.bindparam("of_epoch"),
-    MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
-    # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
-    MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
+_RECORD_MOVE = (
+    MOVES.update()
+    .where(
+        MOVES.c.id == sa.bindparam("of_move"),
+        MOVES.c.epoch == sa.bindparam("of_epoch"),
+        MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
+        # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
+        MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
+    )
+    .values(lease_until=utc_now(seconds("for_seconds")))
 )
 _RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
 _RECORD_STEP = STEPS.update().where(
@@ -41,7 +45,9 @@ _RECORD_STEP = STEPS.update().where(
 )
 _INSERT_STEP = STEPS.insert()
 # What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
-_NEVER_CHANGED = frozenset({"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested"})
+_NEVER_CHANGED = frozenset(
+    {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until"}
+)
 CANCELLED = "The move was cancelled at its user's request."
 _WANTED = (
     sa.select(
@@ -53,45 +59,45 @@ _WANTED = (
 )
 
 _EARLIER = MOVES.alias("earlier")
-_MOVE_AND_EARLIER = sa.select(
-    *MOVE.columns,
-    sa.exists()
-    .where(
-        _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
-        _EARLIER.c.id != MOVES.c.id,
-        _EARLIER.c.started_at < MOVES.c.started_at,
-        # One that nobody took yet is the request of somebody who was slower than this one's, and is about to be refused.
-        _EARLIER.c.state.not_in([MoveState.REQUESTED.value, *(state.value for state in MOVE_ENDED)]),
-    )
-    .label("must_wait"),
+_MUST_WAIT = sa.exists().where(
+    _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
+    _EARLIER.c.id != MOVES.c.id,
+    _EARLIER.c.started_at < MOVES.c.started_at,
+    # One that nobody took yet is the request of somebody who was slower than this one's, and is about to be refused.
+    _EARLIER.c.state.not_in([MoveState.REQUESTED.value, *(state.value for state in MOVE_ENDED)]),
+)
+_LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
+_TO_ACQUIRE = sa.select(
+    *MOVE.columns, _MUST_WAIT.label("must_wait"), sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over")
 ).where(MOVES.c.id == sa.bindparam("of_move"))
 
 
-def acquire(database: Database, move_id: str, owner: str, lease: float) -> Move | None:
+def acquire(
+    database: Database, move_id: str, owner: str, lease: float, *, former: Set[str] = frozenset()
+) -> Move | None:
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
     None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
-    `after_end`). A move that is stuck is free when its pause is over.
+    `after_end`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
     """
-    now = utcnow()
     with database.write() as connection:
-        row = connection.execute(_MOVE_AND_EARLIER, {"of_move": move_id}).one_or_none()
+        row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
         if row is None or row.must_wait:
             return None
         move = MOVE.from_row(row)
-        unowned = move.state is not MoveState.STUCK and move.owner in (None, owner)
-        if move.state in MOVE_ENDED or not (unowned or move.lease_until is None or move.lease_until < now):
+        unowned = move.state is not MoveState.STUCK and move.owner in (None, owner, *former)
+        if move.state in MOVE_ENDED or not (unowned or row.is_over):
             return None
         taken = connection.execute(
             MOVES.update()
             .where(MOVES.c.id == move_id, MOVES.c.epoch == move.epoch, MOVES.c.state == move.state.value)
-            .values(owner=owner, lease_until=now + timedelta(seconds=lease), epoch=move.epoch + 1)
+            .values(owner=owner, lease_until=utc_now(lease), epoch=move.epoch + 1)
         ).rowcount
     if not taken:
         return None
     if not unowned and move.owner is not None:
         metrics.TAKEOVERS.labels(move.recipe).inc()
-    move.owner, move.lease_until, move.epoch = owner, now + timedelta(seconds=lease), move.epoch + 1
+    move.owner, move.epoch = owner, move.epoch + 1
     return move
 
 
@@ -119,26 +125,42 @@ def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> 
             connection.execute(
                 MOVES.update()
                 .where(MOVES.c.id.in_(move_ids), MOVES.c.owner == owner)
-                .values(lease_until=utcnow() + timedelta(seconds=lease))
+                .values(lease_until=utc_now(lease))
             )
 
 
-def abandoned(database: Database, owner: str, requested_before: datetime) -> list[Move]:
-    """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and the caller's own.
+def abandoned(database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset()) -> list[Move]:
+    """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and those of ``mine``.
 
-    A move that was only just requested is left to whoever is told of it.
+    Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
+    told of it; what waits for the end of an earlier move. One statement; another one if there are any.
     """
-    requested = MoveState.REQUESTED.value
-    condition = sa.or_(
-        sa.and_(MOVES.c.state == requested, MOVES.c.started_at < requested_before),
-        sa.and_(MOVES.c.state != requested, sa.or_(MOVES.c.lease_until < utcnow(), MOVES.c.owner == owner)),
+    is_requested = MOVES.c.state == MoveState.REQUESTED.value
+    # When a move was requested: older versions wrote down no lease then.
+    since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
+    is_free = sa.or_(
+        sa.and_(is_requested, since < utc_now(-lease)),
+        sa.and_(sa.not_(is_requested), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
     )
-    return _select(database, sa.and_(MOVES.c.state.not_in(_ENDED), condition))
+    with database.read() as connection:
+        found = set(
+            connection.execute(
+                sa.select(MOVES.c.id).where(MOVES.c.state.not_in(_ENDED), is_free, ~_MUST_WAIT)
+            ).scalars()
+        )
+    found -= in_hand
+    return _select(database, MOVES.c.id.in_(found)) if found else []
 
 
 def insert_in(connection: sa.Connection, move: Move) -> None:
-    move.started_at = move.started_at or utcnow()
-    connection.execute(MOVES.insert(), MOVE.to_row(move, without=frozenset()))
+    """Writes a move that was requested just now, by the database's clock."""
+    given = MOVE.to_row(
+        move, without=frozenset({"lease_until"} | ({"started_at"} if move.started_at is None else set()))
+    )
+    statement = MOVES.insert().values(lease_until=utc_now() if move.lease_until is None else move.lease_until)
+    if move.started_at is None:
+        statement = statement.values(started_at=utc_now())
+    connection.execute(statement, given)
 
 
 def get(database: Database, move_id: str) -> Move:
@@ -148,6 +170,13 @@ def get(database: Database, move_id: str) -> Move:
     if row is None:
         raise errors.NotFound(f"Move {move_id} could not be found.")
     return MOVE.from_row(row)
+
+
+def states(database: Database, move_ids: Iterable[str]) -> dict[str, MoveState]:
+    """move -> its state, of those that there are."""
+    query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(move_ids)))
+    with database.read() as connection:
+        return {row.id: MoveState(row.state) for row in connection.execute(query)}
 
 
 def of_server(database: Database, instance_uuid: str) -> list[Move]:
@@ -196,15 +225,17 @@ def record_in(
     ended: MoveStep | None = None,
     started: MoveStep | None = None,
     unless_cancelled: bool = False,
+    lease: float = 0.0,
 ) -> None:
     """Writes a move with the step that ended and the one that begins, within the caller's transaction.
 
+    ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
     Raises MoveCancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
     (its epoch is higher), or if the move has a state from which it may not come to the present one.
     """
     before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
-    values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before}
+    values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
     values["pivoted_before"] = [False, True] if move.pivoted else [False]
     statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
@@ -230,11 +261,12 @@ def record(
     ended: MoveStep | None = None,
     started: MoveStep | None = None,
     unless_cancelled: bool = False,
+    lease: float = 0.0,
     also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
     """`record_in` as one transaction, together with what ``also`` writes."""
     with database.write() as connection:
-        record_in(connection, move, ended=ended, started=started, unless_cancelled=unless_cancelled)
+        record_in(connection, move, ended=ended, started=started, unless_cancelled=unless_cancelled, lease=lease)
         if also is not None:
             also(connection)
 

@@ -1,0 +1,107 @@
+"""Who owns a move: a host *and* a life of its conductor.
+
+A conductor that was started anew has another life: what its former one had in hand it takes at once if that is known to be
+over, else when the leases are over, as anybody may. It is known by a lock on a file of this machine that a process holds as
+long as it lives: the kernel lets go of it however the process ends, and no number of a process can be mistaken for another's.
+Two conductors with the same `host` are two lives, and keep their hands off one another's moves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+LOG = logging.getLogger(__name__)
+
+
+class Life:
+    """A conductor from its start to its end. ``owner`` names it in the journal; ``former`` names those known to be over."""
+
+    def __init__(self, host: str, folder: Path | None = None) -> None:
+        """``folder``: where lives of this machine have their locks; None: nothing is known of former ones."""
+        self.host = host
+        self.owner = f"{host}/{uuids.uuid4().hex[:12]}"
+        self.former: frozenset[str] = frozenset()
+        self._condition = threading.Condition()
+        self._at_work: set[str] = set()
+        self._lock: int | None = None
+        if folder is not None:
+            try:
+                self._begin(folder)
+            except OSError as failure:
+                LOG.warning(
+                    "%s: after a restart this conductor waits for the leases of its moves ([moves] lease)", failure
+                )
+
+    def _begin(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{quote(self.owner, safe='')}.lock"
+        # Nobody may see it before its lock is held: it would be that of a life which is over.
+        self._lock = _locked(path.with_suffix(".new"))
+        path.with_suffix(".new").rename(path)
+        former = [path for path in folder.glob("*.lock") if _owner(path).rpartition("/")[0] == self.host]
+        self.former = frozenset(_owner(path) for path in former if _is_over(path))
+
+    @property
+    def mine(self) -> frozenset[str]:
+        """Owners whose moves nobody else works on: this life, and those before it that are over."""
+        return self.former | {self.owner}
+
+    # moves that threads of this life work on
+
+    @contextmanager
+    def working_on(self, move_id: str) -> Iterator[bool]:
+        """Notes that the thread works on a move; False if another one of this life does."""
+        with self._condition:
+            free = move_id not in self._at_work
+            self._at_work.add(move_id)
+        try:
+            yield free
+        finally:
+            if free:
+                with self._condition:
+                    self._at_work.discard(move_id)
+
+    def at_work(self) -> set[str]:
+        with self._condition:
+            return set(self._at_work)
+
+    def end(self) -> None:
+        """The next life may take at once what this one left, unless a thread is still at it: then when the process ends."""
+        with self._condition:
+            if self._lock is not None and not self._at_work:
+                os.close(self._lock)
+                self._lock = None
+
+
+def _owner(path: Path) -> str:
+    return unquote(path.stem)
+
+
+def _locked(path: Path) -> int:
+    """Takes the lock of a file, made if it is not there; raises OSError if another process has it."""
+    found = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(found)
+        raise
+    return found
+
+
+def _is_over(path: Path) -> bool:
+    """Whether nobody holds the lock; then the file goes."""
+    try:
+        found = _locked(path)
+    except OSError:
+        return False
+    path.unlink(missing_ok=True)
+    os.close(found)
+    return True

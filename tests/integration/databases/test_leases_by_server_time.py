@@ -1,0 +1,40 @@
+"""Leases go by the database's clock, in PostgreSQL and MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests import lease_checks
+
+from causeway.store import schema
+from causeway.store.database import Database
+
+
+@pytest.fixture
+def database(new_database: Callable[[str], str]) -> Iterator[Database]:
+    database = Database(new_database("leases"), "api")
+    schema.sync(database, "api")
+    yield database
+    with database.write() as connection:
+        connection.execute(lease_checks.journal.STEPS.delete())
+        connection.execute(lease_checks.journal.MOVES.delete())
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        lease_checks.the_database_tells_the_time,
+        lease_checks.a_lease_is_as_long_as_it_says,
+        lease_checks.moves_of_former_lives_are_free_at_once,
+        lease_checks.what_must_wait_is_not_abandoned,
+    ],
+)
+def test_leases(database: Database, check: Callable[[Database], None]) -> None:
+    check(database)
+
+
+@pytest.mark.parametrize("seconds", [4.0, 3600.0, -3600.0])
+def test_whose_lease_is_over(database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)

@@ -1,0 +1,43 @@
+"""Leases go by the database's clock, in SQLite; `tests/integration/databases/test_leases_by_server_time.py` for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests import lease_checks
+
+from causeway.store import schema
+from causeway.store.database import Database
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
+    schema.sync(database, "api")
+    yield database
+    database.close()
+
+
+def test_the_database_tells_the_time(database: Database) -> None:
+    lease_checks.the_database_tells_the_time(database)
+
+
+def test_a_lease_is_as_long_as_it_says(database: Database) -> None:
+    lease_checks.a_lease_is_as_long_as_it_says(database)
+
+
+@pytest.mark.parametrize("seconds", [4.0, 3600.0, -3600.0])
+def test_whose_lease_is_over_is_told_by_the_database(
+    database: Database, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    lease_checks.whose_lease_is_over_is_told_by_the_database(database, monkeypatch, seconds)
+
+
+def test_moves_of_former_lives_are_free_at_once(database: Database) -> None:
+    lease_checks.moves_of_former_lives_are_free_at_once(database)
+
+
+def test_what_must_wait_is_not_abandoned(database: Database) -> None:
+    lease_checks.what_must_wait_is_not_abandoned(database)
