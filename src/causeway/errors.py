@@ -31,6 +31,7 @@
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
+        ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
@@ -254,6 +255,12 @@ class ClaimRefused(OperationFailed):
 
 class GuestFailed(OperationFailed):
     code = "guest_failed"
+
+
+class CopyNotUsable(OperationFailed):
+    """The copy of a server that was to be kept could not be shown, or is not whole: the other one is not destroyed."""
+
+    code = "copy_not_usable"
 
 
 class DiskTransferFailed(OperationFailed):

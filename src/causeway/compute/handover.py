@@ -9,6 +9,7 @@ from causeway import errors
 from causeway.compute import disk_transfer, guest
 from causeway.compute.host import Host
 from causeway.compute.local_disks import local_disks
+from causeway.compute.verify import require_disks
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -28,12 +29,15 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
             host.driver.check_volume_connectable(device.connection_info)
 
 
-def switch_off(host: Host, instance: Instance, *, needs_disks: bool) -> None:
-    """The guest is off, and its disks are in their place."""
+def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
+    """The guest is off, and its disks are in their place. Raises CopyNotUsable if stashed ones may be better."""
     facts = host.driver.inspect(instance.uuid)
+    forgotten = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
+    if forgotten:
+        require_disks(host, instance, block_devices, stashed=False)
     if facts.power_state is PowerState.RUNNING:
         host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
-    if facts.power_state is not None and facts.has_disks and facts.has_stashed_disks:
+    if forgotten:
         # Bug 1960230: the guest is here with its disks; what an earlier move stashed and forgot is in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
@@ -98,7 +102,8 @@ def bring_back(
             # It never stopped, or it was brought back before and its attachments are still to be completed.
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 return GuestOutcome(PowerState.RUNNING, vifs, volumes)
-        host.driver.restore_stashed_disks(instance.uuid)
+        if facts.power_state is None or not facts.has_disks:
+            host.driver.restore_stashed_disks(instance.uuid)
         with guest.connected_volumes(host, context, block_devices) as volumes:
             spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
             power_state = host.driver.spawn(spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else []))

@@ -59,7 +59,7 @@ class ResizeEndpoint:
     ) -> SourceOutcome:
         host = self._host
         with host.lock(instance.uuid):
-            handover.switch_off(host, instance, needs_disks=True)
+            handover.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices)
             handover.leave(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)

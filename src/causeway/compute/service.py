@@ -28,6 +28,7 @@ from causeway.compute.rebuild import RebuildEndpoint
 from causeway.compute.report import Reporter
 from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.verify import VerifyEndpoint
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
 from causeway.model import versions
@@ -96,6 +97,7 @@ class ComputeService:
                     InventoryEndpoint(self.host),
                     DryRunEndpoint(self.host),
                     ClaimsEndpoint(self.host),
+                    VerifyEndpoint(self.host),
                 )
             ],
         )

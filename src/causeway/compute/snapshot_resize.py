@@ -54,7 +54,7 @@ class SnapshotResizeEndpoint:
     ) -> SourceOutcome:
         host, disks = self._host, disk_image_ids or {}
         with host.lock(instance.uuid):
-            handover.switch_off(host, instance, needs_disks=image_id is not None or bool(disks))
+            handover.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
             snapshot = None
             if image_id is not None:
                 snapshot = disk_transfer.send(host, context, token, instance, image_id)

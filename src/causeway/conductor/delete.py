@@ -90,9 +90,11 @@ class DeleteEndpoint:
         services.notifier.instance_action(context, instance, "delete", "start", host=instance.host or "")
         with history.event(database, context, uuid, "compute_terminate_instance", instance.host or ""):
             if instance.host and self._is_up(database, instance.host):
+                services.notifier.instance_action(context, instance, "shutdown", "start", host=instance.host)
                 services.computes(cell_uuid).destroy_instance(
                     context, instance.host, instance=instance, block_devices=volumes
                 )
+                services.notifier.instance_action(context, instance, "shutdown", "end", host=instance.host)
             devices.release(services, context, instance, volumes)
             services.placement.delete_allocations(uuid)
             if shelve.IMAGE in instance.system_metadata:

@@ -4,17 +4,21 @@
 |---|---|---|
 | 1 | 1.0 | builds, power, devices, moves inside a cell |
 | 2 | 1.1 | moves between cells; pause, suspend, rebuild, images of servers |
+| 3 | 1.2 | hosts show the copy of a server that is kept before the other one is destroyed |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 2
-RPC = "1.1"
+SERVICE = 3
+RPC = "1.2"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
+# The first ones that show a copy of a server.
+VERIFY_SERVICE = 3
+VERIFY_RPC = "1.2"
 
 
 def allows_cross_cell(level: str | None) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from causeway.moves import give_back
 from causeway.moves.recipe import Recipe
+from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
 from causeway.moves.steps.finish import FinishResizeAtDest
 from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
@@ -58,6 +59,7 @@ CROSS_CELL_RESIZE = Recipe(
 CROSS_CELL_CONFIRM = Recipe(
     "cross_cell_confirm",
     (
+        CheckTarget(),
         ConfirmResizeAtSource(),
         DeleteSourceRecords(),
         FinishConfirm(),
@@ -69,6 +71,7 @@ CROSS_CELL_CONFIRM = Recipe(
 CROSS_CELL_REVERT = Recipe(
     "cross_cell_revert",
     (
+        CheckSource(),
         ReturnRecords(),
         SwitchInstanceMappingBack(),
         RevertResizeAtDest(),
@@ -97,6 +100,7 @@ SAME_CELL_RESIZE = Recipe(
 SAME_CELL_CONFIRM = Recipe(
     "same_cell_confirm",
     (
+        CheckTarget(),
         ConfirmResize(),
         FinishConfirm(),
     ),
@@ -107,6 +111,7 @@ SAME_CELL_CONFIRM = Recipe(
 SAME_CELL_REVERT = Recipe(
     "same_cell_revert",
     (
+        CheckSource(),
         BeginRevert(),
         RevertResize(),
         ReturnRecord(),

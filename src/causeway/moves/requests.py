@@ -237,9 +237,14 @@ def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) 
 
 
 def finished_migration(api: Database, instance: Instance) -> Migration:
-    """The migration that waits for confirm or revert; raises MigrationNotFinished."""
+    """The migration that waits for confirm or revert; raises MigrationNotFinished, or StateChanged if one is under way."""
     found = migrations.search(api, instance_uuid=instance.uuid, statuses=[MigrationStatus.FINISHED])
     if not found:
+        under_way = {MigrationStatus.CONFIRMING: "confirmed", MigrationStatus.REVERTING: "reverted"}
+        for migration in migrations.search(api, instance_uuid=instance.uuid, statuses=list(under_way)):
+            raise errors.StateChanged(
+                f"The resize of instance {instance.uuid} is being {under_way[migration.status]}; wait for its end."
+            )
         raise errors.MigrationNotFinished(f"Migration for instance {instance.uuid} with status finished not found.")
     return found[0]
 

@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model import versions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
+from causeway.virt.driver import GuestFacts
 
 # They came later than the rest.
 VERSION = "1.1"
+VERIFY = versions.VERIFY_RPC
 
 
 class ComputeVerbs:
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
     _rpc: RpcClient
+
+    def can_verify(self) -> bool:
+        """Whether the upgrade level allows `verify_server`."""
+        return self._rpc.can_send(VERIFY)
+
+    def verify_server(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        stashed: bool,
+    ) -> GuestFacts:
+        """Has a host show that the server could live on from its guest there, or from its stashed disks. Changes nothing.
+
+        Raises CopyNotUsable if it could not.
+        """
+        return self._rpc.call(
+            context,
+            "verify_server",
+            result=GuestFacts,
+            server=host,
+            monitor=True,
+            version=VERIFY,
+            instance=instance,
+            block_devices=block_devices,
+            stashed=stashed,
+        )
 
     def pause_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
         return self._guest_state(context, host, "pause_instance", instance)

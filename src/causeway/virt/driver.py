@@ -123,6 +123,14 @@ class LocalDisk:
 
 
 @dataclass
+class ExpectedDisk:
+    """A local disk that a server's records name. ``size_mb``: MiB that the guest sees of it, at least."""
+
+    name: str
+    size_mb: int
+
+
+@dataclass
 class DiskExport:
     """A disk made ready to be sent: a file that stays until the context of `export_disk` is left."""
 
@@ -190,6 +198,16 @@ class Driver(ABC):
     def disk_bytes(self, uuid: str) -> int | None:  # noqa: ARG002
         """Bytes that a server's disks (not stashed ones) take on this host; None if the driver can't tell."""
         return None
+
+    @abstractmethod
+    def copy_faults(
+        self, uuid: str, disks: list[ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
+    ) -> list[str]:
+        """Why a server could not live on from what this host has of it, for administrators; empty: it can.
+
+        Every disk is there, complete, large enough and readable with all that it stands on; a guest that runs uses them
+        without errors, and knows the volumes. ``stashed``: the stashed disks, which no guest uses. Nothing is changed.
+        """
 
     # guests
 

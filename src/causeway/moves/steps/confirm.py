@@ -7,10 +7,11 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.instance import ActionEvent
+from causeway.model.instance import ActionEvent, Instance
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.check import is_deleting, show_target
 from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
 from causeway.store.cell import actions, copies, instances
@@ -26,6 +27,9 @@ class ConfirmResizeAtSource(Step):
         return run.memory.source_host
 
     def do(self, run: Run) -> None:
+        if run.move.pivoted and not is_deleting(run):
+            # Time has passed since `CheckTarget`.
+            show_target(run)
         run.pivot()
         memory = run.memory
         run.services.notifier.instance_action(
@@ -62,11 +66,9 @@ class FinishConfirm(Step):
     name = "FinishConfirm"
 
     def do(self, run: Run) -> None:
-        memory = run.memory
-        facts = run.target_computes.inspect_instance(run.context, memory.dest_host, instance_uuid=run.uuid)
-        power_state = facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
         instance = run.target_instance()
         deleting = instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING)
+        power_state = self._power_state(run, instance)
         # The migration first: who sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
@@ -87,6 +89,12 @@ class FinishConfirm(Step):
             run.services.notifier.instance_action(
                 run.context, confirmed, "resize_confirm", "end", host=confirming_host(run)
             )
+
+    def _power_state(self, run: Run, instance: Instance) -> PowerState:
+        if is_deleting(run):
+            return instance.power_state
+        facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
+        return facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
 
 
 def confirming_host(run: Run) -> str:

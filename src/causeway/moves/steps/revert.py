@@ -17,6 +17,7 @@ from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.check import show_source
 from causeway.moves.steps.confirm import write_events
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
@@ -169,12 +170,19 @@ class RevertResizeAtDest(Step):
         instance = instances.find(run.target_database, run.uuid)
         if instance is None:
             return
+        if run.step is not None and run.step.attempt > 1:
+            # Time has passed since `CheckSource`.
+            self._show_again(run)
         self._tell(run, instance)
         with run.event(self.event, run.memory.dest_host):
             self._drop(run, instance)
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
+
+    def _show_again(self, run: Run) -> None:
+        if run.source_instance().task_state is not TaskState.DELETING:
+            show_source(run)
 
     def _tell(self, run: Run, instance: Instance) -> None:
         """Across cells the conductor speaks first, inside one the target."""

@@ -10,8 +10,17 @@ from causeway.errors import GuestFailed
 _TIMEOUT = 30.0
 
 
-def run(*command: str | Path, stdin: str | None = None, timeout: float = _TIMEOUT, cwd: Path | None = None) -> str:
-    """What the command wrote to its output. Raises `GuestFailed` if it fails, takes over ``timeout`` s or is missing."""
+def run(
+    *command: str | Path,
+    stdin: str | None = None,
+    timeout: float = _TIMEOUT,
+    cwd: Path | None = None,
+    accept: tuple[int, ...] = (0,),
+) -> str:
+    """What the command wrote to its output.
+
+    Raises `GuestFailed` if it ends with another code than those of ``accept``, takes over ``timeout`` s or is missing.
+    """
     words = [str(word) for word in command]
     try:
         done = subprocess.run(
@@ -21,7 +30,7 @@ def run(*command: str | Path, stdin: str | None = None, timeout: float = _TIMEOU
         raise GuestFailed(f"'{words[0]}' is not installed on the host.", details=" ".join(words)) from error
     except subprocess.TimeoutExpired as error:
         raise GuestFailed(f"'{words[0]}' did not end within {timeout:.0f} s.", details=" ".join(words)) from error
-    if done.returncode:
+    if done.returncode not in accept:
         reason = (done.stderr or done.stdout).strip()
         raise GuestFailed(f"'{words[0]}' failed.", details=f"{' '.join(words)}: {reason[-2000:] or done.returncode}")
     return done.stdout

@@ -28,7 +28,7 @@ from typing import Any
 
 from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
-from causeway.virt.driver import ROOT_DISK, DiskExport, RootDisk
+from causeway.virt.driver import ROOT_DISK, SWAP_DISK, DiskExport, RootDisk
 from causeway.virt.libvirt.commands import run
 
 _GIB = 2**30
@@ -169,12 +169,13 @@ class InstanceDisks:
     def restore(self, uuid: str) -> None:
         if not self.stashed_folder(uuid).exists():
             return
-        if self.root(uuid).exists():
+        folder = self.folder(uuid)
+        if any((folder / disk).exists() for disk in (ROOT_DISK, SWAP_DISK)) or any(folder.glob("disk.eph*")):
             raise GuestFailed(f"The disks of server {uuid} can't be put back: others are in their place.")
         # What is there without a disk is left of an attempt, or of a guest that has its root disk on a volume.
-        if self.folder(uuid).exists():
-            durable.delete_tree(self.folder(uuid))
-        durable.rename(self.stashed_folder(uuid), self.folder(uuid))
+        if folder.exists():
+            durable.delete_tree(folder)
+        durable.rename(self.stashed_folder(uuid), folder)
 
     def delete_stashed(self, uuid: str) -> None:
         self._delete(self.stashed_folder(uuid))

@@ -22,6 +22,7 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import (
     DiskExport,
     Driver,
+    ExpectedDisk,
     GuestFacts,
     GuestSpec,
     HostFacts,
@@ -29,7 +30,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import devices, hardware, host, local_disks, power
+from causeway.virt.libvirt import copies, devices, hardware, host, local_disks, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -154,6 +155,14 @@ class LibvirtDriver(Driver):
 
     def disk_bytes(self, uuid: str) -> int | None:
         return allocated_bytes(self._disks.folder(uuid))
+
+    def copy_faults(
+        self, uuid: str, disks: list[ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
+    ) -> list[str]:
+        timeout = self._disks.timeout
+        if stashed:
+            return copies.of_folder(self._disks.stashed_folder(uuid), disks, timeout)
+        return copies.of_guest(self._connection, uuid, self._disks.folder(uuid), disks, volume_ids, timeout)
 
     # guests
 

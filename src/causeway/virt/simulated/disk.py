@@ -16,7 +16,7 @@ import msgspec
 
 from causeway import durable
 from causeway.errors import GuestFailed
-from causeway.virt.driver import LocalDisk, RootDisk
+from causeway.virt.driver import ExpectedDisk, LocalDisk, RootDisk
 
 MAGIC = "causeway-simulated-disk"
 # Version 3, clusters of 64 KiB, 1 GiB, no backing file; as the format's specification says.
@@ -74,6 +74,20 @@ def load(path: Path) -> Disk:
     if disk is None:
         raise GuestFailed(f"The disk '{path.name}' is damaged.", details=str(path))
     return disk
+
+
+def faults(folder: Path, expected: list[ExpectedDisk]) -> list[str]:
+    """What is wrong with the disks that should be in a folder."""
+    found = []
+    for wanted in expected:
+        try:
+            header = load(folder / wanted.name).header
+        except GuestFailed as failure:
+            found.append(f"{failure.message} ({failure.details})")
+            continue
+        if (header.size_mb or header.size_gb * 1024) < wanted.size_mb:
+            found.append(f"The disk '{wanted.name}' is smaller than {wanted.size_mb} MiB. ({folder / wanted.name})")
+    return found
 
 
 def append(path: Path, line: str) -> None:

@@ -139,6 +139,18 @@ class SimulatedDriver(virt.Driver):
         names = {path.name for path in self._disks_dir.iterdir()}
         return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
 
+    def copy_faults(
+        self, uuid: str, disks: list[virt.ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
+    ) -> list[str]:
+        with self._locked(uuid):
+            guest = None if stashed else self._guests.get(uuid)
+            found = disk.faults(self._stash(uuid) if stashed else self._disks(uuid), disks)
+        known = {attached.volume_id: attached.path for attached in guest.volumes} if guest is not None else {}
+        for volume_id in volume_ids if guest is not None else ():
+            if not Path(known.get(volume_id, "/dev/null")).is_file():
+                found.append(f"volume {volume_id} is not connected to the guest")
+        return found
+
     def disk_bytes(self, uuid: str) -> int | None:
         return virt.allocated_bytes(self._disks_dir / uuid)
 

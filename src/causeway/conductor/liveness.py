@@ -1,0 +1,64 @@
+"""Whether a compute host lives, and whether an operator said that it is dead: the one place that decides it.
+
+``forced_down`` (``openstack compute service set --down HOST nova-compute``) is the operator's word that a host is *fenced*: it
+runs nothing and will not come back by surprise. Without that word a host that does not report is only *down*: its guests may
+run on, and what needs it waits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from causeway.conductor.services import ConductorServices
+from causeway.store.cell import hosts
+from causeway.store.database import Database, utcnow
+
+BINARY = "nova-compute"
+
+
+class Liveness(StrEnum):
+    UP = "up"
+    DOWN = "down"
+    FENCED = "fenced"
+
+
+@dataclass(frozen=True)
+class HostLife:
+    """``version``: of its compute service, 0 if there is none."""
+
+    host: str
+    liveness: Liveness
+    version: int = 0
+
+    @property
+    def is_up(self) -> bool:
+        return self.liveness is Liveness.UP
+
+    @property
+    def is_fenced(self) -> bool:
+        return self.liveness is Liveness.FENCED
+
+    @property
+    def is_down(self) -> bool:
+        return self.liveness is Liveness.DOWN
+
+    def explained(self) -> str:
+        """For administrators: what is the matter, and what they can do."""
+        if self.is_down:
+            return (
+                f"host {self.host} is down; if it will not come back, say so:"
+                f" openstack compute service set --down {self.host} {BINARY}"
+            )
+        return f"host {self.host} is {'forced down' if self.is_fenced else 'up'}"
+
+
+def of_host(services: ConductorServices, database: Database, host: str) -> HostLife:
+    """``database``: of the host's cell. A host without a compute service is down."""
+    found = next(iter(hosts.list_services(database, host=host, binary=BINARY)), None)
+    if found is None:
+        return HostLife(host, Liveness.DOWN)
+    if found.forced_down:
+        return HostLife(host, Liveness.FENCED, found.version)
+    alive = hosts.is_up(found, utcnow(), services.conf.service_down_time)
+    return HostLife(host, Liveness.UP if alive else Liveness.DOWN, found.version)

@@ -1,0 +1,177 @@
+"""Before a copy of a server is destroyed, the host that keeps the other one shows it.
+
+The first steps of confirm and revert. What they find wrong ends the move before its pivot: nothing was destroyed, the server
+waits for confirm or revert as before, and its user may choose the other way at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from causeway import errors
+from causeway.conductor import liveness
+from causeway.conductor.liveness import HostLife
+from causeway.context import admin_context
+from causeway.model import versions
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.states import PowerState, TaskState
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.local_disks import for_old_flavor
+from causeway.rpc.compute import ComputeClient
+from causeway.store.cell import block_devices
+
+
+class CheckTarget(Step):
+    """Confirm: the target shows the server's guest with its disks and volumes. A server that is being deleted needs none."""
+
+    name = "CheckTarget"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        # It may come late: in a move that began before there was this step.
+        if run.move.pivoted or is_deleting(run):
+            return
+        _require_up_or_fenced(liveness_at_source(run), "The host that the server came from is down.", "confirm")
+        show_target(run)
+
+
+class CheckSource(Step):
+    """Revert: the source shows the stashed disks that the server is to come back from."""
+
+    name = "CheckSource"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        if run.move.pivoted:
+            return
+        if not run.memory.is_same_host:
+            _require_up_or_fenced(liveness_at_target(run), "The host that the server is on is down.", "revert")
+        show_source(run)
+
+
+def is_deleting(run: Run) -> bool:
+    """Whether all of the server is to go: then no copy of it is the last that anybody wants."""
+    return run.target_instance().task_state is TaskState.DELETING
+
+
+def show_target(run: Run) -> None:
+    """Raises CopyNotUsable unless the server can live on at its target."""
+    devices = block_devices.of_instance(run.target_database, run.uuid)
+    power_state = _show(
+        run,
+        run.target_computes,
+        liveness_at_target(run),
+        run.target_instance(),
+        devices,
+        stashed=False,
+        what="the server at its new place",
+    )
+    _require_attachments(
+        run,
+        {device.volume_id: device.attachment_id for device in devices if device.volume_id is not None},
+        connected=power_state is PowerState.RUNNING,
+    )
+
+
+def show_source(run: Run) -> None:
+    """Raises CopyNotUsable unless the server could come back from its stashed disks."""
+    devices = block_devices.of_instance(run.target_database, run.uuid)
+    _show(
+        run,
+        run.source_computes,
+        liveness_at_source(run),
+        dataclasses.replace(run.target_instance(), flavor=run.memory.old_flavor),
+        for_old_flavor(run, devices),
+        stashed=True,
+        what="the server's disks at the place it came from",
+    )
+    present = {device.volume_id for device in devices if device.is_volume}
+    reserved = {pair.volume_id: pair.source for pair in run.memory.attachments if pair.volume_id in present}
+    _require_attachments(run, reserved, connected=False)
+
+
+def liveness_at_source(run: Run) -> HostLife:
+    return liveness.of_host(run.services, run.source_database, run.memory.source_host)
+
+
+def liveness_at_target(run: Run) -> HostLife:
+    return liveness.of_host(run.services, run.target_database, run.memory.dest_host)
+
+
+def _require_up_or_fenced(life: HostLife, message: str, action: str) -> None:
+    if life.is_down:
+        raise errors.CopyNotUsable(
+            f"{message} Nothing was changed: {action} again when it is back, or ask your cloud's administrator.",
+            details=life.explained(),
+        )
+
+
+def _show(
+    run: Run,
+    computes: ComputeClient,
+    life: HostLife,
+    instance: Instance,
+    devices: list[BlockDevice],
+    *,
+    stashed: bool,
+    what: str,
+) -> PowerState | None:
+    """Has a host show what it has; returns the guest's power state."""
+    if not life.is_up:
+        raise _refused(f"The host that has {what} is down.", life.explained())
+    if life.version < versions.VERIFY_SERVICE or not computes.can_verify():
+        return _look(run, computes, life.host, devices, stashed=stashed, what=what)
+    try:
+        facts = computes.verify_server(
+            run.context, life.host, instance=instance, block_devices=devices, stashed=stashed
+        )
+    except (errors.CopyNotUsable, errors.GuestFailed) as failure:
+        raise _refused(f"The host could not show {what}: {failure.message}", failure.details) from failure
+    return facts.power_state
+
+
+def _look(
+    run: Run, computes: ComputeClient, host: str, devices: list[BlockDevice], *, stashed: bool, what: str
+) -> PowerState | None:
+    """What a compute of an older version can tell."""
+    facts = computes.inspect_instance(run.context, host, instance_uuid=run.uuid)
+    if stashed:
+        is_there = facts.has_stashed_disks or not _has_local_disks(devices)
+    else:
+        is_there = facts.power_state is not None
+    if not is_there:
+        raise _refused(f"The host could not show {what}.", f"host {host}: {facts}")
+    return facts.power_state
+
+
+def _has_local_disks(devices: list[BlockDevice]) -> bool:
+    return not is_volume_backed(devices) or any(device.is_blank_local for device in devices)
+
+
+def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected: bool) -> None:
+    """``recorded``: volume -> attachment, as the records have them; None: it has none to look at."""
+    wanted = {volume: attachment for volume, attachment in recorded.items() if attachment is not None}
+    if not wanted:
+        return
+    # As the service itself: a token shows only what is in its own project.
+    ours = admin_context(request_id=run.context.request_id)
+    present = {each.id: each for each in run.services.volumes.list_attachments(ours, instance_uuid=run.uuid)}
+    for volume, attachment in wanted.items():
+        found = present.get(attachment)
+        if found is None or found.volume_id != volume or (connected and not found.is_connected):
+            raise _refused(
+                f"Volume {volume} is not attached to the server as its records say.",
+                f"attachment {attachment}: {found}",
+            )
+
+
+def _refused(message: str, details: str) -> errors.CopyNotUsable:
+    return errors.CopyNotUsable(
+        f"{message} Nothing was destroyed; choose the other way, or try again.", details=details
+    )
