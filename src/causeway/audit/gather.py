@@ -33,6 +33,7 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
         allocations = around.later("Placement", _providers, services)
         ports = around.later("The network service", services.network.list_ports, admin_context())
         attachments = around.later("The volume service", services.volumes.list_all_attachments, admin_context())
+        volumes = around.later("The volume service", services.volumes.list_all, admin_context())
         images = around.later("The image service", services.images.list, admin_context(), {"image_type": "snapshot"})
         _fill_hosts(snapshot, before.by_cell, contents())
         snapshot.providers = allocations()
@@ -41,6 +42,8 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
         snapshot.ports = None if listed is None else {port["id"]: port for port in listed if _is_servers(port)}
         snapshot.bindings = around.bindings(snapshot.ports or {}, bindings_of)
         snapshot.attachments, snapshot.images = attachments(), images()
+        found = volumes()
+        snapshot.volumes = None if found is None else {volume.id: volume for volume in found}
     after = read_records(services)
     _fill_records(snapshot, after)
     old, new = before.fingerprints(), after.fingerprints()

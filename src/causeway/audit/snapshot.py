@@ -12,7 +12,7 @@ import msgspec
 
 from causeway.clients.network import PortBinding
 from causeway.clients.placement.types import Allocations
-from causeway.clients.volume import Attachment
+from causeway.clients.volume import Attachment, Volume
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
@@ -168,6 +168,8 @@ class Snapshot:
     ports: dict[str, dict[str, Any]] | None = None
     bindings: dict[str, list[PortBinding]] = field(default_factory=dict)
     attachments: list[Attachment] | None = None
+    # by id; only what the checks ask of them is of interest
+    volumes: dict[str, Volume] | None = None
     images: list[ImageMeta] | None = None
     # Servers and migrations whose records changed while the rest was read.
     changing: set[str] = field(default_factory=set)

@@ -195,7 +195,7 @@ class ImageClient:
         return image
 
     def delete(self, context: RequestContext, image_id: str) -> None:
-        """An image that is not there (any more) is fine."""
+        """An image that we made for a server; one that is not there (any more) is fine."""
         with suppress(errors.ImageNotFound):
             self._api.call(
                 context,
@@ -203,6 +203,7 @@ class ImageClient:
                 "/v2/images/{image_id}",
                 f"delete image {image_id}",
                 missing=not_found(image_id),
+                ours=True,
                 image_id=image_id,
             )
 

@@ -38,9 +38,11 @@ class NetworkClient(NetworkRequests, PortBindings):
         return ports
 
     def list_ports(self, context: RequestContext | None) -> list[Json]:
-        """Every port of the cloud: id, device_id, device_owner, status, binding:host_id. Page by page."""
+        """Every port of the cloud: id, device_id, device_owner, status, binding:host_id, project_id. Page by page."""
         found: list[Json] = []
-        fields = [("fields", name) for name in ("id", "device_id", "device_owner", "status", "binding:host_id")]
+        fields = [
+            ("fields", name) for name in ("id", "device_id", "device_owner", "status", "binding:host_id", "project_id")
+        ]
         query: list[tuple[str, str]] = [("limit", str(PAGE_SIZE)), ("sort_key", "id"), ("sort_dir", "asc"), *fields]
         while True:
             marker = [("marker", found[-1]["id"])] if found else []

@@ -6,6 +6,10 @@ has a `ServiceApi` of it and calls routes::
     api = ServiceApi(sessions, "glance", "image", version_suffix="/v2")
     api.call(context, "GET", "/v2/images/{image_id}", "show image x", image_id=x, missing=ImageNotFound(...)).json()
 
+Not yours, or gone. To a user's token a service answers 404 (or 403) also for what belongs to another project. A call about what
+a server of ours has (``ours=True``: its attachments, its snapshots in transit) is then made once more with the service's own
+credentials; only their 404 means that something is gone. Never for ids that a user named: what they may use is their token's.
+
 Who calls. A call with a context that has a user's token is made with that token, and with an ``X-Service-Token`` if
 ``[service_user] send_service_user_token`` says so. Without a token (recovery after a crash, periodic tasks), and when the
 token is not valid any more because the work took longer than it lives, the call is made with the service's own
@@ -45,6 +49,8 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 3.0
+# What a service says of something that belongs to another project.
+NOT_YOURS = frozenset({403, 404})
 RETRIED_STATUSES = frozenset({500, 502, 503, 504})
 REPEATABLE_METHODS = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
@@ -147,6 +153,7 @@ class ServiceApi:
         service_token: bool = False,
         as_service: bool = False,
         only_as_user: bool = False,
+        ours: bool = False,
         stream: bool = False,
         **parts: str,
     ) -> requests.Response:
@@ -156,7 +163,8 @@ class ServiceApi:
         the call is made with the service's own credentials. ``missing`` is raised for 404. ``data`` gives
         what is streamed, and needs a Content-Length header. ``service_token``: send X-Service-Token whenever there are
         credentials for it. ``as_service``: with our own credentials, whatever the context has. ``only_as_user``: never with
-        them, for where the other service decides what the user may do.
+        them, for where the other service decides what the user may do. ``ours``: with them after the user's token was
+        answered with 403 or 404, for what our records say a server has.
 
         Raises ServiceFailed (no answer, 5xx), ServiceRefused (other 4xx), Forbidden, Unauthorized, NotFound, OverQuota.
         """
@@ -179,6 +187,11 @@ class ServiceApi:
         response = send_as(as_user)
         if response.status_code == 401 and not only_as_user:
             response = self._again(context, response, as_user, send_as)
+        if ours and as_user and response.status_code in NOT_YOURS and self.sessions.credentials(self.group) is not None:
+            LOG.debug("%s: %d with the user's token; asked again with our own", key, response.status_code)
+            response.close()
+            as_user = False
+            response = send_as(False)
         if response.status_code < 400 or response.status_code in accept:
             return response
         if (

@@ -67,7 +67,11 @@ class Attachment:
 
 class VolumeClient:
     """Volumes are the users': calls are made with their token while it is valid, and with a service token beside it
-    where the service asks for one (deleting a connected attachment)."""
+    where the service asks for one (deleting a connected attachment).
+
+    A server may have volumes of other projects, for which a user's token is answered with 404. So what our records name
+    (attachments, volumes to delete with their server) is asked for with our own credentials before it is taken for gone.
+    """
 
     def __init__(self, sessions: ServiceSessions) -> None:
         options = sessions.conf.cinder
@@ -99,6 +103,14 @@ class VolumeClient:
         """Raises VolumeNotFound."""
         answer = self._call(context, "GET", "/v3/volumes/{volume_id}", f"show volume {volume_id}", volume_id=volume_id)
         return _volume(answer.json()["volume"])
+
+    def is_gone(self, context: RequestContext, volume_id: str) -> bool:
+        """Whether no project has the volume any more; for a volume that our records say a server has."""
+        what = f"show volume {volume_id}"
+        answer = self._call(
+            context, "GET", "/v3/volumes/{volume_id}", what, ours=True, volume_id=volume_id, accept=(400, 404, 406)
+        )
+        return answer.status_code == 404
 
     def create(
         self,
@@ -153,9 +165,16 @@ class VolumeClient:
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 
     def delete(self, context: RequestContext, volume_id: str) -> None:
-        """A volume that is not there (any more) is fine. Raises InvalidVolume if it is in use."""
+        """A volume of a server; one that is not there (any more) is fine. Raises InvalidVolume if it is in use."""
         with suppress(errors.VolumeNotFound):
-            self._call(context, "DELETE", "/v3/volumes/{volume_id}", f"delete volume {volume_id}", volume_id=volume_id)
+            self._call(
+                context,
+                "DELETE",
+                "/v3/volumes/{volume_id}",
+                f"delete volume {volume_id}",
+                ours=True,
+                volume_id=volume_id,
+            )
 
     def extend(self, context: RequestContext, volume_id: str, size: int) -> None:
         """Grows a volume to ``size`` GiB."""
@@ -192,8 +211,12 @@ class VolumeClient:
         connector: Mapping[str, Any] | None = None,
         mountpoint: str | None = None,
         mode: str | None = None,
+        *,
+        ours: bool = False,
     ) -> Attachment:
         """Reserves the volume for a server; with a connector the volume is also exported to that host.
+
+        ``ours``: the server has the volume already, whoever it belongs to.
 
         Raises VolumeNotFound, InvalidVolume (another server has it, it is in an error state, ...).
         """
@@ -209,6 +232,7 @@ class VolumeClient:
             f"reserve volume {volume_id} for instance {instance_uuid}",
             body={"attachment": wanted},
             missing=_volume_missing(volume_id),
+            ours=ours,
         )
         return _attachment(answer.json()["attachment"])
 
@@ -242,6 +266,7 @@ class VolumeClient:
             body={"os-complete": {}},
             repeatable=True,
             missing=_attachment_missing(attachment_id),
+            ours=True,
             attachment_id=attachment_id,
         )
 
@@ -281,6 +306,19 @@ class VolumeClient:
             if len(page) < PAGE_SIZE:
                 return found
 
+    def list_all(self, context: RequestContext) -> list[Volume]:
+        """The volumes of all projects, page by page; for an administrator's context, or one without a token."""
+        found: list[Volume] = []
+        while True:
+            query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
+            if found:
+                query["marker"] = found[-1].id
+            answer = self._call(context, "GET", "/v3/volumes/detail", "list volumes", query=query)
+            page = [_volume(each) for each in answer.json()["volumes"]]
+            found.extend(page)
+            if len(page) < PAGE_SIZE:
+                return found
+
     def _attachment_call(
         self, context: RequestContext, method: str, what: str, attachment_id: str, **more: Any
     ) -> requests.Response:
@@ -290,6 +328,7 @@ class VolumeClient:
             "/v3/attachments/{attachment_id}",
             what,
             missing=_attachment_missing(attachment_id),
+            ours=True,
             attachment_id=attachment_id,
             **more,
         )
@@ -298,7 +337,7 @@ class VolumeClient:
         more.setdefault("missing", _volume_missing(more["volume_id"]) if "volume_id" in more else None)
         version = self._version
         headers = {"OpenStack-API-Version": f"volume {version}"}
-        answer = self._api.call(context, method, route, what, headers=headers, accept=(400, 406), **more)
+        answer = self._api.call(context, method, route, what, headers=headers, **{"accept": (400, 406), **more})
         if answer.status_code == 406:
             self._version = OLDEST_MICROVERSION
             if version == OLDEST_MICROVERSION:

@@ -56,14 +56,21 @@ def connected_volumes(
     """The volumes with connection info for this host.
 
     Attachments without connection info are told of this host first, and completed when the block ends well: then the
-    guest has opened them.
+    guest has opened them. A data volume that does not exist any more is left out: no attempt would ever bring it back.
     """
     connected: list[BlockDevice] = []
     fresh: list[str] = []
     for device in volumes_of(block_devices):
         if device.connection_info is None and device.attachment_id is not None:
             connector = host.driver.volume_connector()
-            info = host.volumes.update_attachment(context, device.attachment_id, connector, device.device_name)
+            try:
+                info = host.volumes.update_attachment(context, device.attachment_id, connector, device.device_name)
+            except errors.VolumeNotFound:
+                # The attachment alone may be gone because somebody works on it: that is no reason to go without a disk.
+                if device.is_root or device.volume_id is None or not host.volumes.is_gone(context, device.volume_id):
+                    raise
+                LOG.warning("Volume %s of a server is gone: the guest goes without it", device.volume_id)
+                continue
             host.driver.check_volume_connectable(info)
             device = dataclasses.replace(device, connection_info=info)
             fresh.append(device.attachment_id or "")

@@ -27,7 +27,9 @@ def reserve_anew(
             continue
         old = device.attachment_id
         known = {other.attachment_id for other in present}
-        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, device.instance_uuid, known)
+        device.attachment_id = devices.reserve_volume(
+            services, context, device.volume_id, device.instance_uuid, known, ours=True
+        )
         device.connection_info = None
         block_devices.update(database, device.uuid, attachment_id=device.attachment_id, connection_info=None)
         if old is not None:

@@ -128,14 +128,20 @@ def release(
 
 
 def reserve_volume(
-    services: ConductorServices, context: RequestContext, volume_id: str, instance_uuid: str, known: set[str | None]
+    services: ConductorServices,
+    context: RequestContext,
+    volume_id: str,
+    instance_uuid: str,
+    known: set[str | None],
+    *,
+    ours: bool = False,
 ) -> str:
-    """Reserves a volume for a server: the id of an attachment that is not connected.
+    """Reserves a volume for a server: the id of an attachment that is not connected. ``ours``: the server has it already.
 
     The volume service chooses the id. If its answer is lost, the reservation may be there all the same: then it is taken.
     """
     try:
-        return services.volumes.create_attachment(context, volume_id, instance_uuid).id
+        return services.volumes.create_attachment(context, volume_id, instance_uuid, ours=ours).id
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise

@@ -198,7 +198,8 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
 def test_checks_whose_sources_could_not_be_read_are_passed_over() -> None:
     assert run_checks(cloud(record(), allocations=None, ports=None, attachments=None, images=None)) != []
     needing: list[Check] = [check for check in CHECKS if check.needs]
-    assert {name for check in needing for name in check.needs} == {"allocations", "ports", "attachments", "images"}
+    wanted = {"allocations", "ports", "attachments", "volumes", "images"}
+    assert {name for check in needing for name in check.needs} == wanted
 
 
 def test_every_disagreement_can_be_mended_or_says_why_not() -> None:

@@ -16,6 +16,7 @@ from causeway.audit.checks import (
     images,
     leftovers,
     moves,
+    owners,
     records,
     states,
 )
@@ -67,6 +68,8 @@ CHECKS: tuple[Check, ...] = (
     Check(attachments.of_nobody, ("attachments",)),
     Check(attachments.connected_twice, ("attachments",)),
     Check(attachments.missing, ("attachments",)),
+    Check(owners.of_volumes, ("volumes",)),
+    Check(owners.of_ports, ("ports",)),
     Check(claims.orphaned),
     Check(claims.missing),
     Check(images.leftover, ("images",)),

@@ -92,7 +92,7 @@ class PrepResizeAtDest(Step):
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is None:
-                pair.target = run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+                pair.target = run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
         return self._ask(run, target.host)
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
@@ -240,7 +240,7 @@ class PrepResizeAtSource(Step):
         """The source lets go of the volume and reserves it anew, to be there for a revert."""
         pair = run.memory.pair(volume_id)
         if pair.source is None:
-            pair.source = run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+            pair.source = run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
             run.save()
         if device.attachment_id is not None and device.attachment_id != pair.source:
             run.services.volumes.delete_attachment(run.context, device.attachment_id)

@@ -16,7 +16,7 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
     for found in strays(run, known):
         if found.volume_id == volume_id:
             return found.id
-    return run.services.volumes.create_attachment(run.context, volume_id, run.uuid).id
+    return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
 
 
 def drop_strays(run: Run, known: set[str | None]) -> None:

@@ -1,0 +1,40 @@
+"""Volumes and ports that a server has and another project owns.
+
+It works (an administrator may have wanted it), but it is worth a look: the server's users can neither see nor change them, and
+their owner can do both. The services around say "not found" of them to a user's token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causeway.audit.snapshot import Record, Snapshot
+from causeway.model.audit import Disagreement, Severity
+
+
+def of_volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
+    volumes = snapshot.volumes or {}
+    for home in snapshot.homes:
+        for device in home.block_devices:
+            volume = volumes.get(device.volume_id or "")
+            if volume is not None and volume.project_id not in (None, home.project_id):
+                yield _foreign("volume", volume.id, volume.project_id, home)
+
+
+def of_ports(snapshot: Snapshot) -> Iterator[Disagreement]:
+    for port in (snapshot.ports or {}).values():
+        home = snapshot.home(port["device_id"])
+        owner = port.get("project_id")
+        if home is not None and owner and owner != home.project_id:
+            yield _foreign("port", port["id"], owner, home)
+
+
+def _foreign(kind: str, identity: str, owner: str | None, home: Record) -> Disagreement:
+    return Disagreement(
+        f"{kind}.of_other_project",
+        Severity.WARNING,
+        f"{kind} {identity}",
+        home.uuid,
+        f"{kind.capitalize()} {identity} belongs to project {owner}, its server to project {home.project_id}.",
+        left="If nobody wanted that: detach it, and have its owner transfer it or make another one.",
+    )

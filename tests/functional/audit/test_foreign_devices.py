@@ -1,0 +1,91 @@
+"""A server whose volume and port belong to another project: to its user's token the services say that they are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from audited_cloud import AuditedCloud
+from moves_cloud import until
+
+from causeway.devcloud.store import Volume
+
+
+@pytest.fixture
+def foreign(cloud: AuditedCloud) -> Any:
+    """(server, volume, port): an administrator gave the member's server a volume and a port of their own project."""
+    cloud.admins = cloud.connection("admin")
+    made = cloud.admins.block_storage.create_volume(size=1, name="foreign")
+    until(lambda: cloud.admins.block_storage.get_volume(made.id).status, lambda now: now == "available", "the volume")
+    port = cloud.admins.network.create_port(network_id=cloud.network_id, project_id=cloud.admins.current_project_id)
+    server = cloud.boot()
+    cloud.admins.compute.create_volume_attachment(server.id, volume_id=made.id, delete_on_termination=True)
+    cloud.admins.compute.create_server_interface(server.id, port_id=port.id)
+    assert cloud.member.block_storage.find_volume(made.id) is None
+    yield server, made, port
+    cloud.admins.network.delete_port(port.id)
+
+
+def in_use(cloud: AuditedCloud, server: Any, volume: Any) -> None:
+    """The volume is connected once, to the server's host, and the server's guest has it and the port."""
+    host = cloud.show(server).compute_host
+    shown = cloud.admins.block_storage.get_volume(volume.id)
+    assert (shown.status, [each["host_name"] for each in shown.attachments]) == ("in-use", [host])
+    listed = {each.volume_id: each.attachment_id for each in cloud.member.compute.volume_attachments(server.id)}
+    assert listed == {volume.id: shown.attachments[0]["attachment_id"]}
+    # While the resize waits for its end, the source has a reservation of its own.
+    assert [each["status"] for each in cloud.attachments(server) if each["status"] != "reserved"] == ["attached"]
+    assert "kept" in cloud.driver(host).guest_read(server.id, "vdb")
+    assert len(cloud.interfaces(server)) == 2
+
+
+@pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
+def test_it_is_moved_back_and_forth_and_deleted(cloud: AuditedCloud, foreign: Any, flavor: str) -> None:
+    server, volume, _port = foreign
+    cloud.driver(cloud.show(server).compute_host).guest_write(server.id, "kept", "vdb")
+    cloud.resized(server, flavor)
+    in_use(cloud, server, volume)
+    cloud.reverted(server)
+    in_use(cloud, server, volume)
+    cloud.resized(server, flavor)
+    cloud.confirmed(server)
+    in_use(cloud, server, volume)
+    cloud.member.compute.delete_server(server.id)
+    cloud.member.compute.wait_for_delete(server, interval=0.05, wait=20)
+    until(
+        lambda: cloud.admins.block_storage.find_volume(volume.id),
+        lambda found: found is None,
+        "the volume to be deleted",
+    )
+
+
+def test_the_audit_tells_whose_they_are(cloud: AuditedCloud, foreign: Any) -> None:
+    server, volume, port = foreign
+    report = cloud.audit(fix=True)
+    assert report.mended == []
+    found = {each.kind: (each.resource, each.server, bool(each.left)) for each in report.disagreements}
+    assert found == {
+        "volume.of_other_project": (f"volume {volume.id}", server.id, True),
+        "port.of_other_project": (f"port {port.id}", server.id, True),
+    }
+
+
+def test_a_user_can_still_not_have_what_is_not_theirs(cloud: AuditedCloud, foreign: Any) -> None:
+    _server, volume, _port = foreign
+    other = cloud.boot("other")
+    with pytest.raises(Exception, match="could not be found"):
+        cloud.attach(other, volume)
+    assert cloud.attachments(other) == []
+
+
+def test_a_revert_goes_on_without_a_data_volume_that_exists_no_more(cloud: AuditedCloud) -> None:
+    server, volume = cloud.boot(), cloud.volume()
+    cloud.attach(server, volume)
+    cloud.resized(server)
+    with cloud.parts.devcloud.store.transaction() as session:
+        row = session.get(Volume, volume.id)
+        for attachment in list(row.attachments):
+            session.delete(attachment)
+        session.delete(row)
+    # What was there to be reserved for the source is not asked for again: the revert finds out where the guest is made.
+    assert cloud.reverted(server).status == "ACTIVE"
