@@ -67,7 +67,9 @@ def list_moves(state_dir: Path, database: str | None, as_json: bool, everything:
 @database_option
 @json_option
 def show(server: str, state_dir: Path, database: str | None, as_json: bool) -> None:
-    """The timeline of every move of SERVER (its uuid): each step, where, how long, how many bytes."""
+    """The timeline of every move of SERVER (its uuid): each step, where, how often, how long (the last attempt), how many bytes.
+
+    With --json also the events of the server's actions that its steps made, with the ends of tracebacks."""
     api = _open(state_dir, database)
     moves = journal.of_server(api, server)
     if not moves:
@@ -84,31 +86,31 @@ def show(server: str, state_dir: Path, database: str | None, as_json: bool) -> N
 def timeline(found: Move, steps: list[MoveStep]) -> Table:
     """A move as a table."""
     title = f"{found.recipe} of {found.instance_uuid}: {found.state}"
-    table = Table("Step", "Phase", "Where", "State", "Seconds", "Bytes", "Error", title=title)
+    table = Table("Step", "Phase", "Where", "State", "Attempts", "Seconds", "Bytes", "Error", title=title)
     for step in steps:
-        error = (step.error or {}).get("message", "")
-        seconds = f"{_seconds(step):.3f}" if step.ended_at else "running"
+        seconds = f"{step.seconds:.3f}" if step.seconds is not None else "running"
         table.add_row(
             step.step,
             step.phase,
             step.host or "records",
             step.state,
+            str(step.attempt),
             seconds,
             f"{step.bytes_done:,}" if step.bytes_done is not None else "",
-            error,
+            _errors(step),
         )
     return table
 
 
-def _seconds(step: MoveStep) -> float:
-    if step.started_at is None or step.ended_at is None:
-        return 0.0
-    return (step.ended_at - step.started_at).total_seconds()
+def _errors(step: MoveStep) -> str:
+    """The last error, and the first one if that was another."""
+    last, first = (message.get("message", "") for message in (step.error or {}, step.first_error or {}))
+    return last if first in ("", last) else f"{last} At first: {first}"
 
 
 def _step(step: MoveStep) -> dict[str, Any]:
     known: dict[str, Any] = msgspec.to_builtins(step)
-    return known | {"seconds": _seconds(step) if step.ended_at else None}
+    return known | {"seconds": step.seconds}
 
 
 def _summary(found: Move) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from causeway.model.instance import ActionEvent
+
 
 class MoveState(StrEnum):
     REQUESTED = "requested"
@@ -54,8 +56,19 @@ class StepState(StrEnum):
 
 
 @dataclass
+class StepEvent(ActionEvent):
+    """An event of the server's action that a step made, with all its attempts on one host.
+
+    ``start_time`` is the first one's, ``finish_time``, ``result`` and ``details`` are the last one's.
+    """
+
+    attempts: int = 1
+    first_details: str | None = None
+
+
+@dataclass
 class MoveStep:
-    """One attempt at a step's do or undo."""
+    """A step's do or undo, with its attempts in a row: times from the first to the last, the first error and the last."""
 
     step: str
     phase: StepPhase
@@ -67,8 +80,19 @@ class MoveStep:
     bytes_done: int | None = None
     bytes_total: int | None = None
     error: dict[str, Any] | None = None
+    first_error: dict[str, Any] | None = None
+    # None: written by a version that kept them in the move's memory.
+    events: list[StepEvent] | None = None
     started_at: datetime | None = None
+    # When the last attempt began.
+    tried_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt took; None while it goes on."""
+        began = self.tried_at or self.started_at
+        return None if began is None or self.ended_at is None else (self.ended_at - began).total_seconds()
 
 
 @dataclass

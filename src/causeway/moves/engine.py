@@ -15,6 +15,7 @@ goes on; if a step was in doubt it is undone before the pivot, and repeated afte
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from causeway import errors, metrics
 from causeway.conductor.services import ConductorServices
@@ -165,7 +166,7 @@ class _Progress:
 
     def __init__(self, run: Run, before: list[MoveStep]) -> None:
         self.run = run
-        self._steps = before
+        self._steps = run.steps = before
         self._ended: MoveStep | None = None
 
     @property
@@ -192,18 +193,11 @@ class _Progress:
     def begin(self, step: Step, phase: StepPhase) -> None:
         run = self.run
         forward = phase is StepPhase.DO
-        attempt = 1 + sum(1 for other in self._steps if other.step == step.name and other.phase is phase)
-        record = MoveStep(
-            step=step.name,
-            phase=phase,
-            sequence=len(self._steps) + 1,
-            attempt=attempt,
-            epoch=run.move.epoch,
-            host=step.where(run),
-            started_at=utcnow(),
-        )
+        record, ended = self._record(step, phase), self._ended
+        if ended is not None and ended.sequence == record.sequence:
+            # What went wrong is in the row that is tried anew.
+            ended = None
         status = step.migration_status if forward else None
-        ended = self._ended
         run.save(
             ended=ended,
             started=record,
@@ -213,19 +207,37 @@ class _Progress:
             else lambda connection: migrations.update_in(connection, run.move.migration_uuid, status=status),
         )
         self._ended = None
-        self._steps.append(record)
+        self._steps[record.sequence - 1 :] = [record]
         self._current = step
         run.step = record
+
+    def _record(self, step: Step, phase: StepPhase) -> MoveStep:
+        """A row for the step; the one that it has, if it is what was tried last."""
+        now, run, last = utcnow(), self.run, self._steps[-1] if self._steps else None
+        if last is None or (last.step, last.phase) != (step.name, phase):
+            last = MoveStep(step.name, phase, len(self._steps) + 1, attempt=0, events=[], started_at=now)
+        return replace(
+            last,
+            state=StepState.STARTED,
+            attempt=last.attempt + 1,
+            epoch=run.move.epoch,
+            host=step.where(run),
+            bytes_done=None,
+            bytes_total=None,
+            tried_at=now,
+            ended_at=None,
+        )
 
     def end(self, state: StepState, error: errors.CausewayError | None = None) -> None:
         step = self._steps[-1]
         step.state, step.ended_at = state, utcnow()
         step.host = self._current.where(self.run)
-        step.error = error.to_wire() if error is not None else None
+        if error is not None:
+            step.error = error.to_wire()
+            step.first_error = step.first_error or step.error
         self._ended = step
-        if step.started_at is not None:
-            seconds = (step.ended_at - step.started_at).total_seconds()
-            metrics.STEP_SECONDS.labels(self.run.move.recipe, step.step, step.phase, state).observe(seconds)
+        if step.seconds is not None:
+            metrics.STEP_SECONDS.labels(self.run.move.recipe, step.step, step.phase, state).observe(step.seconds)
 
     def close(self, pause: float = 0.0) -> None:
         """Writes the last step's end with the state that the move came to."""

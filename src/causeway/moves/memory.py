@@ -66,7 +66,7 @@ class MoveMemory:
     # Inside a cell: what the source offers to the target.
     offer: DiskOffer | None = None
     guest: GuestOutcome | None = None
-    # Events of the server's action; written to its history when the move ends.
+    # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
     events: list[ActionEvent] = field(default_factory=list)
 
     @property

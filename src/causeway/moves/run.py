@@ -18,7 +18,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
-from causeway.model.moves import Move, MoveStep
+from causeway.model.moves import Move, MoveStep, StepEvent
 from causeway.model.outcomes import MoveToken
 from causeway.moves.memory import MoveMemory
 from causeway.rpc.compute import ComputeClient
@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 # Seconds since the machine was started, those included in which it was suspended: leases run out meanwhile.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+# Characters of a traceback that are kept.
+LONGEST_TRACEBACK = 8000
 
 # Seconds between two looks whether the journal's database is back: at first, doubled each time, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -66,6 +69,8 @@ class Run:
         self.context = context
         self.move = move
         self.memory = msgspec.convert(move.data, MoveMemory)
+        #: what was done so far; the last one is at hand
+        self.steps: list[MoveStep] = []
         self.step: MoveStep | None = None
         self._cache: dict[str, Any] = {}
         self._to_write: list[Callable[[sa.Connection], Any]] = []
@@ -234,9 +239,10 @@ class Run:
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
         """The events of the server's action: the conductor's, which says how all of it ended, and those of the steps."""
         name = _EVENTS.get(self.move.recipe)
+        of_steps = [*self.memory.events, *(event for step in self.steps for event in step.events or ())]
         if name is None:
-            if failure is None or any(event.result == "Error" for event in self.memory.events):
-                return list(self.memory.events)
+            if failure is None or any(event.result == "Error" for event in of_steps):
+                return of_steps
             name = _FIRST_EVENTS[self.move.recipe]
         whole = ActionEvent(
             event=name,
@@ -246,21 +252,37 @@ class Run:
             result="Success" if failure is None else "Error",
             details=None if failure is None else failure.message,
         )
-        return [whole, *self.memory.events]
+        return [whole, *of_steps]
 
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
-        """An event of the server's action, with its times and its result."""
-        event = ActionEvent(event=name, start_time=utcnow(), host=host or self.unguarded.host)
+        """An event of the server's action, with its times and its result. One that is repeated is counted, not added."""
+        event = self._event(name, host or self.unguarded.host)
         try:
             yield
         except Exception as failure:
             event.result = "Error"
             event.details = failure.message if isinstance(failure, errors.CausewayError) else type(failure).__name__
-            event.traceback = traceback.format_exc()
+            event.first_details = event.first_details or event.details
+            event.traceback = _bounded(traceback.format_exc())
             raise
         else:
-            event.result = "Success"
+            event.result, event.details, event.traceback = "Success", None, None
         finally:
             event.finish_time = utcnow()
-            self.memory.events.append(event)
+
+    def _event(self, name: str, host: str) -> StepEvent:
+        if self.step is None:
+            raise RuntimeError("only a step makes events")
+        self.step.events = known = self.step.events or []
+        for event in known:
+            if (event.event, event.host) == (name, host):
+                event.attempts += 1
+                return event
+        known.append(StepEvent(event=name, start_time=utcnow(), host=host))
+        return known[-1]
+
+
+def _bounded(text: str) -> str:
+    """The end of a traceback, where it says what happened."""
+    return text if len(text) <= LONGEST_TRACEBACK else f"...\n{text[-LONGEST_TRACEBACK:]}"

@@ -242,7 +242,7 @@ class Moves(ApiBase):
 
 
 class MoveSteps(ApiBase):
-    """What a move did: one row for each attempt at a step's do or undo; written before it acts, completed after."""
+    """What a move did: one row for a step's do or undo with all its attempts; written before it acts, completed after."""
 
     __tablename__ = "move_steps"
 
@@ -256,8 +256,14 @@ class MoveSteps(ApiBase):
     host: Mapped[str | None] = mapped_column(Name)
     bytes_done: Mapped[int | None] = mapped_column(sa.BigInteger)
     bytes_total: Mapped[int | None] = mapped_column(sa.BigInteger)
+    # The last one's, and that of the attempt which failed first.
     error: Mapped[dict[str, Any] | None]
+    first_error: Mapped[dict[str, Any] | None]
+    # Events of the server's action; written to its history when the move ends.
+    events: Mapped[list[Any] | None]
+    # When the first attempt began, and the last one.
     started_at: Mapped[datetime]
+    tried_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
 
 

@@ -227,7 +227,8 @@ def record_in(
     unless_cancelled: bool = False,
     lease: float = 0.0,
 ) -> None:
-    """Writes a move with the step that ended and the one that begins, within the caller's transaction.
+    """Writes a move with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
+    transaction.
 
     ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
     Raises MoveCancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
@@ -247,11 +248,14 @@ def record_in(
         raise errors.TakenOver(
             f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
         )
-    if ended is not None:
-        where = {"of_move": move.id, "of_sequence": ended.sequence}
-        connection.execute(_RECORD_STEP, STEP.to_row(ended) | where)
-    if started is not None:
-        connection.execute(_INSERT_STEP, STEP.to_row(started) | {"move_id": move.id})
+    for step in (ended, started):
+        if step is None:
+            continue
+        if step is started and step.attempt == 1:
+            connection.execute(_INSERT_STEP, STEP.to_row(step) | {"move_id": move.id})
+        else:
+            where = {"of_move": move.id, "of_sequence": step.sequence}
+            connection.execute(_RECORD_STEP, STEP.to_row(step) | where)
 
 
 def record(
@@ -278,10 +282,9 @@ def is_recorded(
     found = get(database, move.id)
     if (found.epoch, found.state, found.pivoted, found.owner) != (move.epoch, move.state, move.pivoted, move.owner):
         return False
-    known = {step.sequence: step for step in steps(database, move.id)}
-    if ended is not None and (ended.sequence not in known or known[ended.sequence].state is not ended.state):
-        return False
-    return (started is None or started.sequence in known) and found.data == move.data
+    known = {step.sequence: (step.state, step.attempt) for step in steps(database, move.id)}
+    written = [step for step in (ended, started) if step is not None]
+    return found.data == move.data and all(known.get(step.sequence) == (step.state, step.attempt) for step in written)
 
 
 def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
