@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.api import auth, faults, validation, versions
 from causeway.api.request import ApiRequest, Handler, Response, schema_for
 from causeway.api.services import ApiServices
+from causeway.http.strict import BrokenBody
 
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
 MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
@@ -161,7 +162,10 @@ def _read_body(req: falcon.Request) -> Any:
     length = req.content_length
     if length and length > MAX_BODY_BYTES:
         raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
-    data = req.bounded_stream.read(MAX_BODY_BYTES + 1)
+    try:
+        data = req.bounded_stream.read(MAX_BODY_BYTES + 1)
+    except BrokenBody as error:
+        raise errors.BadRequest(str(error)) from error
     if len(data) > MAX_BODY_BYTES:
         raise BodyTooLarge(f"Request is too large: a body may have at most {MAX_BODY_BYTES} bytes.")
     if not data:

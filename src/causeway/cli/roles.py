@@ -17,8 +17,10 @@ from oslo_log import log
 
 from causeway import roles
 from causeway.cli import processes
+from causeway.cli.api_worker import Worker
 from causeway.conf import PROJECT
 from causeway.conf.conductor import CELL, SUPER
+from causeway.http.strict import strict
 from causeway.metrics.endpoint import count_into_files
 from causeway.model.host import CellMapping
 from causeway.moves.standing import StandingMoves
@@ -68,7 +70,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
             "bind": bind,
             "workers": workers,
             "threads": threads,
-            "worker_class": "gthread",
+            "worker_class": Worker,
             "proc_name": "causeway-api",
             "graceful_timeout": GRACE_SECONDS,
             "control_socket_disable": True,
@@ -86,7 +88,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
         around = processes.around(self._conf, self._cleanup)
         database, cells = processes.databases(self._conf, self._cleanup)
         processes.expose_metrics(self._conf, self._cleanup, shared=True)
-        return roles.api_app(around, database, cells, self._conf.host)
+        return strict(roles.api_app(around, database, cells, self._conf.host))
 
     def _ready(self, server: Any) -> None:
         click.echo(f"ready: api {', '.join(str(listener) for listener in server.LISTENERS)}")

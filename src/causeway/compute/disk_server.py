@@ -18,17 +18,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cheroot import wsgi
-
 from causeway import durable
 from causeway.compute.disk_offers import DiskOffers
+from causeway.http.server import make_server
 
 LOG = logging.getLogger(__name__)
 
 THREADS = 8
 CHUNK_BYTES = 1 << 20
 _PATH = re.compile(r"/disks/([^/]+)(?:/([^/]+))?")
-_RANGE = re.compile(r"bytes=(\d+)-")
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-")
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -41,7 +40,7 @@ class DiskServer:
         self._address = address
         self._port = port
         self._port_file = port_file
-        self._server: wsgi.Server | None = None
+        self._server: Any = None
         self._thread: threading.Thread | None = None
         self.url = ""
 
@@ -63,14 +62,12 @@ class DiskServer:
         if self._thread is not None:
             self._thread.join()
 
-    def _listening(self, port: int) -> wsgi.Server:
-        server = wsgi.Server((self._address, port), self._answer, numthreads=THREADS, server_name="causeway-compute")
+    def _listening(self, port: int) -> Any:
+        server = make_server(self._address, port, self._answer, threads=THREADS, name="causeway-compute")
         server.shutdown_timeout = 1
-        server.timeout = 60
-        server.prepare()
         return server
 
-    def _listening_somewhere(self) -> wsgi.Server:
+    def _listening_somewhere(self) -> Any:
         last = [int(self._port_file.read_text())] if self._port_file.exists() else []
         for port in last:
             try:

@@ -64,9 +64,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Accounts:
-    """Who can log in, by user name; `auth_url` is Identity's."""
+    """Who can log in, by user name; `auth_url` is Identity's, for users, `internal_auth_url` for services."""
 
     auth_url: str
+    internal_auth_url: str
     region: str
     users: dict[str, Account]
 
@@ -87,7 +88,8 @@ def run(store: Store, config: "DevcloudConfig") -> Accounts:
         if session.scalars(select(VolumeType)).first() is None:
             session.add(VolumeType(name="__DEFAULT__", description="Default Volume Type"))
             session.add(VolumeType(name="multiattach", extra_specs={"multiattach": "<is> True"}))
-    return Accounts(f"{config.base_url}/identity/v3", config.region, users)
+    internal = config.internal_url or config.base_url
+    return Accounts(f"{config.base_url}/identity/v3", f"{internal}/identity/v3", config.region, users)
 
 
 def _read_or_make(path: Path) -> dict[str, Account]:
@@ -151,7 +153,8 @@ def _make_catalog(session: Session, config: "DevcloudConfig") -> None:
         query = select(Endpoint).where(Endpoint.service_id == service.id, Endpoint.region_id == config.region)
         endpoints = {row.interface: row for row in session.scalars(query)}
         for interface in ("public", "internal", "admin"):
-            url = config.base_url + path
+            base = config.internal_url if interface == "internal" and config.internal_url else config.base_url
+            url = base + path
             if service_type == "compute" and config.compute_url is not None:
                 url = config.compute_url
             if interface in endpoints:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from causeway.devcloud.context import NOBODY, Caller
 from causeway.devcloud.errors import ApiError, bad_request, forbidden
 from causeway.devcloud.store import new_id
+from causeway.http.strict import BrokenBody
 
 if TYPE_CHECKING:
     from causeway.devcloud.app import Devcloud
@@ -73,10 +74,10 @@ class Call:
 
 def read_json(request: falcon.Request) -> Any:
     stream = request.stream if request.content_length is None else request.bounded_stream
-    raw = stream.read(MAX_JSON_BYTES) if _has_body(request) else b""
     try:
+        raw = stream.read(MAX_JSON_BYTES) if _has_body(request) else b""
         return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, BrokenBody) as error:
         raise bad_request(f"The request body is not valid JSON: {error}", "HTTPBadRequest") from error
 
 

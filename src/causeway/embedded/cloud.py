@@ -92,7 +92,7 @@ class EmbeddedCloud:
     def _start(self) -> None:
         self.state.prepare()
         on_stop = self._cleanup.callback
-        self.web = WebServer(self._port)
+        self.web = WebServer(self._port, internal=True)
         self.url = self.web.url
         self.devcloud, self.accounts = self._start_devcloud()
         self.placement = local_placement(self.state.database("placement"))
@@ -120,7 +120,7 @@ class EmbeddedCloud:
         )
 
     def _start_devcloud(self) -> tuple[Devcloud, Accounts]:
-        devcloud = Devcloud(DevcloudConfig(self.state.devcloud, self.url))
+        devcloud = Devcloud(DevcloudConfig(self.state.devcloud, self.url, internal_url=self.web.internal_url))
         self._cleanup.callback(devcloud.close)
         accounts = devcloud.bootstrap()
         devcloud.register_hosts([host for hosts in self.hosts_by_cell for host in hosts])
@@ -132,7 +132,7 @@ class EmbeddedCloud:
         account = self.accounts[user]
         return {
             "auth_type": "password",
-            "auth_url": self.accounts.auth_url,
+            "auth_url": self.accounts.internal_auth_url,
             "www_authenticate_uri": self.accounts.auth_url,
             "username": account.username,
             "password": account.password,
@@ -147,6 +147,8 @@ class EmbeddedCloud:
         middleware = {name: credentials.pop(name) for name in ("www_authenticate_uri",)}
         options: dict[str, Any] = {group: dict(credentials) for group in AUTH_GROUPS if group != "placement"}
         options["service_user"]["send_service_user_token"] = True
+        # The field's default is the public endpoint: calls between services have a port of their own here.
+        options["cinder"]["catalog_info"] = "volumev3::internalURL"
         options["transport_url"] = self._queue("api")
         options["state_path"] = str(self.state.path)
         options["my_ip"] = "127.0.0.1"

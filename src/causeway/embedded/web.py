@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from cheroot import wsgi
-
-LOG = logging.getLogger(__name__)
-
-WsgiApp = Callable[[dict[str, Any], Any], Iterable[bytes]]
+from causeway.http.server import make_server
+from causeway.http.strict import WsgiApp
 
 THREADS = 40
 
@@ -19,36 +15,45 @@ THREADS = 40
 class WebServer:
     """Serves WSGI applications under path prefixes, from threads of this process.
 
-    gunicorn serves the API where it has processes of its own (`causeway api`); it can't be here, because its workers are
-    processes and everything embedded is in one.
+    ``url`` is for users. With ``internal``, ``internal_url`` is a second port with threads of its own, for calls between
+    services: nothing that users do on theirs keeps these waiting. gunicorn serves the API where it has processes of its own
+    (`causeway api`); it can't be here, because its workers are processes and everything embedded is in one.
     """
 
-    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
+    def __init__(self, port: int, address: str = "127.0.0.1", *, internal: bool = False) -> None:
         self._mounts: list[tuple[str, WsgiApp]] = []
-        self._server = wsgi.Server((address, port), self._dispatch, numthreads=THREADS, server_name="causeway")
-        self._server.shutdown_timeout = 5
-        self._server.timeout = 120
-        self._server.nodelay = True
-        self._thread = threading.Thread(target=self._serve, name="web-server", daemon=True)
-        self._server.prepare()
-        self.port: int = self._server.bind_addr[1]
-        self.url = f"http://{address}:{self.port}"
+        self._threads: list[threading.Thread] = []
+        self._servers: list[Any] = []
+        try:
+            for number in (port, 0) if internal else (port,):
+                self._servers.append(make_server(address, number, self._dispatch, threads=THREADS, name="causeway"))
+        except OSError:
+            self.stop()
+            raise
+        ports = [server.bind_addr[1] for server in self._servers]
+        self._threads = [
+            threading.Thread(target=server.serve, name=f"web-server-{number}", daemon=True)
+            for server, number in zip(self._servers, ports, strict=True)
+        ]
+        self.port: int = ports[0]
+        self.url = f"http://{address}:{ports[0]}"
+        self.internal_url = f"http://{address}:{ports[-1]}"
 
     def mount(self, prefix: str, app: WsgiApp) -> None:
         self._mounts.append((prefix, app))
         self._mounts.sort(key=lambda mount: len(mount[0]), reverse=True)
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        """Finishes requests that are under way."""
-        self._server.stop()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _serve(self) -> None:
-        self._server.serve()
+        """Finishes requests that are under way, the users' first: they need the internal port."""
+        for server in self._servers:
+            server.stop()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
 
     def _dispatch(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

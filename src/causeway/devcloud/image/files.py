@@ -143,7 +143,7 @@ class _Reader:
 def _wanted_range(header: str | None, size: int) -> tuple[int, int]:
     if header is None:
         return 0, size
-    match = re.fullmatch(r"bytes=(\d*)-(\d*)", header.strip())
+    match = re.fullmatch(r"bytes=([0-9]{0,18})-([0-9]{0,18})", header.strip())
     if match is None or match.group(0) == "bytes=-":
         raise ApiError(416, f"Unsupported range: {header}")
     first, last = match.groups()

@@ -1,0 +1,200 @@
+"""cheroot's server, whose threads get requests that have arrived."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from cheroot import connections, wsgi
+from cheroot import server as cheroot_server
+
+from causeway.http.arrived import DEADLINE, MAX_HEAD, judge, look, wake_at
+from causeway.http.body import PATIENCE, Pace
+from causeway.http.strict import WsgiApp, strict
+
+LOG = logging.getLogger(__name__)
+
+# Connections that no thread has: idle ones, and those whose request has not arrived. Beyond that the oldest are closed.
+MAX_WAITING = 600
+# Seconds that an idle connection is kept.
+KEEP = 120
+# Of the threads, those that may read long bodies at a time.
+LONG_BODIES = 0.5
+
+
+# What is built upon is not all in cheroot's stubs.
+_WsgiServer: Any = wsgi.Server
+_HttpConnection: Any = cheroot_server.HTTPConnection
+_Manager: Any = connections.ConnectionManager
+
+
+def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str) -> Any:
+    """Listens when this returns; ``serve()`` serves. Raises OSError."""
+    server = _Server((address, port), strict(app), numthreads=threads, server_name=name)
+    server.ConnectionClass = _Connection
+    server.timeout = PATIENCE
+    server.nodelay = True
+    # Connections that were made and not accepted yet: beyond that clients try again after a second.
+    server.request_queue_size = 128
+    server.keep_alive_conn_limit = MAX_WAITING
+    server.max_request_header_size = MAX_HEAD
+    server.prepare()
+    return server
+
+
+class _Server(_WsgiServer):  # type: ignore[misc]
+    def prepare(self) -> None:
+        super().prepare()
+        made: Any = self._connections
+        made._selector.close()
+        self._connections: Any = _Gate(self, max(1, int(self.requests.min * LONG_BODIES)))
+
+    def process_conn(self, conn: _Connection) -> None:
+        """Called with what is readable; threads get what has arrived."""
+        if self._connections.admit(conn):
+            super().process_conn(conn)
+
+    def let_in(self, conn: _Connection) -> None:
+        super().process_conn(conn)
+
+
+class _Raw(socket.SocketIO):
+    """A socket whose bytes must keep coming."""
+
+    def __init__(self, sock: socket.socket, mode: str) -> None:
+        super().__init__(sock, mode)  # type: ignore[arg-type]
+        self.pace = Pace()
+
+    def readinto(self, buffer: Any) -> int | None:
+        self.pace.before()
+        size = super().readinto(buffer)
+        self.pace.after(size or 0)
+        return size
+
+
+class _Connection(_HttpConnection):  # type: ignore[misc]
+    """``since``: when the request that has not arrived began; None: there is none. ``needs``: see `Arrived`."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.rfile._raw = _Raw(self.socket, "rb")
+        self.since: float | None = time.monotonic()
+        self.needs = 0
+        self.long_body = False
+
+    def communicate(self) -> bool:
+        self.rfile.raw.pace = Pace()
+        try:
+            kept: bool = super().communicate()
+        finally:
+            if self.long_body:
+                self.long_body = False
+                self.server._connections.long_body_ended()
+        return kept
+
+
+class _Gate(_Manager):  # type: ignore[misc]
+    """Keeps connections until their requests have arrived. All but `long_body_ended` and `put` runs in the server's thread."""
+
+    def __init__(self, server: _Server, long_bodies: int) -> None:
+        super().__init__(server)
+        self._room = long_bodies
+        self._queue: deque[_Connection] = deque()
+        self._lock = threading.Lock()
+
+    def _from_server_socket(self, server_socket: socket.socket) -> None:
+        try:
+            conn = super()._from_server_socket(server_socket)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            LOG.warning("No file descriptor is left for a connection: the one that waits longest is closed")
+            self._close_one()
+            return
+        if conn is None:
+            return
+        if self._num_connections >= MAX_WAITING:
+            self._close_one()
+        self._wait(conn)
+
+    def admit(self, conn: _Connection) -> bool:
+        """Whether a thread can have the connection now; if not, it is kept here."""
+        if not conn.rfile.has_data():
+            found = look(conn.socket, conn.needs)
+            if found.needs:
+                conn.since = conn.since or time.monotonic()
+                if found.needs != conn.needs:
+                    conn.needs = found.needs
+                    wake_at(conn.socket, found.needs)
+                self._wait(conn)
+                return False
+            conn.long_body = found.long_body
+        if conn.needs:
+            conn.needs = 0
+            wake_at(conn.socket, 1)
+        conn.since = None
+        if not conn.long_body:
+            return True
+        with self._lock:
+            if self._room == 0:
+                conn.last_used = time.time()
+                self._queue.append(conn)
+                return False
+            self._room -= 1
+            return True
+
+    def long_body_ended(self) -> None:
+        with self._lock:
+            if not self._queue:
+                self._room += 1
+                return
+            following = self._queue.popleft()
+        self.server.let_in(following)
+
+    def put(self, conn: _Connection) -> None:
+        """An answered connection comes back. What of its next request was read already must be all of it."""
+        ahead = conn.rfile.peek() if conn.rfile.has_data() else b""
+        if ahead and (judge(ahead).needs or judge(ahead).long_body):
+            conn.close()
+            return
+        super().put(conn)
+
+    def _wait(self, conn: _Connection) -> None:
+        conn.last_used = time.time()
+        self._selector.register(conn.socket.fileno(), 1, data=conn)
+
+    def _waiting(self) -> list[_Connection]:
+        return [conn for _fd, conn in self._selector.connections if conn is not self.server]
+
+    def _close_one(self) -> None:
+        """The connection whose request takes longest to arrive; if none is arriving, the one that is idle longest."""
+        waiting = self._waiting()
+        if waiting:
+            self._drop(min(waiting, key=lambda conn: (conn.since is None, conn.since or conn.last_used)))
+
+    def _drop(self, conn: _Connection) -> None:
+        self._selector.unregister(conn.socket.fileno())
+        conn.close()
+
+    def _expire(self, threshold: float) -> None:
+        late = time.monotonic() - DEADLINE
+        for conn in self._waiting():
+            if (conn.since is not None and conn.since < late) or conn.last_used < time.time() - KEEP:
+                self._drop(conn)
+        with self._lock:
+            while self._queue and self._queue[0].last_used < threshold:
+                self._queue.popleft().close()
+
+    def close(self) -> None:
+        with self._lock:
+            while self._queue:
+                self._queue.popleft().close()
+        super().close()
+
+
+__all__ = ["make_server"]

@@ -1,0 +1,89 @@
+"""The same of gunicorn with our worker: slow clients keep nobody waiting."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.unit.http.test_server import CHUNKED, GET, HANGING, ask, connect
+
+THREADS = 4
+PROGRAM = """
+import sys
+from gunicorn.app.base import BaseApplication
+from causeway.cli.api_worker import Worker
+from causeway.http.strict import strict
+from tests.unit.http.test_server import echo
+
+class Served(BaseApplication):
+    def load_config(self):
+        for name, value in {"bind": sys.argv[1], "workers": 1, "threads": %d, "worker_class": Worker,
+                            "control_socket_disable": True, "graceful_timeout": 10}.items():
+            self.cfg.set(name, value)
+    def load(self):
+        return strict(echo)
+
+Served().run()
+"""
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        number: int = free.getsockname()[1]
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM % THREADS, f"127.0.0.1:{number}"],
+        env=os.environ | {"PYTHONPATH": f"{root / 'src'}:{root}"},
+        stderr=subprocess.DEVNULL,
+    )
+    end = time.monotonic() + 60
+    while True:
+        try:
+            ask(number, GET)
+            break
+        except OSError:
+            assert process.poll() is None and time.monotonic() < end
+    yield number
+    process.terminate()
+    assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HT",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\nabc",
+        CHUNKED + b"5\r\nab",
+        GET + b"GET / HT",
+    ],
+)
+def test_slow_clients_keep_nobody_waiting(port: int, sent: bytes) -> None:
+    with ExitStack() as stack:
+        for _ in range(HANGING):
+            stack.enter_context(connect(port, sent))
+        for _ in range(3 * THREADS):
+            assert ask(port, GET).startswith(b"HTTP/1.1 200")
+        assert ask(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n", b"abc").endswith(b"abc")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=" + b"1" * 5000 + b"-\r\n\r\n",
+        b"GARBAGE\r\n\r\n",
+    ],
+)
+def test_what_is_malformed_is_refused(port: int, sent: bytes) -> None:
+    assert ask(port, sent).startswith(b"HTTP/1.1 400")
