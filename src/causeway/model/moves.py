@@ -3,6 +3,9 @@
 A *move* is one run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ...) for a migration. Its steps are written
 down before they act and completed after. States of a move::
 
+    proposed ──▶ refused      the request is not accepted yet; nobody runs it. Refused: it never will be
+       │
+       ▼
     requested ──▶ running ──▶ done
                   │    │ ▲
                   ▼    ▼ │
@@ -23,6 +26,8 @@ from causeway.model.instance import ActionEvent
 
 
 class MoveState(StrEnum):
+    PROPOSED = "proposed"
+    REFUSED = "refused"
     REQUESTED = "requested"
     RUNNING = "running"
     UNDOING = "undoing"
@@ -32,6 +37,8 @@ class MoveState(StrEnum):
 
 
 MOVE_TRANSITIONS: dict[MoveState, frozenset[MoveState]] = {
+    MoveState.PROPOSED: frozenset({MoveState.REQUESTED, MoveState.REFUSED}),
+    MoveState.REFUSED: frozenset(),
     # Straight to undoing: cancelled before it began.
     MoveState.REQUESTED: frozenset({MoveState.RUNNING, MoveState.UNDOING, MoveState.FAILED}),
     MoveState.RUNNING: frozenset({MoveState.UNDOING, MoveState.STUCK, MoveState.DONE}),
@@ -41,6 +48,8 @@ MOVE_TRANSITIONS: dict[MoveState, frozenset[MoveState]] = {
     MoveState.FAILED: frozenset(),
 }
 
+# Nobody runs these: the request is not accepted yet, or never will be (see `causeway.moves.acceptance`).
+MOVE_NOT_ACCEPTED = frozenset({MoveState.PROPOSED, MoveState.REFUSED})
 MOVE_ENDED = frozenset({MoveState.DONE, MoveState.FAILED})
 
 

@@ -22,7 +22,7 @@ from causeway.conductor.by_cell import ByCell
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import injector
-from causeway.model.moves import MOVE_ENDED, Move, MoveState
+from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, Move, MoveState
 from causeway.moves.engine import Engine
 from causeway.moves.requests import drop_if_refused
 from causeway.moves.run import boot_clock
@@ -186,19 +186,19 @@ class Keeper:
         was_blind = boot_clock() < self._blind_until
         with self._lock:
             in_hand = self._in_hand.keys() | life.at_work()
-        requested: dict[Hashable, list[Move]] = defaultdict(list)
+        proposed: dict[Hashable, list[Move]] = defaultdict(list)
         for move in journal.abandoned(self._services.api, life.mine, self._lease, in_hand=in_hand):
             if was_blind and move.owner is not None and move.owner not in life.mine:
                 continue
-            if move.state is MoveState.REQUESTED:
-                requested[_cells_of(move)].append(move)
+            if move.state in MOVE_NOT_ACCEPTED:
+                proposed[_cells_of(move)].append(move)
             else:
                 self.submit(context_of(move), move.id)
-        for cells, moves in requested.items():
+        for cells, moves in proposed.items():
             self._checks.start(cells, partial(self._check, moves))
 
     def _check(self, moves: list[Move]) -> None:
-        """Takes up what was requested in a cell, and never begun, unless it was refused."""
+        """Takes requests out of the journal that their API has not accepted within a lease; runs those that it just has."""
         for move in moves:
             if self._services.stopping.is_set():
                 return
@@ -216,7 +216,7 @@ class Keeper:
 
 
 def _cells_of(move: Move) -> Hashable:
-    """The cells that may be asked whether a move was accepted."""
+    """The cells in which a request may have left something."""
     chosen = move.data.get("selection") or {}
     return move.data.get("source_cell"), chosen.get("cell_uuid")
 

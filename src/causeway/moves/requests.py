@@ -1,9 +1,7 @@
 """What the API calls to ask for a move.
 
-The move is written to the journal first, then the server's states are changed by compare-and-swap, together with the action's
-record; then the migration is written, which everybody sees, and a conductor is told. If the swap is lost, the move is taken out
-of the journal again and the caller gets a 409; if the process dies in between, a conductor finds the move in state
-``requested``, and the action of its request tells whether it counts.
+What is written where, and when a request counts, is in `causeway.moves.acceptance`. Then a conductor is told; if none can be
+told, one finds the move in the journal.
 """
 
 from __future__ import annotations
@@ -11,10 +9,9 @@ from __future__ import annotations
 import logging
 import uuid as uuids
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
-import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
@@ -24,10 +21,11 @@ from causeway.model.instance import Instance, InstanceAction
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves import acceptance
 from causeway.moves.memory import MoveMemory
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal, migrations
-from causeway.store.cell import actions, hosts, instances
+from causeway.store.cell import actions, hosts
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -90,29 +88,27 @@ def request_resize(
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
-    with services.api.write() as connection:
-        journal.insert_in(connection, move)
-    changes = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
-    try:
-        with database.write() as connection:
-            instances.swap_in(
-                connection,
-                instance.uuid,
-                expected_task={None},
-                expected_vm={instance.vm_state},
-                task_state=TaskState.RESIZE_PREP,
-                progress=0,
-                **changes,
-            )
-            actions.start_in(connection, _action(context, instance, "resize" if flavor else "migrate"))
-    except errors.CausewayError:
-        with services.api.write() as connection:
-            journal.delete_in(connection, move.id)
-        _delete_if_wanted(services, context, instance.uuid)
-        raise
-    migration = _written(services.api, move)
+    migration = _migration_of(move, memory)
+    changes: dict[str, Any] = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
+    request = acceptance.Request(
+        move,
+        _action(context, instance, "resize" if flavor else "migrate"),
+        expected_task={None},
+        expected_vm={instance.vm_state},
+        changes={"task_state": acceptance.task_of(move), "progress": 0} | changes,
+        on_acceptance=lambda connection: migrations.insert_in(connection, migration),
+    )
+    _enter(services, context, database, request)
     _start(services, context, move)
     return migration
+
+
+def _enter(services: RequestServices, context: RequestContext, database: Database, request: acceptance.Request) -> None:
+    try:
+        acceptance.enter(services.api, services.cells, database, request)
+    except errors.CausewayError:
+        _delete_if_wanted(services, context, request.move.instance_uuid)
+        raise
 
 
 def _start(services: RequestServices, context: RequestContext, move: Move) -> None:
@@ -123,10 +119,9 @@ def _start(services: RequestServices, context: RequestContext, move: Move) -> No
         LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
 
 
-def _written(api: Database, move: Move) -> Migration:
-    """The migration of a resize that counts, written unless it is there already."""
-    memory = msgspec.convert(move.data, MoveMemory)
-    migration = Migration(
+def _migration_of(move: Move, memory: MoveMemory) -> Migration:
+    """What everybody sees of a resize from its acceptance on."""
+    return Migration(
         uuid=move.migration_uuid,
         instance_uuid=move.instance_uuid,
         migration_type=memory.migration_type,
@@ -139,13 +134,6 @@ def _written(api: Database, move: Move) -> Migration:
         user_id=move.user_id,
         project_id=move.project_id,
     )
-    try:
-        with api.write() as connection:
-            migrations.insert_in(connection, migration)
-    except sa.exc.IntegrityError:
-        # A conductor took this for the request of an API that had died, and wrote it.
-        return migrations.get(api, move.migration_uuid)
-    return migration
 
 
 def request_confirm(
@@ -163,19 +151,13 @@ def request_confirm(
     migration = finished_migration(services.api, instance)
     _cell, database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "confirm")
-    _begin(services, move, migration, MigrationStatus.CONFIRMING)
-    try:
-        with database.write() as connection:
-            instances.swap_in(
-                connection,
-                instance.uuid,
-                expected_task={None, TaskState.DELETING} if start else None,
-                expected_vm={VmState.RESIZED} if start else None,
-            )
-            actions.start_in(connection, _action(context, instance, "confirmResize"))
-    except errors.CausewayError:
-        _take_back(services, context, move, migration)
-        raise
+    request = acceptance.Request(
+        move,
+        _action(context, instance, "confirmResize"),
+        expected_task={None, TaskState.DELETING} if start else None,
+        expected_vm={VmState.RESIZED} if start else None,
+    )
+    _enter(services, context, database, request)
     if start:
         _start(services, context, move)
     return move.id
@@ -188,41 +170,26 @@ def request_revert(
     migration = finished_migration(services.api, instance)
     _cell, database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "revert")
-    _begin(services, move, migration, MigrationStatus.REVERTING)
-    try:
-        with database.write() as connection:
-            instances.swap_in(
-                connection,
-                instance.uuid,
-                expected_task={None},
-                expected_vm={VmState.RESIZED},
-                task_state=TaskState.RESIZE_REVERTING,
-            )
-            actions.start_in(connection, _action(context, instance, "revertResize"))
-    except errors.CausewayError:
-        _take_back(services, context, move, migration)
-        raise
+    request = acceptance.Request(
+        move,
+        _action(context, instance, "revertResize"),
+        expected_task={None},
+        expected_vm={VmState.RESIZED},
+        changes={"task_state": acceptance.task_of(move)},
+    )
+    _enter(services, context, database, request)
     _start(services, context, move)
 
 
 def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
-    """For a move that was written down and never begun: takes it out of the journal if its request was not accepted.
+    """For a move that was proposed a lease ago: it does not count any more, and is taken out of the journal.
 
-    The API died between writing the move and changing the server's states; or after that, and the move counts: then what it
-    had not come to is made up for.
+    Its API died before it accepted the request, or could not; one that is only slow begins again. False if it was accepted.
     """
-    if move.recipe != "resize":
+    if not acceptance.refuse(api, move):
         return False
-    try:
-        _cell, database = cells.of_server(move.instance_uuid)
-        accepted = actions.get(database, move.instance_uuid, move.request_id or "") is not None
-    except errors.ServerNotFound:
-        accepted = False
-    if accepted:
-        _written(api, move)
-        return False
-    with api.write() as connection:
-        journal.delete_in(connection, move.id)
+    acceptance.settle(api, cells, move)
+    LOG.info("The request of move %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
     return True
 
 
@@ -256,21 +223,6 @@ def _follow_up(services: RequestServices, context: RequestContext, migration: Mi
     memory.events, memory.guest = [], None
     kind = "cross_cell" if memory.is_cross_cell else "same_cell"
     return _move(context, migration.uuid, migration.instance_uuid, f"{kind}_{what}", memory, None)
-
-
-def _begin(services: RequestServices, move: Move, migration: Migration, status: MigrationStatus) -> None:
-    with services.api.write() as connection:
-        # Only one of two requests gets the migration out of "finished".
-        if not migrations.swap_status_in(connection, migration.uuid, MigrationStatus.FINISHED, status):
-            raise errors.StateChanged(f"Another request confirms or reverts the resize of {migration.instance_uuid}.")
-        journal.insert_in(connection, move)
-
-
-def _take_back(services: RequestServices, context: RequestContext, move: Move, migration: Migration) -> None:
-    with services.api.write() as connection:
-        journal.delete_in(connection, move.id)
-        migrations.update_in(connection, migration.uuid, status=MigrationStatus.FINISHED)
-    _delete_if_wanted(services, context, migration.instance_uuid)
 
 
 def _delete_if_wanted(services: RequestServices, context: RequestContext, instance_uuid: str) -> None:

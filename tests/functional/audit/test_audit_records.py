@@ -98,8 +98,9 @@ def test_a_build_request_of_a_server_that_has_a_cell(cloud: AuditedCloud) -> Non
 def test_hidden_flags_follow_the_mapping(cloud: AuditedCloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
-    instances.update(cloud.cell("cell2"), server.id, hidden=True)
-    instances.update(cloud.cell("cell1"), server.id, hidden=False)
+    cloud.settle()
+    instances.set_hidden(cloud.cell("cell2"), server.id, hidden=True)
+    instances.set_hidden(cloud.cell("cell1"), server.id, hidden=False)
 
     found = [each.resource for each in cloud.audit().disagreements if each.kind == "record.hidden_flag"]
     assert sorted(found) == ["record in cell1", "record in cell2"]

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.moves import MOVE_ENDED, Move, MoveState
+from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, Move, MoveState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
 # A lease that ran out is another conductor's to take; it has this long to do so.
@@ -63,7 +63,7 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
     for move in _active(snapshot):
         # A confirm or revert may have been asked for already: it waits for the end of its resize.
-        if move.state is not MoveState.REQUESTED:
+        if move.state is not MoveState.REQUESTED and move.state not in MOVE_NOT_ACCEPTED:
             by_server.setdefault(move.instance_uuid, []).append(move.id)
     for server, found in by_server.items():
         if len(found) > 1:

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.moves import MOVE_ENDED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
+from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
 from causeway.model.outcomes import MoveToken
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import seconds, utc_now
@@ -27,6 +27,7 @@ STEP = RowMapper(MoveStep, STEPS)
 
 # Made once: a move writes each of them a dozen times.
 _ENDED = [state.value for state in MOVE_ENDED]
+_NOT_ACCEPTED = [state.value for state in MOVE_NOT_ACCEPTED]
 _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
 _RECORD_MOVE = (
     MOVES.update()
@@ -63,8 +64,8 @@ _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
     _EARLIER.c.id != MOVES.c.id,
     _EARLIER.c.started_at < MOVES.c.started_at,
-    # One that nobody took yet is the request of somebody who was slower than this one's, and is about to be refused.
-    _EARLIER.c.state.not_in([MoveState.REQUESTED.value, *(state.value for state in MOVE_ENDED)]),
+    # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
+    _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
 )
 _LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
 _TO_ACQUIRE = sa.select(
@@ -82,7 +83,7 @@ def acquire(
     """
     with database.write() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
-        if row is None or row.must_wait:
+        if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
             return None
         move = MOVE.from_row(row)
         unowned = move.state is not MoveState.STUCK and move.owner in (None, owner, *former)
@@ -135,12 +136,12 @@ def abandoned(database: Database, mine: Set[str], lease: float, *, in_hand: Set[
     Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
     told of it; what waits for the end of an earlier move. One statement; another one if there are any.
     """
-    is_requested = MOVES.c.state == MoveState.REQUESTED.value
+    not_begun = MOVES.c.state.in_([MoveState.REQUESTED.value, *_NOT_ACCEPTED])
     # When a move was requested: older versions wrote down no lease then.
     since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
     is_free = sa.or_(
-        sa.and_(is_requested, since < utc_now(-lease)),
-        sa.and_(sa.not_(is_requested), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
+        sa.and_(not_begun, since < utc_now(-lease)),
+        sa.and_(sa.not_(not_begun), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
     )
     with database.read() as connection:
         found = set(
@@ -385,6 +386,37 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
         }
 
 
+def accept_in(connection: sa.Connection, move_id: str) -> bool:
+    """A proposed move counts from here on; False if it is not proposed any more."""
+    return _swap_state(connection, move_id, MoveState.REQUESTED)
+
+
+def refuse_in(connection: sa.Connection, move_id: str) -> bool:
+    """A proposed move never counts; False if it is not proposed any more."""
+    return _swap_state(connection, move_id, MoveState.REFUSED)
+
+
+def _swap_state(connection: sa.Connection, move_id: str, state: MoveState) -> bool:
+    proposed = MOVES.update().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.PROPOSED.value)
+    return bool(connection.execute(proposed.values(state=state.value)).rowcount)
+
+
+def state_in(connection: sa.Connection, move_id: str) -> MoveState | None:
+    """None if there is no such move."""
+    found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == move_id)).scalar_one_or_none()
+    return None if found is None else MoveState(found)
+
+
+def has_others(database: Database, move: Move) -> bool:
+    """Whether the server has another move that has not ended and was not refused."""
+    others = sa.and_(
+        MOVES.c.instance_uuid == move.instance_uuid,
+        MOVES.c.id != move.id,
+        MOVES.c.state.not_in([MoveState.REFUSED.value, *_ENDED]),
+    )
+    return bool(_select(database, others))
+
+
 def delete_in(connection: sa.Connection, move_id: str) -> None:
-    """Removes a move that never began (the request that made it was refused)."""
-    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.REQUESTED.value))
+    """Removes a move that never counted (the request that made it was refused)."""
+    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.REFUSED.value))

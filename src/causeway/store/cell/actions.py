@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -150,15 +151,32 @@ def of_instance(
 
 def newest_request(database: Database, uuid: str, name: str) -> str | None:
     """The request id of the server's newest action of a name; None if there is none."""
+    with database.read() as connection:
+        return newest_request_in(connection, uuid, [name])
+
+
+def newest_request_in(connection: sa.Connection, uuid: str, names: Collection[str]) -> str | None:
+    """The request id of the server's newest action of one of these names; None if there is none."""
     query = (
         sa.select(ACTIONS.c.request_id)
-        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.action == name)
+        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.action.in_(names))
         .order_by(ACTIONS.c.id.desc())
         .limit(1)
     )
-    with database.read() as connection:
-        found: str | None = connection.execute(query).scalar_one_or_none()
+    found: str | None = connection.execute(query).scalar_one_or_none()
     return found
+
+
+def is_recorded_in(connection: sa.Connection, uuid: str, request_id: str) -> bool:
+    """Whether a request has an action of the server."""
+    return _action_id(connection, uuid, request_id) is not None
+
+
+def set_message_in(connection: sa.Connection, uuid: str, request_id: str, message: str | None) -> None:
+    """What users read of a request's newest action."""
+    action_id = _action_id(connection, uuid, request_id)
+    values = {"message": message, "updated_at": utcnow()}
+    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(values))
 
 
 def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None:

@@ -1,0 +1,239 @@
+"""Whether a request for a move counts: what was refused never runs, what was accepted is there and runs.
+
+Two databases are written, one after the other; the process may die in between, and the answer to any write may be lost:
+
+1. The journal: the move is *proposed*. Nobody runs a move that is only proposed.
+2. The server's cell, in one transaction: the swap of the server's states, and the record of the action.
+3. The journal: the move is *requested*, and everybody sees its migration. This is what makes it count, and the last thing that
+   is written before the user is told so.
+
+If a step fails the move is *refused* and cannot be requested any more: one row says both, so only one of the two can be true.
+If an answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds a move
+which has been proposed for longer than a lease refuses it: its API has died, or has stood still; one that has only stood still
+finds that out in step 3, and begins again. What a refused request did to its server is taken back by its API, or else by a
+conductor, before the move is taken out of the journal.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid as uuids
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.instance import InstanceAction
+from causeway.model.moves import Move, MoveState
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.store.api import journal, migrations
+from causeway.store.cell import actions, instances
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Seconds between attempts to find out what became of a write whose answer was lost; then the user is told to try again.
+PAUSES = (0.1, 0.4, 1.5, 4.0)
+# How often a request begins again that a conductor took for abandoned.
+ATTEMPTS = 3
+# What an action says whose request was refused after its record was written.
+NOT_ACCEPTED = "The request was broken off before it was accepted. Nothing was done; try again."
+
+# The actions that ask for moves.
+ACTIONS = ("resize", "migrate", "confirmResize", "revertResize")
+
+
+@dataclass
+class Request:
+    """A move, and what asking for it changes in the server's cell and in its migration."""
+
+    move: Move
+    action: InstanceAction
+    expected_task: Collection[TaskState | None] | None
+    expected_vm: Collection[VmState] | None
+    changes: dict[str, Any] = field(default_factory=dict)
+    #: written together with the acceptance
+    on_acceptance: Callable[[sa.Connection], None] | None = None
+
+
+def task_of(move: Move) -> TaskState | None:
+    """The server's task from the request of a move on; None: it has none."""
+    if move.recipe == "resize":
+        return TaskState.RESIZE_PREP
+    return TaskState.RESIZE_REVERTING if move.recipe.endswith("_revert") else None
+
+
+def status_of(move: Move) -> MigrationStatus | None:
+    """What a finished migration is from the request of its confirm or revert on; None: the request makes the migration."""
+    if move.recipe == "resize":
+        return None
+    return MigrationStatus.REVERTING if move.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
+
+
+def enter(api: Database, cells: Cells, database: Database, request: Request) -> None:
+    """Has a request accepted; ``database``: the server's cell.
+
+    Raises StateChanged if another request was quicker, DatabaseFailed if it could not be written down; then it never runs.
+    """
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            LOG.warning("Move %s was taken for abandoned: its request begins again", request.move.id)
+            request.move.id = str(uuids.uuid4())
+        try:
+            _propose(api, request)
+            _swap(database, request, again=attempt > 0)
+            accepted = _accept(api, request)
+        except errors.DatabaseFailed:
+            # It is not known what took effect, but for what the journal says of it.
+            _try_to_refuse(api, cells, request.move)
+            raise
+        except errors.CausewayError:
+            _forget(api, request.move)
+            raise
+        if accepted:
+            return
+    raise errors.StateChanged(f"The request for server {request.move.instance_uuid} took too long. Try again.")
+
+
+def _propose(api: Database, request: Request) -> None:
+    move, status = request.move, status_of(request.move)
+    move.state = MoveState.PROPOSED
+    with api.write() as connection:
+        # Only one of two requests gets the migration out of "finished".
+        if status is not None and not migrations.swap_status_in(
+            connection, move.migration_uuid, MigrationStatus.FINISHED, status
+        ):
+            raise errors.StateChanged(f"Another request confirms or reverts the resize of {move.instance_uuid}.")
+        journal.insert_in(connection, move)
+
+
+def _swap(database: Database, request: Request, *, again: bool) -> None:
+    """``again``: the server may be as the attempt before left it, or as a conductor restored it."""
+    move, action = request.move, request.action
+    try:
+        with database.write() as connection:
+            if not (again and _is_swapped(connection, move)):
+                instances.swap_in(
+                    connection,
+                    move.instance_uuid,
+                    expected_task=request.expected_task,
+                    expected_vm=request.expected_vm,
+                    **request.changes,
+                )
+            if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
+                actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
+            else:
+                actions.start_in(connection, action)
+    except errors.DatabaseFailed:
+        if not _patiently(lambda: _took_effect(database, move)):
+            raise
+
+
+def _took_effect(database: Database, move: Move) -> bool:
+    """Whether a swap whose answer was lost was committed; one that is still under way is waited for."""
+    with database.write() as connection:
+        return _is_swapped(connection, move)
+
+
+def _is_swapped(connection: sa.Connection, move: Move) -> bool:
+    """Whether the server, whose row is held from here on, is in the hands of this request: its action is the newest."""
+    try:
+        instance = instances.get_in(connection, move.instance_uuid, with_tags=False)
+    except errors.ServerNotFound:
+        return False
+    task = task_of(move)
+    if task is not None and instance.task_state is not task:
+        return False
+    found = actions.newest_request_in(connection, move.instance_uuid, ACTIONS)
+    return found is not None and found == move.request_id
+
+
+def _accept(api: Database, request: Request) -> bool:
+    """Makes the move count; False if a conductor refused it meanwhile. Raises DatabaseFailed if that can't be found out."""
+
+    def accept() -> bool:
+        with api.write() as connection:
+            if journal.accept_in(connection, request.move.id):
+                if request.on_acceptance is not None:
+                    request.on_acceptance(connection)
+                return True
+            # Accepted by an attempt whose answer was lost, or refused.
+            return journal.state_in(connection, request.move.id) not in (None, MoveState.PROPOSED, MoveState.REFUSED)
+
+    accepted = _patiently(accept)
+    if accepted:
+        request.move.state = MoveState.REQUESTED
+    return accepted
+
+
+def _patiently(look: Callable[[], T]) -> T:
+    """``look``, again while the database does not answer; raises DatabaseFailed when patience is at its end."""
+    for pause in PAUSES:
+        try:
+            return look()
+        except errors.DatabaseFailed as failure:
+            LOG.warning("It is not known yet whether a request was written down: %s", failure.details)
+        time.sleep(pause)
+    return look()
+
+
+def _forget(api: Database, move: Move) -> None:
+    """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
+    try:
+        with api.write() as connection:
+            if journal.refuse_in(connection, move.id):
+                _restore_migration(connection, move)
+                journal.delete_in(connection, move.id)
+    except errors.DatabaseFailed as failure:
+        LOG.warning("Move %s stays in the journal until a conductor finds it: %s", move.id, failure.details)
+
+
+def _try_to_refuse(api: Database, cells: Cells, move: Move) -> None:
+    try:
+        if refuse(api, move):
+            settle(api, cells, move)
+    except errors.CausewayError as failure:
+        # Nobody runs what was not accepted.
+        LOG.warning("Move %s stays in the journal until a conductor finds it: %s", move.id, failure.details)
+
+
+def refuse(api: Database, move: Move) -> bool:
+    """From here on the request can't be accepted any more; False if it was, or is out of the journal."""
+    with api.write() as connection:
+        if journal.refuse_in(connection, move.id):
+            _restore_migration(connection, move)
+            return True
+        return journal.state_in(connection, move.id) is MoveState.REFUSED
+
+
+def _restore_migration(connection: sa.Connection, move: Move) -> None:
+    status = status_of(move)
+    if status is not None:
+        migrations.swap_status_in(connection, move.migration_uuid, status, MigrationStatus.FINISHED)
+
+
+def settle(api: Database, cells: Cells, move: Move) -> None:
+    """Takes back what a refused request did to its server, and takes it out of the journal. May be repeated."""
+    try:
+        _cell, database = cells.of_server(move.instance_uuid)
+        with database.write() as connection:
+            _take_back(connection, api, move)
+    except errors.ServerNotFound:
+        LOG.info("Server %s is gone: nothing of a request that was refused is left", move.instance_uuid)
+    with api.write() as connection:
+        journal.delete_in(connection, move.id)
+
+
+def _take_back(connection: sa.Connection, api: Database, move: Move) -> None:
+    # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
+    if not _is_swapped(connection, move) or journal.has_others(api, move):
+        return
+    if task_of(move) is not None:
+        instances.update_in(connection, move.instance_uuid, task_state=None)
+    actions.set_message_in(connection, move.instance_uuid, move.request_id or "", NOT_ACCEPTED)
