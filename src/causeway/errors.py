@@ -25,6 +25,7 @@
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
+    ├── Misconfigured                 500  misconfigured          (options, policy files: told when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
         ├── MoveCancelled             500  move_cancelled         (its user asked for it)
@@ -223,6 +224,12 @@ class UnsupportedMediaType(CausewayError):
 
 class NotImplementedHere(CausewayError):
     status, code = 501, "not_implemented"
+
+
+class Misconfigured(CausewayError):
+    """What an operator wrote is not understood, or can't be; a process does not start with it."""
+
+    code = "misconfigured"
 
 
 class DatabaseFailed(CausewayError):

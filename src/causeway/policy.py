@@ -9,6 +9,7 @@ A rule is one line in `_RULES`: name, default, what it allows, and the operation
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,8 +19,10 @@ from oslo_config import cfg
 from oslo_policy import _checks, policy
 from oslo_policy import opts as policy_opts
 
-from causeway import errors
+from causeway import errors, policy_files
 from causeway.context import RequestContext
+
+LOG = logging.getLogger(__name__)
 
 NOBODY = "!"
 EVERYBODY = "@"
@@ -368,7 +371,12 @@ class Enforcer:
     """Answers "may this caller do that". Safe to use from many threads."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
+        """Raises Misconfigured if a policy file is broken; one that breaks later leaves the rules as they were."""
         policy_opts.set_defaults(conf)
+        self._stamps = policy_files.stamps(conf)
+        policy_files.check(conf)
+        self._conf = conf
+        self._complaint = ""
         self._oslo = policy.Enforcer(conf)
         self._oslo.register_defaults(list_rules())
         self._oslo.load_rules()
@@ -401,11 +409,28 @@ class Enforcer:
             return
         try:
             self._next_look = time.monotonic() + RELOAD_INTERVAL
+            if not self._are_whole():
+                return
             self._oslo.load_rules()
             if not self._decisions.are_of(self._oslo.rules):
                 self._decisions = _Decisions(self._oslo)
         finally:
             self._reloading.release()
+
+    def _are_whole(self) -> bool:
+        """Whether the policy files can be read; what is wrong with them is logged once."""
+        stamps = policy_files.stamps(self._conf)
+        if stamps == self._stamps:
+            return not self._complaint
+        self._stamps = stamps
+        try:
+            policy_files.check(self._conf)
+        except errors.Misconfigured as broken:
+            LOG.error("%s The rules that were read before go on.", broken.message)
+            self._complaint = broken.message
+            return False
+        self._complaint = ""
+        return True
 
     def text_of(self, rule: str) -> str:
         """What a rule says now, as one writes it in a policy file."""

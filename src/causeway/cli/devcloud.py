@@ -11,10 +11,11 @@ from pathlib import Path
 
 import click
 
-from causeway import durable
+from causeway import durable, errors
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS
 from causeway.devcloud import Account, Devcloud, DevcloudConfig
+from causeway.embedded.lock import StateDirLock
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import WebServer
 
@@ -45,9 +46,12 @@ def devcloud(state_dir: Path, port: int, hosts: tuple[str, ...], compute_url: st
     state.prepare()
     with ExitStack() as cleanup:
         try:
+            cleanup.callback(StateDirLock(state.path).release)
             web = WebServer(port)
         except OSError as failure:
             raise click.ClickException(f"{failure}. Is the port in use?") from failure
+        except errors.Misconfigured as failure:
+            raise click.ClickException(failure.message) from failure
         cloud = Devcloud(DevcloudConfig(state.devcloud, web.url, compute_url=compute_url))
         cleanup.callback(cloud.close)
         accounts = cloud.bootstrap()

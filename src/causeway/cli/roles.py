@@ -24,6 +24,7 @@ from causeway.http.strict import strict
 from causeway.metrics.endpoint import count_into_files
 from causeway.model.host import CellMapping
 from causeway.moves.standing import StandingMoves
+from causeway.policy import Enforcer
 from causeway.store.database import Database
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
@@ -51,6 +52,8 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
     processes.check_placement(conf)
     with processes.failures_told():
         processes.api_database(conf).close()
+        # Here, because gunicorn would begin workers that fail anew and anew.
+        Enforcer(conf)
     log.setup(conf, PROJECT)
     processes_of_api = ApiProcesses(conf, bind=bind, workers=workers, threads=threads)
     if conf.metrics.enabled:

@@ -22,10 +22,11 @@ from typing import Any
 
 import click
 from oslo_config import cfg
+from oslo_policy import opts as policy_opts
 from rich.console import Console
 from rich.table import Table
 
-from causeway import errors, roles
+from causeway import errors, policy_files, roles
 from causeway.cli import processes
 from causeway.clients import reach
 from causeway.conductor.recovery import BINARY as CONDUCTOR
@@ -115,6 +116,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
             checks |= _of_cell(conf, cell, known, cleanup)
         checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
+        checks["policy files"] = lambda: _policy_files(conf)
         checks["moves between cells"] = lambda: _policy(conf)
         findings += together(checks | _around(conf, cleanup), timeout)
     return findings
@@ -267,6 +269,15 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     if stuck:
         return Level.WARNING, f"{len(stuck)} stuck, of servers {_some(stuck)}: see `causeway move show SERVER`"
     return Level.SUCCESS, f"{len(unfinished)} under way"
+
+
+def _policy_files(conf: cfg.ConfigOpts) -> Found:
+    """Those of this configuration. A broken one is a failure even while running processes go on with what they had read."""
+    policy_opts.set_defaults(conf)
+    policy_files.check(conf)
+    return Level.SUCCESS, ", ".join(
+        str(path) for path in policy_files.files_of(conf)
+    ) or "none: all rules are the default"
 
 
 def _policy(conf: cfg.ConfigOpts) -> Found:

@@ -69,7 +69,7 @@ def up(
     try:
         cloud.start()
     except OSError as failure:
-        raise click.ClickException(f"{failure}. Is another cloud running on this port or directory?") from failure
+        raise click.ClickException(f"{failure}. Is another cloud running on this port?") from failure
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
     click.echo(f"ready: {cloud.url}")

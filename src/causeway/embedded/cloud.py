@@ -24,6 +24,7 @@ from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
 from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
+from causeway.embedded.lock import StateDirLock
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import WebServer
 from causeway.metrics import endpoint
@@ -92,6 +93,7 @@ class EmbeddedCloud:
     def _start(self) -> None:
         self.state.prepare()
         on_stop = self._cleanup.callback
+        on_stop(StateDirLock(self.state.path).release)
         self.web = WebServer(self._port, internal=True)
         self.url = self.web.url
         self.devcloud, self.accounts = self._start_devcloud()

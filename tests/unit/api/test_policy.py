@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from oslo_config import cfg
+from oslo_policy import opts as policy_opts
 
 from causeway import errors, policy
 from causeway.context import RequestContext
@@ -116,6 +117,69 @@ def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
     later = time.time() + 10
     os.utime(file, (later, later))
     assert not enforcer.allows(MEMBER, policy.CROSS_CELL_RESIZE, OWN)
+
+
+BROKEN = [
+    ("a: b: c\n", 1, "no YAML"),
+    ('"x": "role:member"\n"y": "role:member and"\n', 2, "not understood: role:member and"),
+    ('"x": "(role:member"\n', 1, "not understood"),
+    # YAML for "nothing", which oslo.policy takes for "everybody".
+    ('\n"x": !\n', 2, "quotes"),
+    ('"x": {"y": "z"}\n', 1, "no check"),
+    ("just a text\n", 1, "rules were expected"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
+def test_a_broken_file_is_told_at_the_start(tmp_path: Path, text: str, line: int, reason: str) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    with pytest.raises(errors.Misconfigured) as told:
+        Enforcer(config_with(file))
+    assert f"{file} is broken in line {line}: " in told.value.message and reason in told.value.message
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", '"x": ""\n', '"x": []\n', '"x": [["role:member"]]\n', '"x": "!"\n']
+)
+def test_whole_files(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(text)
+    Enforcer(config_with(file))
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), BROKEN)
+def test_a_file_that_breaks_leaves_the_rules_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, text: str, line: int, reason: str
+) -> None:
+    monkeypatch.setattr(policy, "RELOAD_INTERVAL", 0.0)
+    file = tmp_path / "policy.yaml"
+    file.write_text(f'"{policy.CROSS_CELL_RESIZE}": "role:member"\n')
+    enforcer = Enforcer(config_with(file))
+    changes = iter(range(10, 100, 10))
+
+    def write(content: str) -> None:
+        file.write_text(content)
+        later = time.time() + next(changes)
+        os.utime(file, (later, later))
+
+    write(text)
+    for _ in range(3):
+        assert allowed(enforcer, policy.CROSS_CELL_RESIZE) == [False, True, True, False, False, False]
+    (said,) = [
+        record.getMessage() for record in caplog.records if "The rules that were read before" in record.getMessage()
+    ]
+    assert f"line {line}" in said and reason in said
+    write(f'"{policy.CROSS_CELL_RESIZE}": "role:reader"\n')
+    assert allowed(enforcer, policy.CROSS_CELL_RESIZE) == [False, True, True, True, False, False]
+
+
+def config_with(file: Path) -> cfg.ConfigOpts:
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    policy_opts.set_defaults(conf)
+    conf.set_override("policy_file", str(file), group="oslo_policy")
+    return conf
 
 
 def test_every_rule_says_what_it_is_for() -> None:

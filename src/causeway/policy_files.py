@@ -1,0 +1,89 @@
+"""The operator's policy files, looked at before oslo.policy has them: it takes what it can't parse for "never", or for no file.
+
+A rule that means nothing would lock people out, or, the file ignored, let them in; so a broken file is told, with its line.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import yaml
+from oslo_config import cfg
+from oslo_policy import _checks, _parser
+
+from causeway import errors
+
+
+def files_of(conf: cfg.ConfigOpts) -> list[Path]:
+    """Those that are there, in the order in which they count."""
+    options = conf.oslo_policy
+    found = conf.find_file(options.policy_file) if options.policy_file else None
+    files = [Path(found)] if found else []
+    for name in options.policy_dirs:
+        folder = conf.find_file(name)
+        if folder and Path(folder).is_dir():
+            files += sorted(each for each in Path(folder).iterdir() if each.is_file() and not each.name.startswith("."))
+    return files
+
+
+def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
+    """By which it is known that a file changed."""
+    found = {}
+    for path in files_of(conf):
+        with suppress(FileNotFoundError):
+            told = path.stat()
+            found[path] = (told.st_mtime_ns, told.st_size)
+    return found
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Raises Misconfigured with file, line and reason for the first thing that is not understood."""
+    for path in files_of(conf):
+        _check_file(path)
+
+
+def _check_file(path: Path) -> None:
+    try:
+        document = yaml.compose(path.read_text(), yaml.SafeLoader)
+    except OSError as failure:
+        raise errors.Misconfigured(f"The policy file {path} can't be read: {failure.strerror}.") from failure
+    except UnicodeDecodeError as failure:
+        raise errors.Misconfigured(f"The policy file {path} is no text: {failure}.") from failure
+    except yaml.YAMLError as failure:
+        mark = getattr(failure, "problem_mark", None)
+        reason = getattr(failure, "problem", None) or str(failure)
+        raise _broken(path, mark.line + 1 if mark is not None else 1, f"this is no YAML: {reason}") from failure
+    if document is None:
+        return
+    if not isinstance(document, yaml.MappingNode):
+        raise _broken(path, document.start_mark.line + 1, "rules were expected, each as: name: check")
+    for name, rule in document.value:
+        if not isinstance(name, yaml.ScalarNode):
+            raise _broken(path, name.start_mark.line + 1, "the name of a rule was expected")
+        _check_rule(path, name.value, rule)
+
+
+def _check_rule(path: Path, name: str, node: yaml.Node) -> None:
+    line = node.start_mark.line + 1
+    if isinstance(node, yaml.SequenceNode):
+        # The older form: a list of lists of checks.
+        parsed = _parser.parse_rule(yaml.safe_load(yaml.serialize(node)))
+        if isinstance(parsed, _checks.FalseCheck) and node.value:
+            raise _broken(path, line, f"the check of the rule {name} is not understood")
+        return
+    if not isinstance(node, yaml.ScalarNode):
+        raise _broken(path, line, f"the rule {name} has no check: a text was expected")
+    text = node.value.strip()
+    if node.tag != "tag:yaml.org,2002:str":
+        # Among them an unquoted "!", which is YAML for "nothing", and so would allow everybody.
+        raise _broken(path, line, f"the check of the rule {name} is no text: put it in quotes")
+    if text != "!" and isinstance(_parser.parse_rule(text), _checks.FalseCheck):
+        raise _broken(path, line, f"the check of the rule {name} is not understood: {text}")
+
+
+def _broken(path: Path, line: int, reason: str) -> errors.Misconfigured:
+    return errors.Misconfigured(f"The policy file {path} is broken in line {line}: {reason}.")
+
+
+__all__ = ["check", "files_of", "stamps"]
