@@ -31,9 +31,12 @@
         ├── MoveCancelled             500  move_cancelled         (its user asked for it)
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
+        ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
+        ├── Interrupted               500  interrupted            (whoever worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
+        │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
@@ -42,6 +45,10 @@
 An error crosses RPC as (code, message, details) and is raised again as the same class on the other side.
 The message is for the user: it says what failed, on what, and where there is something to do, what. Host names and
 addresses belong in ``details``, which only administrators see.
+
+Each class says whether the failure is *passing*: nobody refused, and what is asked may succeed when it is asked again a little
+later (no answer, no connection, 5xx, a database that failed). Moves wait for such things; what is refused they undo. Of some
+(`few_tries`) nobody can say: the hypervisor broke, or the program. They are tried again a few times, and not waited for.
 """
 
 from __future__ import annotations
@@ -54,6 +61,10 @@ class CausewayError(Exception):
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
+    #: asked again a little later, the same may succeed
+    passing: ClassVar[bool] = True
+    #: passing perhaps: worth a few more tries, and not to be waited for
+    few_tries: ClassVar[bool] = True
 
     def __init__(self, message: str, *, details: str = "") -> None:
         super().__init__(message)
@@ -67,6 +78,7 @@ class CausewayError(Exception):
 
 class BadRequest(CausewayError):
     status, code = 400, "bad_request"
+    passing, few_tries = False, False
 
 
 class ValidationFailed(BadRequest):
@@ -91,10 +103,12 @@ class MigrationNotFinished(BadRequest):
 
 class Unauthorized(CausewayError):
     status, code = 401, "unauthorized"
+    passing, few_tries = False, False
 
 
 class Forbidden(CausewayError):
     status, code = 403, "forbidden"
+    passing, few_tries = False, False
 
 
 class OverQuota(Forbidden):
@@ -103,6 +117,7 @@ class OverQuota(Forbidden):
 
 class NotFound(CausewayError):
     status, code = 404, "not_found"
+    passing, few_tries = False, False
 
 
 class ServerNotFound(NotFound):
@@ -158,14 +173,17 @@ class ServiceNotFound(NotFound):
 
 class MethodNotAllowed(CausewayError):
     status, code = 405, "method_not_allowed"
+    passing, few_tries = False, False
 
 
 class VersionNotAcceptable(CausewayError):
     status, code = 406, "version_not_acceptable"
+    passing, few_tries = False, False
 
 
 class Conflict(CausewayError):
     status, code = 409, "conflict"
+    passing, few_tries = False, False
 
 
 class InvalidState(Conflict):
@@ -212,18 +230,22 @@ class CellDown(Conflict):
     """What is asked needs the records of a cell whose database does not answer."""
 
     code = "cell_down"
+    passing = True
 
 
 class ServiceDown(Conflict):
     code = "service_down"
+    passing = True
 
 
 class UnsupportedMediaType(CausewayError):
     status, code = 415, "unsupported_media_type"
+    passing, few_tries = False, False
 
 
 class NotImplementedHere(CausewayError):
     status, code = 501, "not_implemented"
+    passing, few_tries = False, False
 
 
 class Misconfigured(CausewayError):
@@ -236,12 +258,14 @@ class DatabaseFailed(CausewayError):
     """A database did not answer, or refused for a reason that is not the caller's."""
 
     status, code = 503, "database_failed"
+    passing, few_tries = True, False
 
 
 class OperationFailed(CausewayError):
     """Something that was accepted failed afterwards; ends in a fault, an action event and a migration in ``error``."""
 
     code = "operation_failed"
+    passing, few_tries = False, False
 
 
 class MoveCancelled(OperationFailed):
@@ -260,8 +284,25 @@ class ClaimRefused(OperationFailed):
     code = "claim_refused"
 
 
+class UnexpectedFailure(OperationFailed):
+    """Something failed in a way that nobody foresaw."""
+
+    code = "unexpected_failure"
+    passing, few_tries = True, True
+
+
+class Interrupted(OperationFailed):
+    """Whoever worked on it was stopped in the middle; asked again, the next one goes on from what is there."""
+
+    code = "interrupted"
+    passing = True
+
+
 class GuestFailed(OperationFailed):
+    """The hypervisor refused or broke: it does not say which."""
+
     code = "guest_failed"
+    passing, few_tries = True, True
 
 
 class CopyNotUsable(OperationFailed):
@@ -271,10 +312,21 @@ class CopyNotUsable(OperationFailed):
 
 
 class DiskTransferFailed(OperationFailed):
+    """A disk can't be sent or received: it is not there (any more), or not what is wanted."""
+
     code = "disk_transfer_failed"
 
 
+class DiskTransferBroken(DiskTransferFailed):
+    """A transfer broke off, or what came was damaged on its way."""
+
+    code = "disk_transfer_broken"
+    passing = True
+
+
 class VifPluggingFailed(OperationFailed):
+    """The network service did not plug a port in time. Not passing: the time was long, and its guest is off meanwhile."""
+
     code = "vif_plugging_failed"
 
 
@@ -282,6 +334,7 @@ class RpcTimeout(OperationFailed):
     """A service of ours did not answer. What it was asked may have been done, or not, or may still be going on."""
 
     code = "rpc_timeout"
+    passing = True
 
     def __init__(self, method: str, where: str, seconds: float) -> None:
         super().__init__(
@@ -294,12 +347,14 @@ class ServiceFailed(OperationFailed):
     """A service around us (image, network, volume, Placement, identity) failed or did not answer in time."""
 
     status, code = 503, "service_failed"
+    passing = True
 
 
 class ServiceRefused(ServiceFailed):
     """A service around us answered and said no; trying again will not help."""
 
     status, code = 500, "service_refused"
+    passing = False
 
 
 def _tree(cls: type[CausewayError]) -> dict[str, type[CausewayError]]:

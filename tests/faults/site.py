@@ -20,7 +20,6 @@ import openstack
 import yaml
 
 from causeway import roles
-from causeway.conf.moves import OPTS as MOVES
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
@@ -30,8 +29,6 @@ from causeway.store.database import Database
 from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
 
 PATIENCE = 40.0
-# What passes does so within the time of a restart; what does not is given up soon.
-_PATIENCES = {"patience": 10.0, "patience_while_off": 10.0}
 # Short leases and pauses: what takes a minute in a cloud takes a second here.
 OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {
@@ -42,8 +39,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "fault_injection": {"enabled": True},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
-    "moves": {"lease": 1.5, "first_pause": 0.02, "stuck_retry_interval": 0.3, "attempts": 3}
-    | {name: seconds for name, seconds in _PATIENCES.items() if name in {option.name for option in MOVES["moves"]}},
+    # What passes does so within the time of a restart; what does not is given up soon.
+    "moves": {
+        "lease": 1.5,
+        "first_pause": 0.02,
+        "stuck_retry_interval": 0.3,
+        "attempts": 3,
+        "patience": 10.0,
+        "patience_while_off": 10.0,
+    },
 }
 # name -> property of the hosts that it is tied to, and what it has.
 FLAVORS: dict[str, tuple[dict[str, str], dict[str, int]]] = {

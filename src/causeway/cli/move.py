@@ -54,9 +54,14 @@ def list_moves(state_dir: Path, database: str | None, as_json: bool, everything:
         return
     table = Table("Move", "Server", "Recipe", "State", "Started", "Owner", "Error")
     for found in moves:
-        error = (found.error or {}).get("message", "")
         table.add_row(
-            found.id, found.instance_uuid, found.recipe, found.state, str(found.started_at), found.owner or "", error
+            found.id,
+            found.instance_uuid,
+            found.recipe,
+            standing(found),
+            str(found.started_at),
+            found.owner or "",
+            reason(found),
         )
     Console().print(table)
 
@@ -83,9 +88,25 @@ def show(server: str, state_dir: Path, database: str | None, as_json: bool) -> N
         Console().print(timeline(found, steps))
 
 
+def standing(found: Move) -> str:
+    """A move's state, and until when it waits."""
+    if found.waits_until is None:
+        return str(found.state)
+    return f"{found.state}, waits until {found.waits_until:%H:%M:%S} UTC"
+
+
+def reason(found: Move) -> str:
+    """Why a move waits, is stuck, or failed."""
+    if found.parked is not None:
+        return found.parked.partition(" ")[2]
+    return str((found.error or {}).get("message", ""))
+
+
 def timeline(found: Move, steps: list[MoveStep]) -> Table:
     """A move as a table."""
-    title = f"{found.recipe} of {found.instance_uuid}: {found.state}"
+    title = f"{found.recipe} of {found.instance_uuid}: {standing(found)}"
+    if reason(found):
+        title += f". {reason(found)}"
     table = Table("Step", "Phase", "Where", "State", "Attempts", "Seconds", "Bytes", "Error", title=title)
     for step in steps:
         seconds = f"{step.seconds:.3f}" if step.seconds is not None else "running"
@@ -115,4 +136,5 @@ def _step(step: MoveStep) -> dict[str, Any]:
 
 def _summary(found: Move) -> dict[str, Any]:
     whole: dict[str, Any] = msgspec.to_builtins(found)
-    return {name: value for name, value in whole.items() if name != "data"}
+    waits_until = msgspec.to_builtins(found.waits_until)
+    return {name: value for name, value in whole.items() if name != "data"} | {"waits_until": waits_until}

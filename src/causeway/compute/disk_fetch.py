@@ -58,8 +58,8 @@ class _Partial:
 def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress: Callable[[int], None]) -> None:
     """Puts an offered disk into ``path``; ``progress`` is told how many bytes of it have come.
 
-    Raises DiskTransferFailed if the source does not offer it (any more), sends nothing, or sends something else. What
-    ``progress`` raises ends the transfer, too.
+    Raises DiskTransferFailed if the source does not offer it (any more), DiskTransferBroken if it sends nothing, or something
+    else. What ``progress`` raises ends the transfer, too.
     """
     injector.reach("disk.fetch.before")
     partial = path.with_name(f".{path.name}.partial")
@@ -73,7 +73,7 @@ def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress:
             # A file that ends with a hole has its length all the same.
             file.truncate(got.done)
         if got.digest.hexdigest() != disk.sha256:
-            raise errors.DiskTransferFailed(
+            raise errors.DiskTransferBroken(
                 "A disk of the server was damaged on its way. Try again.",
                 details=f"{disk.name}: sha256 {got.digest.hexdigest()} came, {disk.sha256} was offered",
             )
@@ -116,7 +116,7 @@ def _receive_all(
         if got.done >= disk.size:
             return
         if time.monotonic() - heard >= patience or host.stopping.wait(PAUSE):
-            raise errors.DiskTransferFailed(
+            raise errors.DiskTransferBroken(
                 f"A disk of the server could not be fetched: {got.done} of {disk.size} bytes came. Try again later.",
                 details=f"{disk.name} from {url}: {why}",
             )
@@ -135,14 +135,14 @@ def _receive(
             )
         answer.raise_for_status()
         if answer.status_code != (206 if asked else 200):
-            raise errors.DiskTransferFailed(
+            raise errors.DiskTransferBroken(
                 "The source answered with something else than the rest of the disk.",
                 details=f"{disk.name} from {url}: status {answer.status_code}",
             )
         for chunk in answer.iter_content(CHUNK_BYTES):
             got.add(chunk)
             if got.done > disk.size:
-                raise errors.DiskTransferFailed(
+                raise errors.DiskTransferBroken(
                     "The source sent more than it offered.", details=f"{disk.name} from {url}: over {disk.size} bytes"
                 )
             progress(got.done)

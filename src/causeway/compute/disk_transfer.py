@@ -103,7 +103,13 @@ def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -
         path = host.offers.path(token.move_id, disk.name)
         if path is None:
             raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
-        paths[disk.name] = Path(shutil.move(path, _received_path(host, token, instance, disk.name)))
+        # Offered until the guest is there: a making that was broken off begins again from it.
+        paths[disk.name] = received = _received_path(host, token, instance, disk.name)
+        received.unlink(missing_ok=True)
+        try:
+            received.hardlink_to(path)
+        except OSError:
+            shutil.copy2(path, received)
     return paths
 
 

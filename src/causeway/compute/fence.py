@@ -110,20 +110,37 @@ def _outcome_of(method: Callable[..., T]) -> type[T]:
 
 def fenced(method: Callable[..., T]) -> Callable[..., T]:
     """A method of an endpoint with a ``fence``: carried out once for each move, under its ``token``."""
+    return _fenced(method, None)
 
+
+def fenced_and_then(then: Callable[..., None]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """`fenced`; ``then`` is called with the method's arguments when its outcome was recorded.
+
+    For what must not be missing when the method is carried out again; it is not called again for an order that is repeated.
+    """
+    return lambda method: _fenced(method, then)
+
+
+def _fenced(method: Callable[..., T], then: Callable[..., None] | None) -> Callable[..., T]:
     @functools.wraps(method)
     def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
         outcome = _outcome_of(method)
         fence: Fence = endpoint.fence
 
+        done_now = False
+
         def work() -> T:
+            nonlocal done_now
             injector.reach(f"compute.{method.__name__}.before")
             done = method(endpoint, context, token=token, **arguments)
             injector.reach(f"compute.{method.__name__}.after")
+            done_now = True
             return done
 
         with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
             result: T = fence.once(token, method.__name__, outcome, work)
+            if then is not None and done_now:
+                then(endpoint, **arguments)
         return result
 
     return ordered

@@ -63,11 +63,18 @@ def come_up(
 ) -> GuestOutcome:
     """Takes over ports and volumes and makes the guest from what ``receive`` gets."""
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
-        if same_host and not host.driver.inspect(instance.uuid).has_stashed_disks:
+        facts = host.driver.inspect(instance.uuid)
+        if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
                 f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
             )
-        remove(host, instance, block_devices, same_host=same_host)
+        if power_on and facts.power_state is PowerState.RUNNING:
+            return _found_running(host, context, instance, block_devices)
+        if facts.power_state is not None or facts.has_disks:
+            # An attempt before was broken off; what it connected is connected still.
+            remove(host, instance, guest.with_connections(host, context, block_devices), same_host=same_host)
+        else:
+            disk_transfer.discard(host, instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         try:
             root_disk, local = receive()
@@ -88,6 +95,19 @@ def come_up(
         finally:
             disk_transfer.discard(host, instance.uuid)
     return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+
+
+def _found_running(
+    host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
+) -> GuestOutcome:
+    """The guest that came up here before, when nobody could write that down any more; or that never left.
+
+    A guest runs only when all of it is there. What its ports and volumes still need is done again.
+    """
+    vifs = guest.take_over_ports(host, context, instance)
+    with guest.connected_volumes(host, context, block_devices) as volumes:
+        disk_transfer.discard(host, instance.uuid)
+    return GuestOutcome(PowerState.RUNNING, vifs, volumes)
 
 
 def bring_back(

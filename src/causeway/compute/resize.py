@@ -9,7 +9,7 @@ from __future__ import annotations
 from causeway import errors
 from causeway.compute import disk_fetch, disk_transfer, handover
 from causeway.compute.claims import claim_for_move
-from causeway.compute.fence import fenced
+from causeway.compute.fence import fenced, fenced_and_then
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -19,11 +19,21 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
 
+def _end_offer(
+    endpoint: ResizeEndpoint, *, instance: Instance, offer: DiskOffer, source_host: str, **_others: object
+) -> None:
+    """The disks have come, and that is written down: they will not be fetched again."""
+    if source_host == endpoint.host.name:
+        endpoint.host.offers.withdraw_all(instance.uuid)
+    elif offer.disks:
+        disk_fetch.release(offer)
+
+
 class ResizeEndpoint:
     """RPC: the steps of moves inside a cell, under the field's names. Each takes effect once for a move (`fence`)."""
 
     def __init__(self, host: Host) -> None:
-        self._host = host
+        self.host = host
         self.fence = host.fence
 
     @fenced
@@ -36,7 +46,7 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         migration_type: str,
     ) -> MigrationContext:
-        host = self._host
+        host = self.host
         same_host = instance.host == host.name
         if same_host and migration_type != "resize" and not host.driver.supports_migrate_to_same_host:
             raise errors.ClaimRefused(
@@ -57,14 +67,14 @@ class ResizeEndpoint:
     def resize_instance(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
     ) -> SourceOutcome:
-        host = self._host
+        host = self.host
         with host.lock(instance.uuid):
             handover.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices)
             handover.leave(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
-    @fenced
+    @fenced_and_then(_end_offer)
     def finish_resize(
         self,
         context: RequestContext,
@@ -76,7 +86,7 @@ class ResizeEndpoint:
         source_host: str,
         power_on: bool,
     ) -> GuestOutcome:
-        host = self._host
+        host = self.host
         same_host = source_host == host.name
         offered = {disk.name: disk for disk in offer.disks}
 
@@ -99,10 +109,6 @@ class ResizeEndpoint:
         outcome = handover.come_up(
             host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
         )
-        if same_host:
-            host.offers.withdraw_all(instance.uuid)
-        elif offered:
-            disk_fetch.release(offer)
         outcome.bytes_done = offer.size if offered else None
         return outcome
 
@@ -114,7 +120,7 @@ class ResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        handover.forget(self._host, token, instance)
+        handover.forget(self.host, token, instance)
 
     @fenced
     def revert_resize(
@@ -126,7 +132,7 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         source_host: str,
     ) -> None:
-        handover.drop(self._host, context, token, instance, block_devices, same_host=source_host == self._host.name)
+        handover.drop(self.host, context, token, instance, block_devices, same_host=source_host == self.host.name)
 
     @fenced
     def finish_revert_resize(
@@ -138,4 +144,4 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return handover.bring_back(self._host, context, instance, block_devices, power_on=power_on)
+        return handover.bring_back(self.host, context, instance, block_devices, power_on=power_on)

@@ -58,14 +58,16 @@ class Watch:
         if not wanted or timeout <= 0:
             return
         end = time.monotonic() + timeout
-        while not self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic())) and time.monotonic() < end:
+        while not self._heard_of(wanted, min(LOOK_EVERY, end - time.monotonic())):
             if look is not None:
                 self._note(look)
+            if time.monotonic() >= end:
+                break
         with self._changed:
             missing = sorted(wanted - self._plugged.keys())
             failed = sorted(port for port in wanted & self._plugged.keys() if self._plugged[port] == "failed")
             if missing and self._closed:
-                raise errors.VifPluggingFailed(f"The host was stopped before it heard of port {', '.join(missing)}.")
+                raise errors.Interrupted(f"The host was stopped before it heard of port {', '.join(missing)}.")
         if fatal and missing:
             raise errors.VifPluggingFailed(
                 f"The network service did not plug port {', '.join(missing)} of server {self.instance_uuid} "

@@ -12,6 +12,7 @@ from causeway.model.instance import Instance
 from causeway.model.moves import MoveState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.engine import Engine
+from causeway.moves.keeper import context_of
 from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, migrations
@@ -61,6 +62,13 @@ class DeleteEndpoint:
         if journal.active_of_server(self._services.api, instance_uuid) is None:
             return False
         LOG.info("Server %s is being moved; it is deleted when the move has ended", instance_uuid)
+        waiting = journal.waiting_of_server(self._services.api, instance_uuid)
+        if waiting is not None:
+            # It would hear of this when its pause is over.
+            try:
+                self._conductor.run_move(context_of(journal.get(self._services.api, waiting)), move_id=waiting)
+            except errors.ServiceFailed as failure:
+                LOG.warning("Move %s hears of the deletion a little later: %s", waiting, failure.message)
         return True
 
     def _failed(self, database: Database, instance: Instance, failure: errors.CausewayError) -> None:

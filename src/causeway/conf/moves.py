@@ -22,17 +22,45 @@ OPTS: dict[str, list[Opt]] = {
             " go of the move without a word; whoever can read the journal again goes on from there.",
         ),
         cfg.FloatOpt(
+            "patience",
+            default=600.0,
+            min=0.0,
+            help="Seconds for which a move does a step again and again that fails for a passing reason (no answer, no"
+            " connection, a service or database that fails), counted from the step's first failure, while the guest runs. Then"
+            " the move is rolled back.",
+        ),
+        cfg.FloatOpt(
+            "patience_while_off",
+            default=60.0,
+            min=0.0,
+            help="The same while the move has the guest powered off: its owner waits.",
+        ),
+        cfg.IntOpt(
+            "whole_tries",
+            default=2,
+            min=1,
+            help="How often a resize or cold migration is tried in all, if it is rolled back for a passing reason. 1: what was"
+            " rolled back is not tried again.",
+        ),
+        cfg.FloatOpt(
             "stuck_retry_interval",
             default=30.0,
             min=0.1,
-            help="Seconds between two tries of a move that is stuck because something around it fails.",
+            help="Seconds between two tries of a move that is stuck because something around it fails; the longest pause of one"
+            " that waits; and the pause before a move that was rolled back is tried again as a whole.",
         ),
-        cfg.IntOpt("attempts", default=4, min=1, help="Tries of a step that must succeed, before its move is stuck."),
+        cfg.IntOpt(
+            "attempts",
+            default=4,
+            min=1,
+            help="Tries of a step that must succeed, before its move is stuck; and of a step that failed in a way that nobody"
+            " foresaw, before its move is rolled back.",
+        ),
         cfg.FloatOpt(
             "first_pause",
             default=0.5,
             min=0.0,
-            help="Seconds before a step that must succeed is tried again; doubled with each try.",
+            help="Seconds before a step is tried again; doubled with each try.",
         ),
         cfg.IntOpt(
             "explain_checked_hosts",

@@ -8,7 +8,7 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
     call.image POST /v2/images.reply: {hang: 20, times: 1, host: cell1-host1}
     rpc.compute.restore_at_source.request: {delay: 2}
 
-- ``error``: a step and a compute fail with `OperationFailed`, a service around with `ServiceFailed`, RPC as if the message
+- ``error``: a step and a compute fail with `UnexpectedFailure`, a service around with `ServiceFailed`, RPC as if the message
   or the answer had been lost: what passes, and is worth another try.
 - ``refuse``: a step, a compute and a service around say no (`ServiceRefused`): another try gets the same answer.
 - ``crash``: the process ends at once (`os._exit`), with status 70.

@@ -211,12 +211,12 @@ def fails(point: str) -> str | None:
 
 
 def reach(point: str) -> None:
-    """Reaches a point of a step or a compute; raises OperationFailed or ServiceRefused if it is to fail."""
+    """Reaches a point of a step or a compute; raises UnexpectedFailure or ServiceRefused if it is to fail."""
     failure = fails(point)
     if failure == "refuse":
         raise errors.ServiceRefused("A refusal was injected.", details=f"fault point {point}")
     if failure is not None:
-        raise errors.OperationFailed("A fault was injected.", details=f"fault point {point}")
+        raise errors.UnexpectedFailure("A fault was injected.", details=f"fault point {point}")
 
 
 def is_hanging(move_id: str) -> bool:

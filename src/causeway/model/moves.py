@@ -12,7 +12,10 @@ down before they act and completed after. States of a move::
               undoing  stuck        stuck: goes on by itself when its cause is gone
                   │ ▲
                   ▼ │
-                stuck, failed       failed: everything was undone, the server was given back
+                stuck, failed       failed: everything was undone, the move was rolled back
+
+A running move *waits* while nobody works on it until ``lease_until``: a step failed for a passing reason (``error``), and is done
+again then.
 """
 
 from __future__ import annotations
@@ -108,7 +111,10 @@ class MoveStep:
 class Move:
     """A run of a recipe. ``data`` is the recipe's memory (see `causeway.moves.memory.MoveMemory`).
 
-    ``owner`` is a life of a conductor (see `causeway.conductor.lives`). Times are the database's, but for ``ended_at``.
+    ``owner`` is a life of a conductor (see `causeway.conductor.lives`). Times are the database's, but for ``ended_at`` and
+    ``failing_since``: when the present step failed first. ``recipe_version``: that of the recipe by which it was begun;
+    ``memory_version``: how ``data`` is to be read. None: what releases wrote that did not count them, as 1. ``parked``: what the
+    release knew that could not run it, and why (see `causeway.moves.versions`).
     """
 
     id: str
@@ -129,8 +135,18 @@ class Move:
     error: dict[str, Any] | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    recipe_version: int | None = None
+    memory_version: int | None = None
+    parked: str | None = None
+    failing_since: datetime | None = None
 
     @property
     def owner_host(self) -> str | None:
         """The `host` of the conductor that has it, or had it last."""
         return None if self.owner is None else self.owner.rpartition("/")[0]
+
+    @property
+    def waits_until(self) -> datetime | None:
+        """When the step that failed is done again; None if the move does not wait for that."""
+        waits = self.state is MoveState.RUNNING and self.owner is None and self.error is not None
+        return self.lease_until if waits else None

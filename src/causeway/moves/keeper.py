@@ -26,6 +26,7 @@ from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, Move, MoveState
 from causeway.moves.engine import Engine
 from causeway.moves.requests import drop_if_refused
 from causeway.moves.run import boot_clock
+from causeway.moves.versions import knowledge
 from causeway.store.api import journal
 from causeway.store.database import Database
 
@@ -187,7 +188,9 @@ class Keeper:
         with self._lock:
             in_hand = self._in_hand.keys() | life.at_work()
         proposed: dict[Hashable, list[Move]] = defaultdict(list)
-        for move in journal.abandoned(self._services.api, life.mine, self._lease, in_hand=in_hand):
+        for move in journal.abandoned(
+            self._services.api, life.mine, self._lease, in_hand=in_hand, knowledge=knowledge()
+        ):
             if was_blind and move.owner is not None and move.owner not in life.mine:
                 continue
             if move.state in MOVE_NOT_ACCEPTED:

@@ -2,8 +2,8 @@
 
 A conductor that was only slow (its machine was suspended, say) looks whether a move is still its own before it touches
 anything (`Run.hold`). But it may have been stopped between that look and the call to a service that follows; services around
-us know nothing of epochs. So one call can take effect after another conductor has undone the move. Whoever finds out that a
-move was taken from it therefore waits for the move's end and, if it was undone, takes back what came too late. No worker
+us know nothing of epochs. So one call can take effect after another conductor has undone the move, or done the same itself.
+Whoever finds out that a move was taken from it therefore waits for the move's end and takes back what came too late. No worker
 waits meanwhile: the keeper looks from time to time.
 """
 
@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 # How many leases the other conductor has to end the move, before it is left to `causeway audit`.
 PATIENCE = 10
 
-RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
+RESIZES = journal.RESIZES
 REVERTS = ("cross_cell_revert", "same_cell_revert")
 
 
@@ -68,10 +68,10 @@ class Late:
             state = states.get(move_id)
             if state is not None and state not in MOVE_ENDED and boot_clock() < until:
                 continue
-            if state is MoveState.FAILED:
+            if state in (MoveState.FAILED, MoveState.DONE):
                 do(partial(self._end, run))
                 continue
-            if state not in (None, MoveState.DONE):
+            if state is not None:
                 LOG.warning(
                     "Move %s was lost and did not end; `causeway audit` tells whether something is left", move_id
                 )
@@ -98,20 +98,47 @@ def _is_ours(run: Run) -> bool:
 
 
 def take_back(run: Run) -> None:
-    """Takes back what ``run``, whose move was taken over before its pivot and undone, did too late. All of it may be repeated.
+    """Takes back what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
 
     The server is left alone if it has another move by now: what is there may be that one's.
     """
     services, move = run.unguarded, run.move
+    ended = journal.get(services.api, move.id)
+    if ended.state not in MOVE_ENDED:
+        return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
-    if move.recipe in RESIZES and not waiting:
+    if ended.state is MoveState.DONE:
+        if move.recipe in RESIZES and any(each.uuid == move.migration_uuid for each in waiting):
+            _of_resized(run, msgspec.convert(ended.data, MoveMemory))
+    elif move.recipe in RESIZES and not waiting:
         _of_resize(run)
     elif move.recipe in REVERTS:
         _of_revert(run, waiting)
     LOG.info("Move %s was lost while it acted; what came too late was taken back", move.id)
+
+
+def _of_resized(run: Run, moved: MoveMemory) -> None:
+    """The other conductor brought the server to its target: what it does not know of is this one's."""
+    services = run.unguarded
+    _cell, database = services.cells.of_server(run.uuid)
+    instance = instances.get(database, run.uuid)
+    services.placement.claim(
+        run.uuid, moved.destination.allocation_request.allocations, instance.project_id, instance.user_id
+    )
+    hosts = {*run.memory.bound_hosts, *([run.memory.dest_host] if run.memory.selection is not None else [])}
+    for host in hosts - {moved.source_host, moved.dest_host}:
+        for vif in instance.network_info:
+            services.network.delete_binding(run.context, vif.id, host)
+    if moved.attachments:
+        known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
+        known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
+        # Others may be reserved by a user who attaches them just now.
+        drop_strays(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
+    for image_id in image_ids_of(run) if moved.is_cross_cell else []:
+        services.images.delete(run.context, image_id)
 
 
 def _of_revert(run: Run, waiting: list[Migration]) -> None:
@@ -119,7 +146,7 @@ def _of_revert(run: Run, waiting: list[Migration]) -> None:
     _cell, database = run.unguarded.cells.of_server(run.uuid)
     known = {device.attachment_id for device in block_devices.of_instance(database, run.uuid)}
     for migration in waiting:
-        resize = msgspec.convert(journal.of_migration(run.unguarded.api, migration.uuid)[0].data, MoveMemory)
+        resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
     drop_strays(run, known)
 

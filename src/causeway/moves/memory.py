@@ -5,7 +5,9 @@ Whoever takes a move over knows nothing but this and what is really there.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
+from typing import Any
 
 from causeway.clients.port_resources import PortRequest
 from causeway.model.block_device import BlockDevice
@@ -14,6 +16,10 @@ from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
 from causeway.model.states import VmState
 from causeway.scheduler.request import RequestedGroup, Selection
+
+# How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
+# what was so before needs no new version; older releases leave it out when they write.
+MEMORY_VERSION = OLDEST_MEMORY_VERSION = 1
 
 
 @dataclass
@@ -68,6 +74,28 @@ class MoveMemory:
     guest: GuestOutcome | None = None
     # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
     events: list[ActionEvent] = field(default_factory=list)
+
+    def as_requested(self) -> MoveMemory:
+        """What was known when the move was asked for, for another try; its events are part of the same history."""
+        made_on_the_way: dict[str, Any] = {
+            "group": None,
+            "selection": None,
+            "alternates": [],
+            "bound_hosts": [],
+            "port_requests": [],
+            "port_allocations": {},
+            "port_ids": [],
+            "attachments": [],
+            "volume_backed": False,
+            "image_id": None,
+            "snapshot": None,
+            "local_devices": [],
+            "disk_image_ids": {},
+            "disks": {},
+            "offer": None,
+            "guest": None,
+        }
+        return dataclasses.replace(self, **made_on_the_way)
 
     @property
     def destination(self) -> Selection:

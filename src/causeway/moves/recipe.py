@@ -19,6 +19,9 @@ class Step(ABC):
     #: the migration's status from the moment the step begins (None: as it was)
     migration_status: ClassVar[MigrationStatus | None] = None
 
+    #: whether the move has powered the guest off, or is about to, when the step begins
+    has_guest_off: ClassVar[bool] = False
+
     #: whether ``do`` needs the server's records as they are when it begins, not as the step before it knew them
     needs_fresh_records: ClassVar[bool] = True
 
@@ -43,6 +46,12 @@ class Recipe:
     pivot: str
     #: called when everything has been undone: gives the server back, with the error that made it necessary
     given_back: Callable[[Run, CausewayError], None]
+    #: whether the whole is tried once more after it was rolled back for a passing reason
+    tried_again: bool = False
+    #: 1 more with each change of ``steps``; a move keeps the version by which it was begun
+    version: int = 1
+    #: the older versions that these steps can continue from anywhere
+    continues: frozenset[int] = frozenset()
 
     def index(self, step_name: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.name == step_name)

@@ -2,6 +2,9 @@
 
 ``resize`` is what every resize and cold migration begins as: when the destination is chosen, it becomes ``cross_cell_resize``
 or ``same_cell_resize``, which begin with the same step.
+
+Whoever changes the steps of a recipe counts up its ``version`` and says which older ones it ``continues`` (docs/architecture.md,
+"How a recipe may change").
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ RESIZE = Recipe(
     (SelectDestination(),),
     pivot="",
     given_back=give_back.after_resize,
+    tried_again=True,
 )
 
 CROSS_CELL_RESIZE = Recipe(
@@ -54,6 +58,7 @@ CROSS_CELL_RESIZE = Recipe(
     ),
     pivot="SwitchInstanceMapping",
     given_back=give_back.after_resize,
+    tried_again=True,
 )
 
 CROSS_CELL_CONFIRM = Recipe(
@@ -66,6 +71,9 @@ CROSS_CELL_CONFIRM = Recipe(
     ),
     pivot="ConfirmResizeAtSource",
     given_back=give_back.after_revert,
+    # 2: the check comes first.
+    version=2,
+    continues=frozenset({1}),
 )
 
 CROSS_CELL_REVERT = Recipe(
@@ -82,6 +90,9 @@ CROSS_CELL_REVERT = Recipe(
     ),
     pivot="SwitchInstanceMappingBack",
     given_back=give_back.after_revert,
+    # 2: the check comes first.
+    version=2,
+    continues=frozenset({1}),
 )
 
 SAME_CELL_RESIZE = Recipe(
@@ -95,6 +106,7 @@ SAME_CELL_RESIZE = Recipe(
     ),
     pivot="MoveRecord",
     given_back=give_back.after_resize,
+    tried_again=True,
 )
 
 SAME_CELL_CONFIRM = Recipe(
@@ -106,6 +118,9 @@ SAME_CELL_CONFIRM = Recipe(
     ),
     pivot="ConfirmResize",
     given_back=give_back.after_revert,
+    # 2: the check comes first.
+    version=2,
+    continues=frozenset({1}),
 )
 
 SAME_CELL_REVERT = Recipe(
@@ -121,6 +136,9 @@ SAME_CELL_REVERT = Recipe(
     ),
     pivot="BeginRevert",
     given_back=give_back.after_revert,
+    # 2: the check comes first.
+    version=2,
+    continues=frozenset({1}),
 )
 
 RECIPES: dict[str, Recipe] = {

@@ -22,7 +22,7 @@ from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves import acceptance
-from causeway.moves.memory import MoveMemory
+from causeway.moves.memory import MEMORY_VERSION, MoveMemory
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal, migrations
 from causeway.store.cell import actions, hosts
@@ -218,7 +218,7 @@ def finished_migration(api: Database, instance: Instance) -> Migration:
 
 def _follow_up(services: RequestServices, context: RequestContext, migration: Migration, what: str) -> Move:
     """A confirm or revert: it starts from all that the resize remembered."""
-    resize = journal.of_migration(services.api, migration.uuid)[0]
+    resize = journal.resize_of(services.api, migration.uuid)
     memory = msgspec.convert(resize.data, MoveMemory)
     memory.events, memory.guest = [], None
     kind = "cross_cell" if memory.is_cross_cell else "same_cell"
@@ -262,6 +262,7 @@ def _move(
         user_id=context.user_id,
         project_id=context.project_id,
         reason=reason,
+        memory_version=MEMORY_VERSION,
     )
 
 

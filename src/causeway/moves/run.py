@@ -95,6 +95,15 @@ class Run:
             raise errors.TakenOver(f"Move {self.move.id} was taken over by another conductor.")
         self._is_sure_since(asked_at)
 
+    def check_wanted(self) -> None:
+        """Raises MoveCancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
+        self._patiently(lambda _attempt: journal.check_wanted(self.unguarded.api, self.move))
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the present step was tried before: something of it may be there."""
+        return self.step is not None and self.step.attempt > 1
+
     def _renewed_epoch(self, _attempt: int) -> int:
         journal.renew(self.unguarded.api, self.unguarded.life.owner, [self.move.id], self._lease)
         return journal.get(self.unguarded.api, self.move.id).epoch

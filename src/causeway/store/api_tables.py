@@ -239,6 +239,10 @@ class Moves(ApiBase):
     started_at: Mapped[datetime]
     # Listings ask for the moves that ended just now.
     ended_at: Mapped[datetime | None] = mapped_column(index=True)
+    recipe_version: Mapped[int | None]
+    memory_version: Mapped[int | None]
+    parked: Mapped[str | None] = mapped_column(Name)
+    failing_since: Mapped[datetime | None]
 
 
 class MoveSteps(ApiBase):

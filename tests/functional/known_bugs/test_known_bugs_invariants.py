@@ -118,6 +118,7 @@ def test_every_action_ends_with_a_result_and_every_change_of_state_has_one(cloud
 
     def fails(act: Callable[[], Any]) -> Callable[[], Any]:
         def run() -> None:
+            cloud.without_patience()
             cloud.lose("prep_snapshot_based_resize_at_dest", Verdict.LOSE_REQUEST, times=9)
             act()
             cloud.failed(server)

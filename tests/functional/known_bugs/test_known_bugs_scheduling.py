@@ -44,6 +44,7 @@ def test_nothing_of_one_move_is_kept_for_the_next(cloud: KnownBugsCloud) -> None
         assert specs[-1].requested_destination is not None and specs[-1].ignore_hosts
         assert set(cloud.spec(server)) <= PERSISTED
         cloud.confirmed(server)
+    cloud.without_patience()
     cloud.lose(("prep_resize", "prep_snapshot_based_resize_at_dest"), times=9)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

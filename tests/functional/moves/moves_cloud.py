@@ -424,6 +424,12 @@ class Cloud:
         self.parts.conf.set_override(name, value, group=group)
         self._options.append((name, group))
 
+    def without_patience(self) -> None:
+        """What fails is undone at once and for good, also what passes."""
+        self.option("patience", 0.0, "moves")
+        self.option("patience_while_off", 0.0, "moves")
+        self.option("whole_tries", 1, "moves")
+
     def clean(self) -> None:
         """Deletes every server."""
         for server in list(self.admin.compute.servers(all_projects=True)):

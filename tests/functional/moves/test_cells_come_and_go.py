@@ -116,6 +116,7 @@ def test_a_move_into_a_cell_that_is_down_is_refused_or_finds_no_host(cloud: Clou
 def test_what_waits_for_confirm_is_kept_while_its_other_cell_is_down(cloud: Cloud) -> None:
     server = cloud.boot()
     cloud.resized(server)
+    cloud.without_patience()
     with lost(cloud, "cell1"):
         answer = cloud.member.compute.post(f"/servers/{server.id}/action", json={"confirmResize": None})
         assert answer.status_code == 409 and "the cell that it came from does not answer" in answer.text

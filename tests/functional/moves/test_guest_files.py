@@ -83,6 +83,7 @@ def test_they_survive_a_cold_migration_and_a_move_that_failed(cloud: Cloud, reac
     host = cloud.show(server).compute_host
     cell, number = int(host[4]), int(host[-1])
     target = f"cell{3 - cell if reach == 'cross' else cell}-host{3 - number}"
+    cloud.without_patience()
     cloud.fail("status", "/bindings$", method="POST", service="network", times=20)
     cloud.admin.compute.migrate_server(server.id, host=target)
     cloud.failed(server)

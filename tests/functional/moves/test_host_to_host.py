@@ -107,6 +107,7 @@ def test_a_disk_that_was_damaged_on_its_way_gives_the_server_back(
 ) -> None:
     server = cloud.boot(flavor="any.small")
     before = cloud.reality(server)
+    cloud.without_patience()
     cloud.damage_offers()
     cloud.member.compute.resize_server(server.id, "any.medium")
     cloud.failed(server)
@@ -121,6 +122,7 @@ def test_a_disk_that_was_damaged_on_its_way_gives_the_server_back(
 
 def test_a_source_that_is_gone_gives_the_server_back(cloud: AuditedCloud) -> None:
     """Its RPC works, its disks can't be fetched: a firewall, say."""
+    cloud.without_patience()
     cloud.option("disk_transfer_patience", 0.0)
     server = cloud.boot(flavor="any.small")
     before = cloud.reality(server)

@@ -36,6 +36,7 @@ def disconnected(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[list
 
 
 def impatient(cloud: Cloud) -> None:
+    cloud.without_patience()
     cloud.option("long_rpc_timeout", 2)
     cloud.option("rpc_response_timeout", 1)
 
@@ -64,6 +65,7 @@ def test_volumes_of_a_guest_whose_making_was_not_heard_of_are_disconnected(
 def test_volumes_connected_for_a_guest_that_was_never_made_are_disconnected(
     cloud: Cloud, disconnected: list[tuple[str, BlockDevice]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    cloud.without_patience()
     server = cloud.boot_from_volume()
     before = cloud.reality(server)
 

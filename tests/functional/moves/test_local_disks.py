@@ -189,6 +189,7 @@ def test_a_failed_move_leaves_no_image_and_gives_the_disks_back(
 ) -> None:
     server = boot(cloud, flavors[reach][0], "volume")
     write(cloud, server, "vdb")
+    cloud.without_patience()
     before = cloud.reality(server) | {"mappings": mappings(cloud, server), "disks": disks(cloud, server)}
     if reach == "cross":
         cloud.fail("status", "/file$", method=broken, service="image", times=50)

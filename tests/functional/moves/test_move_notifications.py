@@ -109,6 +109,7 @@ def test_a_revert(cloud: Cloud, consumer: Consumer) -> None:
 def test_a_resize_that_fails(cloud: Cloud, consumer: Consumer) -> None:
     server = cloud.boot()
     start = len(consumer.heard)
+    cloud.without_patience()
     cloud.fail("status", "/file$", method="PUT", service="image", status=507)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

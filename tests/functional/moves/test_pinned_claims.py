@@ -111,6 +111,7 @@ def test_claims_outlive_the_compute(cloud: Cloud) -> None:
 def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
+    cloud.without_patience()
     cloud.fail("status", "/file$", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
     cloud.failed(server)
@@ -127,6 +128,7 @@ def test_a_move_that_failed_does_not_count_for_the_next_one(cloud: Cloud) -> Non
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     large = pinned(cloud, "pinned.4.2", 4, gen="2")
+    cloud.without_patience()
     cloud.fail("status", "/file$", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, large)
     cloud.failed(server)

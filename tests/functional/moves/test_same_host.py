@@ -84,10 +84,23 @@ def test_a_resize_on_the_same_host(cloud: AuditedCloud, backing: str, power: str
 def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, method: str) -> None:
     server = boot(cloud)
     before = cloud.reality(server)
+    cloud.without_patience()
     cloud.break_driver(["cell1-host1"], method, times=1)
     cloud.member.compute.resize_server(server.id, "gen1.medium")
     cloud.failed(server)
     assert cloud.reality(server) == before
+    assert "precious" in cloud.driver("cell1-host1").guest_read(server.id)
+    assert cloud.audit().is_clean
+
+
+@pytest.mark.parametrize("method", ["power_off", "export_disk", "destroy", "stash_disks", "spawn", "_boot"])
+def test_what_fails_once_is_done_again(cloud: AuditedCloud, method: str) -> None:
+    server = boot(cloud)
+    cloud.break_driver(["cell1-host1"], method, times=1)
+    cloud.resized(server, "gen1.medium")
+    assert "precious" in cloud.driver("cell1-host1").guest_read(server.id)
+    assert cloud.audit().is_clean
+    cloud.reverted(server)
     assert "precious" in cloud.driver("cell1-host1").guest_read(server.id)
     assert cloud.audit().is_clean
 

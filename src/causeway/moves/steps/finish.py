@@ -22,6 +22,7 @@ class FinishResizeAtDest(Step):
     name = "FinishResizeAtDest"
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     migration_status = MigrationStatus.POST_MIGRATING
+    has_guest_off = True
     needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
@@ -19,10 +20,12 @@ from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of, make_images
-from causeway.moves.steps.reservations import drop_strays
+from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
 from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
+
+LOG = logging.getLogger(__name__)
 
 # Task states of a server that a move works on; another one means that the user wants something else by now.
 MOVING = (
@@ -41,7 +44,8 @@ def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
 class PrepResizeAtDest(Step):
     """Makes inactive port bindings and empty volume attachments for the target, and has the target check and claim.
 
-    If the target refuses, the next alternate host of the same cell is tried; each attempt is an event of the action.
+    If that fails in whatever way that may be the target's alone, the next alternate host of the same cell is tried; each attempt
+    is an event of the action.
     """
 
     name = "PrepResizeAtDest"
@@ -55,18 +59,7 @@ class PrepResizeAtDest(Step):
         memory.port_ids = [vif.id for vif in run.source_instance().network_info]
         memory.volume_backed = is_volume_backed(run.source_devices())
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
-        while True:
-            try:
-                with run.event(self.event, memory.dest_host), _told_of_preparing(run):
-                    groups.claim_host(run.services, memory.group, run.uuid, memory.dest_host)
-                    context = self._prepare(run, memory.destination)
-                break
-            except (errors.ClaimRefused, errors.RpcTimeout, errors.ServiceRefused) as refusal:
-                self._leave(run, memory.dest_host)
-                if isinstance(refusal, errors.RpcTimeout):
-                    # Its answer may be what was lost.
-                    hardware.drop_claim_if_there(run, memory.dest_host, self.name)
-                self._next(run, refusal)
+        context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
         hardware.note_old(context, run.source_instance())
@@ -80,7 +73,38 @@ class PrepResizeAtDest(Step):
             old_vm_state=memory.old_vm_state,
         )
 
-    def _prepare(self, run: Run, target: Selection) -> MigrationContext:
+    def _prepare_one(self, run: Run) -> MigrationContext:
+        """Prepares the chosen target, or the first alternate where that goes well."""
+        again = run.is_repeated
+        while True:
+            asked = False
+            try:
+                with run.event(self.event, run.memory.dest_host), _told_of_preparing(run):
+                    if again:
+                        self._find_what_is_there(run)
+                    groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
+                    self._make_reservations(run, run.memory.destination)
+                    asked = True
+                    return self._ask(run, run.memory.dest_host)
+            except errors.StateChanged:
+                # Taken over, or nobody wants the move any more.
+                raise
+            except Exception as failure:
+                # What the services around do not answer to us they answer for no host.
+                host_alone = asked or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
+                if not host_alone or not self._turn_to_next(run, failure):
+                    raise
+            again = False
+
+    def _find_what_is_there(self, run: Run) -> None:
+        """What an attempt before left, whose end nobody knows."""
+        memory = run.memory
+        for host in memory.bound_hosts:
+            self._leave(run, host)
+            hardware.drop_claim_if_there(run, host, self.name)
+        self._claim(run, memory.destination)
+
+    def _make_reservations(self, run: Run, target: Selection) -> None:
         memory = run.memory
         # On the host where the server is, its ports are bound already.
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
@@ -92,8 +116,7 @@ class PrepResizeAtDest(Step):
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is None:
-                pair.target = run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
-        return self._ask(run, target.host)
+                pair.target = reserve_once(run, volume_id, run.source_devices())
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         """Has the host check and claim."""
@@ -105,25 +128,30 @@ class PrepResizeAtDest(Step):
             block_devices=run.source_devices(),
         )
 
-    def _next(self, run: Run, refusal: errors.CausewayError) -> None:
-        """Turns to the next alternate that Placement accepts; raises the refusal if there is none."""
-        memory, refused = run.memory, run.memory.dest_host
+    def _turn_to_next(self, run: Run, cause: Exception) -> bool:
+        """Turns to the next alternate that Placement accepts; False if there is none."""
+        memory, former = run.memory, run.memory.dest_host
         while memory.alternates:
-            memory.selection, memory.alternates = memory.alternates[0], memory.alternates[1:]
-            instance = run.source_instance()
+            alternate, memory.alternates = memory.alternates[0], memory.alternates[1:]
             try:
-                run.services.placement.claim(
-                    run.uuid,
-                    memory.destination.allocation_request.allocations,
-                    instance.project_id,
-                    instance.user_id,
-                )
+                self._claim(run, alternate)
             except errors.ClaimRefused:
                 continue
-            memory.bound_hosts.append(refused)
+            LOG.info("Move %s turns to its next alternate: %r", run.move.id, cause)
+            memory.selection = alternate
+            memory.bound_hosts.append(former)
             run.save(also=lambda connection: note_destination(connection, run))
-            return
-        raise refusal
+            self._leave(run, former)
+            # What failed there may have been done all the same, and only its answer lost.
+            hardware.drop_claim_if_there(run, former, self.name)
+            return True
+        return False
+
+    def _claim(self, run: Run, target: Selection) -> None:
+        instance = run.source_instance()
+        run.services.placement.claim(
+            run.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
+        )
 
     def _leave(self, run: Run, host: str) -> None:
         if host == run.memory.source_host:
@@ -185,6 +213,7 @@ class PrepResizeAtSource(Step):
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     migration_status = MigrationStatus.MIGRATING
+    has_guest_off = True
     needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:
@@ -240,7 +269,7 @@ class PrepResizeAtSource(Step):
         """The source lets go of the volume and reserves it anew, to be there for a revert."""
         pair = run.memory.pair(volume_id)
         if pair.source is None:
-            pair.source = run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
+            pair.source = reserve_once(run, volume_id, run.source_devices())
             run.save()
         if device.attachment_id is not None and device.attachment_id != pair.source:
             run.services.volumes.delete_attachment(run.context, device.attachment_id)

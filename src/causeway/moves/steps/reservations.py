@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from causeway.clients.volume import Attachment
 from causeway.context import admin_context
+from causeway.model.block_device import BlockDevice
 from causeway.moves.run import Run
 
 
@@ -19,10 +20,23 @@ def reserve(run: Run, volume_id: str, known: set[str | None]) -> str:
     return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
 
 
-def drop_strays(run: Run, known: set[str | None]) -> None:
-    """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay."""
+def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
+    """`reserve` for a step that may have been broken off before; what nobody can have made is not looked for."""
+    if not run.is_repeated:
+        return run.services.volumes.create_attachment(run.context, volume_id, run.uuid, ours=True).id
+    pairs = run.memory.attachments
+    written = {id for pair in pairs for id in (pair.source, pair.target)}
+    return reserve(run, volume_id, {device.attachment_id for device in devices} | written)
+
+
+def drop_strays(run: Run, known: set[str | None], of_volumes: set[str] | None = None) -> None:
+    """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay.
+
+    ``of_volumes``: of these volumes only.
+    """
     for found in strays(run, known):
-        run.unguarded.volumes.delete_attachment(run.context, found.id)
+        if of_volumes is None or found.volume_id in of_volumes:
+            run.unguarded.volumes.delete_attachment(run.context, found.id)
 
 
 def strays(run: Run, known: set[str | None]) -> list[Attachment]:

@@ -82,7 +82,7 @@ def reserve_volumes(run: Run, devices: list[BlockDevice]) -> None:
 
 def release_volumes(run: Run, devices: list[BlockDevice]) -> None:
     """Undoes `reserve_volumes`: the source keeps what the resize reserved for it, and nothing else."""
-    resize = msgspec.convert(journal.of_migration(run.services.api, run.move.migration_uuid)[0].data, MoveMemory)
+    resize = msgspec.convert(journal.resize_of(run.services.api, run.move.migration_uuid).data, MoveMemory)
     before = {pair.source for pair in resize.attachments}
     for pair in run.memory.attachments:
         if pair.source is not None and pair.source not in before:

@@ -23,6 +23,9 @@ class SelectDestination(Step):
         memory = run.memory
         with run.event("cold_migrate"):
             check_no_shrink(run)
+            if run.is_repeated:
+                # What was claimed by a call whose answer was lost would be in the way of the same choice.
+                self.undo(run)
             spec = request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run))
             memory.group = spec.server_group
             if memory.has_ports:

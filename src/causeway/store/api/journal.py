@@ -28,6 +28,7 @@ STEP = RowMapper(MoveStep, STEPS)
 # Made once: a move writes each of them a dozen times.
 _ENDED = [state.value for state in MOVE_ENDED]
 _NOT_ACCEPTED = [state.value for state in MOVE_NOT_ACCEPTED]
+_NOT_ENDED = [state.value for state in MoveState if state not in MOVE_ENDED]
 _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
 _RECORD_MOVE = (
     MOVES.update()
@@ -49,10 +50,12 @@ _INSERT_STEP = STEPS.insert()
 _NEVER_CHANGED = frozenset(
     {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until"}
 )
+# The recipes that bring a server to its target; confirms and reverts begin from what these remember.
+RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 CANCELLED = "The move was cancelled at its user's request."
 _WANTED = (
     sa.select(
-        *(MOVES.c[name] for name in ("instance_uuid", "epoch", "state", "pivoted", "cancel_requested")),
+        *(MOVES.c[name] for name in ("instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested")),
         InstanceMappings.queued_for_delete,
     )
     .select_from(MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid))
@@ -130,11 +133,14 @@ def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> 
             )
 
 
-def abandoned(database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset()) -> list[Move]:
+def abandoned(
+    database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset(), knowledge: str
+) -> list[Move]:
     """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and those of ``mine``.
 
     Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
-    told of it; what waits for the end of an earlier move. One statement; another one if there are any.
+    told of it; what waits for the end of an earlier move; what was parked by somebody with the caller's ``knowledge``, or is in
+    a state that only a newer release knows. One statement; another one if there are any.
     """
     not_begun = MOVES.c.state.in_([MoveState.REQUESTED.value, *_NOT_ACCEPTED])
     # When a move was requested: older versions wrote down no lease then.
@@ -143,22 +149,34 @@ def abandoned(database: Database, mine: Set[str], lease: float, *, in_hand: Set[
         sa.and_(not_begun, since < utc_now(-lease)),
         sa.and_(sa.not_(not_begun), sa.or_(MOVES.c.lease_until < utc_now(), MOVES.c.owner.in_(mine))),
     )
+    not_parked = sa.or_(MOVES.c.parked.is_(None), sa.not_(MOVES.c.parked.startswith(knowledge)))
     with database.read() as connection:
         found = set(
             connection.execute(
-                sa.select(MOVES.c.id).where(MOVES.c.state.not_in(_ENDED), is_free, ~_MUST_WAIT)
+                sa.select(MOVES.c.id).where(MOVES.c.state.in_(_NOT_ENDED), not_parked, is_free, ~_MUST_WAIT)
             ).scalars()
         )
     found -= in_hand
     return _select(database, MOVES.c.id.in_(found)) if found else []
 
 
-def insert_in(connection: sa.Connection, move: Move) -> None:
-    """Writes a move that was requested just now, by the database's clock."""
+def park(database: Database, move: Move, parked: str) -> None:
+    """Lets a move go that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
+    state = move.state if move.state is MoveState.REQUESTED else MoveState.STUCK
+    with database.write() as connection:
+        connection.execute(
+            MOVES.update()
+            .where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
+            .values(owner=None, lease_until=utc_now(), parked=parked[:255], state=state.value)
+        )
+
+
+def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0) -> None:
+    """Writes a move that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
     given = MOVE.to_row(
         move, without=frozenset({"lease_until"} | ({"started_at"} if move.started_at is None else set()))
     )
-    statement = MOVES.insert().values(lease_until=utc_now() if move.lease_until is None else move.lease_until)
+    statement = MOVES.insert().values(lease_until=utc_now(pause) if move.lease_until is None else move.lease_until)
     if move.started_at is None:
         statement = statement.values(started_at=utc_now())
     connection.execute(statement, given)
@@ -188,6 +206,14 @@ def of_server(database: Database, instance_uuid: str) -> list[Move]:
 def of_migration(database: Database, migration_uuid: str) -> list[Move]:
     """The runs of recipes that a migration went through, oldest first."""
     return _select(database, MOVES.c.migration_uuid == migration_uuid)
+
+
+def resize_of(database: Database, migration_uuid: str) -> Move:
+    """The move that brought a migration's server to its target, or last tried to. Raises NotFound."""
+    found = [move for move in of_migration(database, migration_uuid) if move.recipe in RESIZES]
+    if not found:
+        raise errors.NotFound(f"Migration {migration_uuid} has no move.")
+    return found[-1]
 
 
 def unfinished(database: Database) -> list[Move]:
@@ -297,16 +323,31 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
         move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
         if move is None or move.epoch > token.epoch or move.state != MoveState.RUNNING.value:
             raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
-        if not move.pivoted:
-            if move.queued_for_delete:
-                raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: its move goes no further.")
-            if move.cancel_requested:
-                raise errors.MoveCancelled(CANCELLED)
+        _refuse_unwanted(move)
         connection.execute(
             STEPS.update()
             .where(STEPS.c.move_id == token.move_id, STEPS.c.step == token.step, STEPS.c.ended_at.is_(None))
             .values(bytes_done=done, bytes_total=total)
         )
+
+
+def check_wanted(database: Database, move: Move) -> None:
+    """Raises MoveCancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
+    with database.read() as connection:
+        found = connection.execute(_WANTED, {"of_move": move.id}).one_or_none()
+    if found is None or found.epoch > move.epoch:
+        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor.")
+    _refuse_unwanted(found)
+
+
+def _refuse_unwanted(move: sa.Row[Any]) -> None:
+    if move.pivoted:
+        return
+    # A server that waits for confirm or revert is deleted by confirming it.
+    if move.queued_for_delete and move.recipe in RESIZES:
+        raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: its move goes no further.")
+    if move.cancel_requested:
+        raise errors.MoveCancelled(CANCELLED)
 
 
 def save_explanation_in(connection: sa.Connection, move_id: str, explanation: dict[str, Any]) -> None:
@@ -334,6 +375,15 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
                 .values(cancel_requested=True)
             ).rowcount
         )
+
+
+def waiting_of_server(database: Database, instance_uuid: str) -> str | None:
+    """The server's move that waits until a step is done again, in nobody's hands; None if there is none."""
+    query = sa.select(MOVES.c.id).where(
+        MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == MoveState.RUNNING.value, MOVES.c.owner.is_(None)
+    )
+    with database.read() as connection:
+        return connection.execute(query).scalar()
 
 
 def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:

@@ -1,0 +1,82 @@
+"""Another try of a whole move that was rolled back for a passing reason.
+
+It is a move of its own for the same migration: computes refuse what was undone for the first one. The server keeps its task
+meanwhile, so its user sees one resize that takes longer, and may still cancel it.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid as uuids
+
+import msgspec
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.moves import Move, MoveState
+from causeway.model.states import MigrationStatus, TaskState
+from causeway.moves.memory import MEMORY_VERSION
+from causeway.moves.recipes import RECIPES
+from causeway.moves.run import Run
+from causeway.moves.steps.prepare import MOVING
+from causeway.store.api import journal, migrations
+from causeway.store.cell import instances
+
+LOG = logging.getLogger(__name__)
+
+
+def prepare(run: Run, cause: errors.CausewayError) -> bool:
+    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be given back."""
+    options = run.unguarded.conf.moves
+    if not cause.passing or cause.few_tries:
+        return False
+    if len(journal.of_migration(run.services.api, run.move.migration_uuid)) >= options.whole_tries:
+        return False
+    try:
+        run.check_wanted()
+        instances.update(
+            run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_PREP, progress=0
+        )
+    except errors.TakenOver:
+        raise
+    except (errors.MoveCancelled, errors.StateChanged, errors.ServerNotFound):
+        return False
+    follower = _follower(run, cause)
+
+    def write(connection: sa.Connection) -> None:
+        journal.insert_in(connection, follower, pause=options.stuck_retry_interval)
+        migrations.update_in(
+            connection,
+            run.move.migration_uuid,
+            status=MigrationStatus.PRE_MIGRATING,
+            dest_compute=None,
+            dest_node=None,
+            dest_host=None,
+            dest_cell=None,
+            cross_cell_move=False,
+        )
+
+    run.with_next_save(write)
+    return True
+
+
+def _follower(run: Run, cause: errors.CausewayError) -> Move:
+    move, memory = run.move, run.memory.as_requested()
+    # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
+    memory.events = [*memory.events, *(event for step in run.steps for event in step.events or ())]
+    return Move(
+        id=str(uuids.uuid4()),
+        migration_uuid=move.migration_uuid,
+        instance_uuid=move.instance_uuid,
+        recipe="resize",
+        # Not "requested": that is for what a user asked for just now.
+        state=MoveState.RUNNING,
+        data=msgspec.to_builtins(memory),
+        request_id=move.request_id,
+        user_id=move.user_id,
+        project_id=move.project_id,
+        reason=move.reason,
+        error=cause.to_wire(),
+        recipe_version=RECIPES["resize"].version,
+        memory_version=MEMORY_VERSION,
+    )
