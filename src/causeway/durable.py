@@ -8,13 +8,21 @@ counts on (`settle`). When a function of this module returns, its effect outlive
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
-_NEW = ".new"
+import msgspec
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_NEW, _TORN = ".new", ".torn"
 
 
 class SyncCounter:
@@ -59,6 +67,42 @@ def write(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+class Torn(Exception):
+    """A file does not hold what was written to it: a power cut, a full disk, somebody's editor. It is at ``kept`` now."""
+
+    def __init__(self, path: Path, kept: Path) -> None:
+        super().__init__(f"{path} is torn; what it held is kept as {kept.name}")
+        self.path = path
+        self.kept = kept
+
+
+def read(path: Path, decode: Callable[[bytes], T]) -> T | None:
+    """What a file holds; None if there is none.
+
+    Raises `Torn` if ``decode`` can make nothing of it. It is put aside for people to look at, and its name is logged.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return decode(content)
+    except (ValueError, TypeError, AttributeError, KeyError, msgspec.MsgspecError) as failure:
+        kept = put_aside(path)
+        LOG.error("%s is torn (%d bytes: %s); it is kept as %s", path, len(content), failure, kept.name)
+        raise Torn(path, kept) from failure
+
+
+def put_aside(path: Path) -> Path:
+    """Renames a torn file; where to is returned. One that was put aside before keeps its place."""
+    number, kept = 1, path.with_name(path.name + _TORN)
+    while kept.exists():
+        number += 1
+        kept = path.with_name(f"{path.name}{_TORN}.{number}")
+    rename(path, kept)
+    return kept
 
 
 def settle(source: Path, target: Path) -> None:

@@ -48,6 +48,9 @@ class _Claims:
     claims: list[Claim] = field(default_factory=list)
 
 
+_DECODER = msgspec.json.Decoder(_Claims)
+
+
 class Claims:
     """The claims on one host."""
 
@@ -57,6 +60,8 @@ class Claims:
         self._limits = limits
         self._lock = threading.Lock()
         self._claims: dict[str, list[Claim]] = {}
+        # servers whose claims could not be read
+        self._torn: set[str] = set()
         self._topology: NUMATopology | None = None
         self._devices: list[PciDevice] = []
         #: called, without the lock, after the claims have changed
@@ -66,8 +71,17 @@ class Claims:
         """What the host has, and what is held of it since earlier."""
         self._topology, self._devices = topology, devices
         self._directory.mkdir(parents=True, exist_ok=True)
+        durable.discard_unfinished(self._directory)
+        # A file that was torn before this start, and not made again since, is still missing.
+        self._torn = {path.name.partition(".")[0] for path in self._directory.glob("*.torn*")}
         for path in self._directory.glob("*.json"):
-            self._claims[path.stem] = msgspec.json.decode(path.read_bytes(), type=_Claims).claims
+            try:
+                found = durable.read(path, _DECODER.decode)
+            except durable.Torn:
+                self._torn.add(path.stem)
+                continue
+            self._torn.discard(path.stem)
+            self._claims[path.stem] = found.claims if found is not None else []
 
     def claim(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
         """Claims what the server asks for; None if that is nothing. Claimed before: the same again.
@@ -92,7 +106,32 @@ class Claims:
             with self._lock:
                 self._try(instance, None)
 
+    def torn(self) -> list[str]:
+        """The servers of which it is not known what they hold: until they are restored, nobody else gets anything."""
+        with self._lock:
+            return sorted(self._torn)
+
+    def restore(self, instance_uuid: str, recorded: list[tuple[Instance, str | None]]) -> None:
+        """Claims for a server whose file was torn what its records say (with the migration that brought it; none: nothing).
+
+        Raises ClaimRefused if others hold it.
+        """
+        for instance, migration_uuid in recorded:
+            self.adopt(instance, migration_uuid)
+        with self._lock:
+            self._torn.discard(instance_uuid)
+            if instance_uuid not in self._claims:
+                # Nothing to write: else the file that is written tells the next start that this was done.
+                for kept in self._directory.glob(f"{instance_uuid}.json.torn*"):
+                    durable.delete(kept)
+        LOG.warning("What server %s holds on host %s is claimed again, as its record says", instance_uuid, self._host)
+
     def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
+        if self._torn:
+            raise errors.ClaimRefused(
+                "The chosen host does not know at the moment what its servers hold of its CPUs and devices.",
+                details=f"host {self._host}: torn records in {self._directory}",
+            )
         try:
             return self._fit(instance, migration_uuid)
         except Misfit as misfit:

@@ -79,8 +79,9 @@ class DiskOffers:
         if folder is None:
             return None
         try:
-            return msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
-        except FileNotFoundError:
+            return durable.read(folder / _MANIFEST, msgspec.json.Decoder(Manifest).decode)
+        except durable.Torn:
+            # The disks are where they were; they are offered anew when the source is asked again.
             return None
 
     def path(self, move_id: str, name: str) -> Path | None:

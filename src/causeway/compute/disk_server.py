@@ -15,6 +15,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ _PATH = re.compile(r"/disks/([^/]+)(?:/([^/]+))?")
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-")
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+def _port(content: bytes) -> int:
+    port = int(content)
+    if not 1 << 10 <= port < 1 << 16:
+        raise ValueError(f"{port} is no port that was chosen here")
+    return port
 
 
 class DiskServer:
@@ -68,8 +76,11 @@ class DiskServer:
         return server
 
     def _listening_somewhere(self) -> Any:
-        last = [int(self._port_file.read_text())] if self._port_file.exists() else []
-        for port in last:
+        port = None
+        with suppress(durable.Torn):
+            # Without it another port does: who fetches is told the new one when the order comes again.
+            port = durable.read(self._port_file, _port)
+        if port is not None:
             try:
                 return self._listening(port)
             except OSError:

@@ -7,7 +7,8 @@ is answered with the outcome that was recorded. So no step takes effect twice, h
 An order can also come too late: it was sent, its sender gave up waiting, had its effects undone, and then it arrives, of the
 same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
 
-The records are files: they outlive the process. They are small, and deleted when their move is long past.
+The records are files: they outlive the process. They are small, and deleted when their move is long past. If one can't be read,
+the journal is asked whether the order is wanted now: of the present epoch, and forward only while the move goes forward.
 """
 
 from __future__ import annotations
@@ -47,18 +48,34 @@ KEPT_FOR = 7 * 24 * 3600
 
 @dataclass
 class _Record:
+    """``torn``: what was here could not be read, so what the move had done on this host is not known."""
+
     epoch: int = 0
     # method -> outcome
     outcomes: dict[str, Any] = field(default_factory=dict)
+    torn: bool = False
+
+
+_DECODER = msgspec.json.Decoder(_Record)
+
+# Asks the journal about an order (its token, and whether it leads forward); raises what `once` is to raise if it is late.
+Ask = Callable[[MoveToken, bool], None]
+
+
+def _nobody_to_ask(token: MoveToken, _forward: bool) -> None:
+    raise errors.GuestFailed(f"A record of move {token.move_id} can't be read, and there is nobody to ask.")
 
 
 class Fence:
     """The records of one host."""
 
-    def __init__(self, directory: Path, host: str) -> None:
+    def __init__(self, directory: Path, host: str, ask: Ask = _nobody_to_ask) -> None:
+        """``ask``: who knows whether an order is late if the record of its move is torn."""
         self.host = host
         self._directory = directory
+        self._ask = ask
         directory.mkdir(parents=True, exist_ok=True)
+        durable.discard_unfinished(directory)
         for path in directory.glob("*.json"):
             if path.stat().st_mtime < time.time() - KEPT_FOR:
                 path.unlink(missing_ok=True)
@@ -71,7 +88,7 @@ class Fence:
         # Two lives of one order meet here: the second waits, and finds the first one's outcome.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
-            record = msgspec.json.decode(path.read_bytes(), type=_Record) if path.exists() else _Record()
+            record = self._read(path)
             if token.epoch < record.epoch:
                 raise errors.TakenOver(
                     f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
@@ -83,6 +100,10 @@ class Fence:
             if token.epoch > record.epoch:
                 record.epoch = token.epoch
                 self._write(path, record)
+            if record.torn:
+                # Whether it was done, or undone, was in the record. The journal knows whether it is wanted now, and
+                # done again it finds what is there.
+                self._ask(token, method in UNDONE_BY)
             LOG.info("Move %s: %s", token.move_id, method)
             result = work()
             record.outcomes[method] = msgspec.to_builtins(result)
@@ -92,8 +113,20 @@ class Fence:
     def refuse_after(self, token: MoveToken, method: str) -> None:
         """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
         path = self._directory / f"{token.move_id}.json"
-        if path.exists() and method in msgspec.json.decode(path.read_bytes(), type=_Record).outcomes:
+        record = self._read(path)
+        if method in record.outcomes:
             raise self._undone(token)
+        if record.torn:
+            self._ask(token, True)
+
+    def _read(self, path: Path) -> _Record:
+        try:
+            return durable.read(path, _DECODER.decode) or _Record()
+        except durable.Torn:
+            # For as long as there is a record of this move, late orders are told apart by asking.
+            record = _Record(torn=True)
+            self._write(path, record)
+            return record
 
     def _undone(self, token: MoveToken) -> errors.ClaimRefused:
         return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")

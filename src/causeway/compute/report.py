@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import uuid as uuids
+from collections.abc import Callable
 from pathlib import Path
 
 import os_resource_classes
@@ -25,12 +26,33 @@ LOG = logging.getLogger(__name__)
 DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
-def node_uuid(state_dir: Path) -> str:
-    """The host's own identity: made at the first start, kept with its state."""
+def has_lived(state_dir: Path) -> bool:
+    """Whether a compute service has worked with this state before."""
+    return any((state_dir / name).exists() for name in ("compute_id", "disk-server-port"))
+
+
+def node_uuid(state_dir: Path, known: Callable[[], str | None], *, lived: bool) -> str:
+    """The host's own identity: made at the first start, kept with its state.
+
+    ``known``: the identity by which others know a host of this name. It is asked for if the file is torn, or missing from the
+    state of a host that has ``lived``. Of a host without any state it may be another one's, which has the same name.
+    """
     path = state_dir / "compute_id"
-    if not path.exists():
-        durable.write(path, str(uuids.uuid4()))
-    return path.read_text().strip()
+    try:
+        found = durable.read(path, _identity)
+    except durable.Torn:
+        found, lived = None, True
+    if found is None:
+        found = known() if lived else None
+        if found is not None:
+            LOG.warning("%s: this host is %s again, as Placement knows it", path, found)
+        found = found or str(uuids.uuid4())
+        durable.write(path, found)
+    return found
+
+
+def _identity(content: bytes) -> str:
+    return str(uuids.UUID(content.decode().strip()))
 
 
 class Reporter:
@@ -39,15 +61,22 @@ class Reporter:
     def __init__(self, host: Host, placement: PlacementClient, state_dir: Path) -> None:
         self._host = host
         self._placement = placement
-        self._uuid = node_uuid(state_dir)
+        self._state_dir, self._lived = state_dir, has_lived(state_dir)
+        self._uuid = ""
         self._stopping = threading.Event()
         self._reporting = threading.Lock()
         host.claims.on_change = self._claims_changed
         self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
 
     def start(self) -> None:
+        """Raises ServiceFailed if Placement does not answer, Conflict if another host has this one's name."""
+        self._uuid = node_uuid(self._state_dir, self._known_uuid, lived=self._lived)
         self.report_provider()
         self.report_alive()
+        try:
+            self.restore_claims()
+        except errors.CausewayError as failure:
+            LOG.warning("Host %s could not ask what servers hold: %s", self._host.name, failure.message)
         self._thread.start()
 
     def stop(self) -> None:
@@ -58,12 +87,17 @@ class Reporter:
     def _run(self) -> None:
         while not self._stopping.wait(self._host.conf.report_interval):
             try:
+                self.restore_claims()
                 self.report_alive()
             except errors.CausewayError as failure:
                 LOG.warning("Host %s could not report: %s %s", self._host.name, failure.message, failure.details)
             except Exception:
                 # The boundary of the thread: without it the host would be down for ever.
                 LOG.exception("Host %s could not report", self._host.name)
+
+    def _known_uuid(self) -> str | None:
+        found = self._placement.list_providers(name=self._host.driver.host_facts().hypervisor_hostname)
+        return found[0].uuid if found else None
 
     def report_provider(self) -> None:
         """Tells Placement what the host has. Traits that others set (disabled, custom ones) are left alone."""
@@ -131,6 +165,20 @@ class Reporter:
             self.report_alive()
         except errors.CausewayError as failure:
             LOG.warning("Host %s could not report its claims: %s", self._host.name, failure.message)
+
+    def restore_claims(self) -> None:
+        """Claims again what servers hold here whose files were torn, as their records say."""
+        host = self._host
+        torn = host.claims.torn()
+        if not torn:
+            return
+        recorded = host.conductor.recorded_claims(admin_context(), host=host.name, instance_uuids=torn)
+        for uuid in torn:
+            of_server = [each for each in recorded if each.instance.uuid == uuid]
+            try:
+                host.claims.restore(uuid, [(each.instance, each.migration_uuid) for each in of_server])
+            except errors.ClaimRefused as refusal:
+                LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, refusal.message)
 
     def report_alive(self) -> None:
         """Tells the cell's conductor. One after the other: no report overtakes a newer one."""

@@ -29,9 +29,11 @@ from causeway.compute.report import Reporter
 from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.verify import VerifyEndpoint
+from causeway.context import admin_context
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits
 from causeway.model import versions
+from causeway.model.outcomes import MoveToken
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.compute import TOPIC
 from causeway.rpc.endpoint import expose
@@ -58,6 +60,11 @@ class ComputeService:
     ) -> None:
         state_dir.mkdir(parents=True, exist_ok=True)
         offers = DiskOffers(state_dir / "offers")
+        conductor = CellConductorClient(transport)
+
+        def is_late(token: MoveToken, forward: bool) -> None:
+            conductor.check_order(admin_context(), token=token, forward=forward)
+
         self.host = Host(
             name=name,
             conf=conf,
@@ -65,9 +72,9 @@ class ComputeService:
             images=images,
             network=network,
             volumes=volumes,
-            conductor=CellConductorClient(transport),
+            conductor=conductor,
             image_cache=ImageCache(state_dir / "_base", images),
-            fence=Fence(state_dir / "moves", name),
+            fence=Fence(state_dir / "moves", name, is_late),
             claims=Claims(
                 state_dir / "claims",
                 name,

@@ -15,8 +15,9 @@ from causeway.conductor.cloud_records import CloudRecords
 from causeway.conductor.usage import note_usage
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.outcomes import HostReport, MoveToken
+from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.model.states import PowerState, VmState
+from causeway.moves.hardware import recorded_claims
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 
@@ -110,3 +111,17 @@ class CellEndpoint:
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)
+
+    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+        self._cloud.check_order(context, token=token, forward=forward)
+
+    def recorded_claims(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        host: str,
+        instance_uuids: list[str],
+    ) -> list[RecordedClaim]:
+        wanted = set(instance_uuids)
+        servers = [each for each in instances.of_host_or_moving(self._database(), host) if each.uuid in wanted]
+        return [claim for server in servers for claim in recorded_claims(server, host)]

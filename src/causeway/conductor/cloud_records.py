@@ -35,6 +35,9 @@ class CloudRecords(Protocol):
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Raises MoveCancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
 
+    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+        """Raises TakenOver if an order of a move is late."""
+
 
 class CloudEndpoint:
     """`CloudRecords` of one cell on the API database; RPC, on the cell's queue."""
@@ -66,6 +69,9 @@ class CloudEndpoint:
         bytes_total: int,
     ) -> None:
         journal.record_progress(self._services.api, token, bytes_done, bytes_total)
+
+    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
+        journal.check_order(self._services.api, token, forward=forward)
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,14 +77,14 @@ class Accounts:
 
 
 def run(store: Store, config: "DevcloudConfig") -> Accounts:
-    users = _read_or_make(config.state_dir / "devcloud-accounts.json")
+    users, anew = _read_or_make(config.state_dir / "devcloud-accounts.json")
     with store.transaction() as session:
         if session.get(Domain, "default") is None:
             session.add(Domain(id="default", name="Default", description="The default domain"))
             session.flush()
         roles = _make_roles(session)
         projects = _make_projects(session)
-        _make_users(session, users, projects, roles)
+        _make_users(session, users, projects, roles, anew=anew)
         _make_catalog(session, config)
         if session.scalars(select(VolumeType)).first() is None:
             session.add(VolumeType(name="__DEFAULT__", description="Default Volume Type"))
@@ -92,13 +93,23 @@ def run(store: Store, config: "DevcloudConfig") -> Accounts:
     return Accounts(f"{config.base_url}/identity/v3", f"{internal}/identity/v3", config.region, users)
 
 
-def _read_or_make(path: Path) -> dict[str, Account]:
-    if path.exists():
-        return {name: Account(**fields) for name, fields in json.loads(path.read_text()).items()}
+def _read_or_make(path: Path) -> tuple[dict[str, Account], bool]:
+    """The accounts with their passwords, and whether these are new, because the file is not there or torn."""
+    with suppress(durable.Torn):
+        found = durable.read(path, _accounts)
+        if found is not None:
+            return found, False
     users = {name: Account(name, secrets.token_urlsafe(18), project) for name, project, _ in USERS}
     written = json.dumps({name: asdict(account) for name, account in users.items()}, indent=1)
     durable.write(path, written, mode=0o600)
-    return users
+    return users, True
+
+
+def _accounts(content: bytes) -> dict[str, Account]:
+    found = {name: Account(**fields) for name, fields in json.loads(content).items()}
+    if not {name for name, *_ in USERS} <= found.keys():
+        raise ValueError("not all accounts are in it")
+    return found
 
 
 def _make_roles(session: Session) -> dict[str, Role]:
@@ -126,11 +137,18 @@ def _make_projects(session: Session) -> dict[str, Project]:
 
 
 def _make_users(
-    session: Session, accounts: dict[str, Account], projects: dict[str, Project], roles: dict[str, Role]
+    session: Session,
+    accounts: dict[str, Account],
+    projects: dict[str, Project],
+    roles: dict[str, Role],
+    *,
+    anew: bool,
 ) -> None:
-    present = {row.name for row in session.scalars(select(User).where(User.domain_id == "default"))}
+    present = {row.name: row for row in session.scalars(select(User).where(User.domain_id == "default"))}
     for name, _, grants in USERS:
         if name in present:
+            if anew:
+                present[name].password_hash = hash_password(accounts[name].password)
             continue
         user = User(name=name, domain_id="default", password_hash=hash_password(accounts[name].password))
         session.add(user)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import ComputeNode
+from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
@@ -20,6 +21,14 @@ class MoveToken:
     migration_uuid: str
     epoch: int
     step: str
+
+
+@dataclass
+class RecordedClaim:
+    """What a host should hold for a server: ``instance`` has it; ``migration_uuid`` is that of the move that brought it."""
+
+    instance: Instance
+    migration_uuid: str | None = None
 
 
 @dataclass

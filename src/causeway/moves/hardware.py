@@ -15,6 +15,8 @@ from causeway import errors
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import RecordedClaim
+from causeway.model.states import VmState
 from causeway.moves.run import Run
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow
@@ -60,6 +62,21 @@ def with_old(instance: Instance) -> Instance:
         pci_requests=context.old_pci_requests,
         pci_devices=context.old_pci_devices,
     )
+
+
+def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
+    """What a host holds for a server by its record: as where it is, as its move's target, as its source."""
+    context = instance.migration_context
+    if context is None:
+        return [RecordedClaim(instance)] if instance.host == host else []
+    # The record takes over what the target claimed when the server has moved.
+    moved = instance.vm_state is VmState.RESIZED
+    found = []
+    if context.dest_host == host:
+        found.append(RecordedClaim(instance if moved else with_new(instance), context.migration_uuid))
+    if context.source_host == host:
+        found.append(RecordedClaim(with_old(instance) if moved else instance))
+    return found
 
 
 def drop_claim_if_there(run: Run, host: str, step: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from causeway.context import RequestContext
-from causeway.model.outcomes import HostReport, MoveToken
+from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
 
@@ -38,4 +38,17 @@ class CellConductorClient:
             token=token,
             bytes_done=bytes_done,
             bytes_total=bytes_total,
+        )
+
+    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+        """Asks whether an order of a move is wanted now; ``forward``: it is only if the move goes forward.
+
+        Raises TakenOver if it is late.
+        """
+        self._rpc.call(context, "check_order", result=NOTHING, timeout=PROGRESS_TIMEOUT, token=token, forward=forward)
+
+    def recorded_claims(self, context: RequestContext, *, host: str, instance_uuids: list[str]) -> list[RecordedClaim]:
+        """What a host should hold for these servers, by their records."""
+        return self._rpc.call(
+            context, "recorded_claims", result=list[RecordedClaim], host=host, instance_uuids=instance_uuids
         )

@@ -47,3 +47,7 @@ class SuperConductorClient:
             bytes_done=bytes_done,
             bytes_total=bytes_total,
         )
+
+    def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
+        """Raises TakenOver if an order of a move is late: see `CellConductorClient.check_order`."""
+        self._rpc.call(context, "check_order", result=NOTHING, timeout=PROGRESS_TIMEOUT, token=token, forward=forward)

@@ -350,6 +350,15 @@ def _refuse_unwanted(move: sa.Row[Any]) -> None:
         raise errors.MoveCancelled(CANCELLED)
 
 
+def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
+    """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
+    states = {MoveState.RUNNING} if forward else {MoveState.RUNNING, MoveState.UNDOING}
+    with database.read() as connection:
+        move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
+    if move is None or move.epoch != token.epoch or MoveState(move.state) not in states:
+        raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")
+
+
 def save_explanation_in(connection: sa.Connection, move_id: str, explanation: dict[str, Any]) -> None:
     """Keeps why the scheduler chose as it did."""
     connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))

@@ -62,7 +62,7 @@ class DhcpServer:
 
     def _read(self, name: str) -> str:
         path = self.state_dir / name
-        return path.read_text() if path.exists() else ""
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def _command(self, subnets: list[SubnetTopology], mtu: int) -> list[str]:
         command = ["dnsmasq", "--conf-file=", "--no-hosts", "--no-resolv", "--port=0", "--user=root", "--group=root"]

@@ -165,15 +165,20 @@ class Lab:
 
     def _write_configuration(self, folder: Path) -> None:
         identity = folder / "uuid"
-        if not identity.exists():
-            durable.write(identity, str(uuid.uuid4()))
+        try:
+            found = durable.read(identity, lambda content: uuid.UUID(content.decode().strip()))
+        except durable.Torn:
+            found = None
+        if found is None:
+            found = uuid.uuid4()
+            durable.write(identity, str(found))
         (folder / "etc" / "qemu.conf").write_text(_QEMU_CONF)
         (folder / "hosts").write_text(f"127.0.0.1 localhost {folder.name}\n")
         (folder / "resolv.conf").write_text("")
         (folder / "etc" / "libvirtd.conf").write_text(
             'auth_unix_rw="none"\nauth_unix_ro="none"\nunix_sock_rw_perms="0700"\n'
             'log_outputs="2:file:/var/log/libvirt/libvirtd.log"\n'
-            f'host_uuid="{identity.read_text()}"\n'
+            f'host_uuid="{found}"\n'
         )
 
     def _wait_until_ready(self, host: str) -> None:

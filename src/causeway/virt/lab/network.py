@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from causeway import durable
 from causeway.model.network import Vif
 from causeway.virt.lab.commands import ip_batch, links, namespaces
@@ -161,10 +163,24 @@ class LabNetwork:
     def _host_numbers(self, hosts: list[str]) -> dict[str, int]:
         """A number for each host, kept: its address on the underlay comes from it. 1 is the underlay itself."""
         path = self._state_dir / "hosts.json"
-        numbers: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        try:
+            numbers = durable.read(path, msgspec.json.Decoder(dict[str, int]).decode) or {}
+        except durable.Torn:
+            numbers = self._numbers_in_use()
         for host in hosts:
             numbers.setdefault(host, max(numbers.values(), default=1) + 1)
         durable.write(path, json.dumps(numbers))
+        return numbers
+
+    def _numbers_in_use(self) -> dict[str, int]:
+        """The numbers of the hosts that are there, by their addresses on the underlay."""
+        numbers = {}
+        prefix = f"{self._prefix}-"
+        for namespace in namespaces():
+            shown = run("ip", "-n", namespace, "-o", "-4", "addr", "show") if namespace.startswith(prefix) else ""
+            address = re.search(rf"underlay0\s+inet {re.escape(_UNDERLAY_NETWORK)}\.(\d+)\.(\d+)/", shown)
+            if address is not None:
+                numbers[namespace.removeprefix(prefix)] = int(address[1]) * 256 + int(address[2])
         return numbers
 
     def _add_host(self, host: str, number: int) -> None:

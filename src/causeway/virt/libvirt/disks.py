@@ -203,9 +203,18 @@ class InstanceDisks:
         durable.write(path, json.dumps({"base_image_id": wanted.base_image_id if wanted.base else None}))
 
     def _read_info(self, folder: Path) -> dict[str, Any]:
-        path = folder / "disk.info"
-        found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-        return found
+        try:
+            return durable.read(folder / "disk.info", _object) or {}
+        except durable.Torn:
+            # The server's own image is what it says but for servers that were rebuilt or rescued.
+            return {}
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    found = json.loads(content)
+    if not isinstance(found, dict):
+        raise ValueError("not a JSON object")
+    return found
 
 
 def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -> None:

@@ -16,7 +16,10 @@ import subprocess
 import tempfile
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from causeway import durable
 
@@ -42,9 +45,10 @@ def decide_virt_type(wanted: str, cache: Path) -> str:
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return "qemu"
     key = _key()
-    if cache.exists():
-        known: dict[str, str] = json.loads(cache.read_text())
-        if known.get("key") == key:
+    # Torn: it is found out once more.
+    with suppress(durable.Torn):
+        known = durable.read(cache, msgspec.json.Decoder(dict[str, str]).decode)
+        if known is not None and known.get("key") == key and "virt_type" in known:
             return known["virt_type"]
     decided = "kvm" if guest_runs("kvm", "host") else "qemu"
     durable.write(cache, json.dumps({"key": key, "virt_type": decided}))

@@ -42,6 +42,7 @@ from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 LOG = logging.getLogger(__name__)
 
 STASHED = "_resize"
+_GUESTS = msgspec.json.Decoder(Guest)
 CONSOLE_LIMIT = 64 * 1024
 
 
@@ -81,9 +82,15 @@ class SimulatedDriver(virt.Driver):
         shutil.rmtree(self._exports_dir, ignore_errors=True)
         for directory in (self._guests_dir, self._disks_dir, self._exports_dir):
             directory.mkdir(parents=True, exist_ok=True)
+        durable.discard_unfinished(self._guests_dir)
         for path in self._guests_dir.glob("*.json"):
-            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
-            self._guests[guest.uuid] = guest
+            try:
+                guest = durable.read(path, _GUESTS.decode)
+            except durable.Torn:
+                # As with a hypervisor that lost a definition: the disks are there, a hard reboot makes the guest anew.
+                continue
+            if guest is not None:
+                self._guests[guest.uuid] = guest
 
     def close(self) -> None:
         """Nothing is open."""
@@ -388,8 +395,9 @@ class SimulatedDriver(virt.Driver):
         hosts = []
         for path in (self._peers_dir or self._state_dir.parent).glob(f"*/guests/{uuid}.json"):
             try:
-                guest = msgspec.json.decode(path.read_bytes(), type=Guest)
-            except FileNotFoundError:
+                guest = _GUESTS.decode(path.read_bytes())
+            except (FileNotFoundError, msgspec.MsgspecError):
+                # A torn one is its host's to put aside.
                 continue
             if guest.power_state is PowerState.RUNNING:
                 hosts.append(guest.host)
