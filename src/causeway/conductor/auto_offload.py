@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime, timedelta
+from functools import partial
 
 from causeway import errors
 from causeway.conductor.services import ConductorServices
@@ -15,8 +15,6 @@ from causeway.model.states import TaskState, VmState
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database, utcnow
-
-LOG = logging.getLogger(__name__)
 
 
 def interval(services: ConductorServices) -> float:
@@ -31,15 +29,16 @@ def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> 
     query = table.select().where(
         table.c.vm_state == VmState.SHELVED.value, table.c.task_state.is_(None), table.c.deleted.is_(False)
     )
-    for cell in services.cells.mappings(cell0=False):
-        try:
-            database = services.cells.database(cell.uuid)
-            for instance in instances.select(database, query, with_tags=False):
-                since = instance.system_metadata.get(SINCE)
-                if since is not None and datetime.fromisoformat(since) <= before:
-                    _offload(admin_context(project_id=instance.project_id), database, instance, conductor)
-        except errors.CausewayError as failure:
-            LOG.warning("Shelved servers of cell %s stay on their hosts: %s", cell.name, failure.message)
+
+    def offload(cell_uuid: str) -> None:
+        database = services.cells.database(cell_uuid)
+        for instance in instances.select(database, query, with_tags=False):
+            since = instance.system_metadata.get(SINCE)
+            if since is not None and datetime.fromisoformat(since) <= before:
+                _offload(admin_context(project_id=instance.project_id), database, instance, conductor)
+
+    work = {cell.uuid: partial(offload, cell.uuid) for cell in services.cells.mappings(cell0=False)}
+    services.by_cell("Offloading shelved servers").each(work, services.cells.timeout)
 
 
 def _offload(context: RequestContext, database: Database, instance: Instance, conductor: ConductorClient) -> None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from zlib import crc32
 
 from causeway import errors
 from causeway.conductor.cell import CellEndpoint
@@ -24,6 +25,8 @@ from causeway.rpc.server import RpcServer
 LOG = logging.getLogger(__name__)
 
 THREADS = 16
+# Seconds that one look waits for the queues and databases of cells; those that are away go on alone.
+PATIENCE = 10.0
 
 
 class CellQueues:
@@ -33,7 +36,8 @@ class CellQueues:
         self._services = services
         self._conductor = conductor
         self._names = None if names is None else frozenset(names)
-        # (cell, its queue's URL) -> who listens there
+        self._lock = threading.Lock()
+        # (cell, its queue's URL) -> who listens there, or is about to
         self._servers: dict[tuple[str, str], list[RpcServer]] = {}
         # cells that others are conductors of, and whose hosts were not looked for yet
         self._unmapped: set[str] = set()
@@ -41,7 +45,7 @@ class CellQueues:
         self._thread = threading.Thread(target=self._run, name="conductor-cells", daemon=True)
 
     def start(self) -> None:
-        """Listens to all that are there when this returns, and looks for others from time to time."""
+        """Listens, when this returns, to all whose queues answer in time; to others when they do; and looks for new ones."""
         self.look()
         self._thread.start()
 
@@ -49,39 +53,57 @@ class CellQueues:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._end(list(self._servers))
+        with self._lock:
+            servers = [server for each in self._servers.values() for server in each]
+            self._servers.clear()
+        _stop(servers)
 
     def look(self) -> None:
         """Begins to listen to cells that are new or have another queue, and ends it for those that are gone."""
         wanted = {(cell.uuid, cell.transport_url): cell for cell in self._services.cells.mappings(cell0=False)}
-        self._end([key for key in self._servers if key not in wanted])
-        for key in sorted(wanted.keys() - self._servers.keys()):
-            LOG.info("Listening to cell %s", wanted[key].name)
-            self._servers[key] = self._listen(wanted[key])
+        with self._lock:
+            gone = [self._servers.pop(key) for key in self._servers.keys() - wanted.keys()]
+            new = sorted(wanted.keys() - self._servers.keys())
+        for servers in gone:
+            threading.Thread(target=_stop, args=(servers,), name="conductor-cell-gone", daemon=True).start()
+        # The URL has a password, which no log line is to show.
+        work = {f"{cell}/{crc32(url.encode()):x}": partial(self._listen, wanted[cell, url]) for cell, url in new}
+        self._services.by_cell("Listening to the queue").each(work, PATIENCE)
 
-    def _listen(self, cell: CellMapping) -> list[RpcServer]:
+    def _listen(self, cell: CellMapping) -> None:
+        """Does not return while the queue is away."""
+        LOG.info("Listening to cell %s", cell.name)
+        key, servers = (cell.uuid, cell.transport_url), self._servers_of(cell)
+        with self._lock:
+            self._servers[key] = servers
+        try:
+            for server in servers:
+                server.start()
+        except Exception:
+            with self._lock:
+                if self._servers.get(key) is servers:
+                    del self._servers[key]
+            _stop(servers)
+            raise
+        with self._lock:
+            is_wanted = self._servers.get(key) is servers
+        if not is_wanted:
+            # It took so long that the cell is gone, or the conductor stops.
+            _stop(servers)
+
+    def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
         services, cloud = self._services, CloudEndpoint(self._services, cell.uuid, self._conductor)
         endpoints: dict[str, object] = {super_conductor.TOPIC: cloud}
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
             endpoints[cell_conductor.TOPIC] = CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)
         else:
-            self._unmapped.add(cell.uuid)
+            with self._lock:
+                self._unmapped.add(cell.uuid)
         queue = services.transports.get(cell.transport_url)
-        servers = [
+        return [
             RpcServer(queue, topic, services.host, [endpoint], threads=THREADS) for topic, endpoint in endpoints.items()
         ]
-        for server in servers:
-            server.start()
-        return servers
-
-    def _end(self, keys: list[tuple[str, str]]) -> None:
-        servers = [server for key in keys for server in self._servers.pop(key)]
-        if not servers:
-            return
-        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
-        with ThreadPoolExecutor(len(servers), thread_name_prefix="conductor-stop") as pool:
-            list(pool.map(RpcServer.stop, servers))
 
     def _run(self) -> None:
         pause = 0.0
@@ -99,12 +121,22 @@ class CellQueues:
 
     def _map_hosts(self) -> None:
         """Of cells that are down: later."""
-        for cell_uuid in sorted(self._unmapped):
-            try:
-                map_hosts(self._services, cell_uuid)
-            except errors.NotFound:
-                LOG.info("Cell %s is gone", cell_uuid)
-            except errors.CausewayError as failure:
-                LOG.warning("Hosts of cell %s can't be looked for: %s", cell_uuid, failure.message)
-                continue
+        with self._lock:
+            work = {cell_uuid: partial(self._map_hosts_of, cell_uuid) for cell_uuid in self._unmapped}
+        self._services.by_cell("Looking for the hosts").each(work, PATIENCE)
+
+    def _map_hosts_of(self, cell_uuid: str) -> None:
+        """Raises DatabaseFailed."""
+        try:
+            map_hosts(self._services, cell_uuid)
+        except errors.NotFound:
+            LOG.info("Cell %s is gone", cell_uuid)
+        with self._lock:
             self._unmapped.discard(cell_uuid)
+
+
+def _stop(servers: list[RpcServer]) -> None:
+    if servers:
+        # At once: oslo.messaging's RabbitMQ listeners may take five seconds each until they look up.
+        with ThreadPoolExecutor(len(servers), thread_name_prefix="conductor-stop") as pool:
+            list(pool.map(RpcServer.stop, servers))

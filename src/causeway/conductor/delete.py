@@ -107,8 +107,9 @@ class DeleteEndpoint:
             services.placement.delete_allocations(uuid)
             if shelve.IMAGE in instance.system_metadata:
                 services.images.delete(context, instance.system_metadata[shelve.IMAGE])
-        instances.soft_delete(database, uuid)
+        # In this order: who sees that the server is gone may at once want another one of its group in its place.
         groups.remove_member(services.api, uuid)
+        instances.soft_delete(database, uuid)
         instance.vm_state, instance.task_state = VmState.DELETED, None
         services.notifier.instance_action(context, instance, "delete", "end", host=instance.host or "")
 

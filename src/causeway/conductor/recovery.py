@@ -12,8 +12,10 @@ a task can be ended only by who has them.
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 from causeway import errors
 from causeway.conductor import history
@@ -78,9 +80,7 @@ class Recovery:
             except errors.CausewayError as failure:
                 LOG.info("Conductor %s does not say what it works on: %s", conductor, failure.message)
                 return
-        for work in found:
-            if work.uuid not in known:
-                work.take_up(self._services, self._conductor)
+        take_up(self._services, self._conductor, [work for work in found if work.uuid not in known])
 
     def _others(self) -> list[str]:
         down_time: int = self._services.conf.service_down_time
@@ -92,6 +92,8 @@ class Recovery:
 
 class _Build:
     """A server that has no host yet."""
+
+    cell_uuid = ""
 
     def __init__(self, request: build_requests.BuildRequest) -> None:
         self.uuid = request.instance_uuid
@@ -110,31 +112,52 @@ class _Task:
     """A server in a cell, with a task."""
 
     def __init__(self, cell_uuid: str, database: Database, instance: Instance) -> None:
-        self.uuid = instance.uuid
-        self._cell_uuid, self._database, self._instance = cell_uuid, database, instance
+        self.uuid, self.cell_uuid = instance.uuid, cell_uuid
+        self._database, self._instance = database, instance
 
     def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
         if instances.take_up(self._database, self._instance):
-            _settle(services, conductor, self._cell_uuid, self._database, self._instance)
+            _settle(services, conductor, self.cell_uuid, self._database, self._instance)
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task]:
-    """Builds and tasks that have not changed since then, but for those of moves."""
+    """Builds and tasks that have not changed since then, but for those of moves; in all cells that answer."""
     found: list[_Build | _Task] = [
         _Build(request) for request in build_requests.list_for(services.api, None) if request.created_at <= before
     ]
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
-    for cell in services.cells.mappings(cell0=False):
-        database = services.cells.database(cell.uuid)
-        busy = [each for each in instances.busy_since(database, before) if each.uuid not in moving]
-        found += [_Task(cell.uuid, database, each) for each in busy]
+    answers = services.cells.ask_all(lambda _cell, database: instances.busy_since(database, before), cell0=False)
+    for cell_uuid, busy in answers.by_cell.items():
+        database = services.cells.open(services.cells.mapping(cell_uuid))
+        found += [_Task(cell_uuid, database, each) for each in busy if each.uuid not in moving]
     return found
+
+
+def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task]) -> None:
+    """Takes work up, that of each cell on a thread of its own. One thing that fails holds up no other."""
+    by_cell: dict[str, list[_Build | _Task]] = defaultdict(list)
+    for work in found:
+        by_cell[work.cell_uuid].append(work)
+
+    def of_cell(cell_uuid: str) -> None:
+        for work in by_cell[cell_uuid]:
+            if services.stopping.is_set():
+                return
+            try:
+                work.take_up(services, conductor)
+            except errors.DatabaseFailed:
+                # The others' would fail alike, each after its time: they come with the next look.
+                raise
+            except errors.CausewayError as failure:
+                LOG.warning("Server %s was not taken up: %s %s", work.uuid, failure.message, failure.details)
+
+    work_of = {cell_uuid: partial(of_cell, cell_uuid) for cell_uuid in by_cell}
+    services.by_cell("Taking up what was left").each(work_of, services.cells.timeout)
 
 
 def settle(services: ConductorServices, conductor: ConductorClient) -> None:
     """Ends or repeats every task that nobody works on. Only for when nobody works on anything."""
-    for work in abandoned(services, utcnow()):
-        work.take_up(services, conductor)
+    take_up(services, conductor, abandoned(services, utcnow()))
 
 
 def _settle(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from causeway import errors
 from causeway.conductor import auto_confirm, auto_offload, recovery
 from causeway.conductor.audit import AuditEndpoint
 from causeway.conductor.build import BuildEndpoint
@@ -31,6 +33,8 @@ from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
 from causeway.store import mapping_facts
+
+LOG = logging.getLogger(__name__)
 
 
 class ConductorService:
@@ -103,7 +107,11 @@ class ConductorService:
             recovery.settle(self._services, self._conductor)
         self._keeper.take_over()
         self._keeper.start()
-        self._recovery.show_life()
+        try:
+            self._recovery.show_life()
+        except errors.DatabaseFailed as failure:
+            # cell0's: until it is back this conductor counts as down, and works all the same.
+            LOG.warning("This conductor can't show that it lives: %s %s", failure.message, failure.details)
         for periodic in self._periodic:
             periodic.start()
 

@@ -11,6 +11,7 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
+from causeway.conductor.by_cell import ByCell
 from causeway.conductor.lives import Life
 from causeway.model import versions
 from causeway.notify.notifier import Notifier
@@ -41,6 +42,11 @@ class ConductorServices:
     # Set when the conductor stops: whoever waits, stops waiting.
     stopping: threading.Event = field(default_factory=threading.Event)
     _computes: dict[str, ComputeClient] = field(default_factory=dict)
+    _by_cell: dict[str, ByCell] = field(default_factory=dict)
+
+    def by_cell(self, name: str) -> ByCell:
+        """The threads by cell of one kind of work."""
+        return self._by_cell.setdefault(name, ByCell(name))
 
     def computes(self, cell_uuid: str) -> ComputeClient:
         """The computes of a cell, over its own queue."""

@@ -38,8 +38,10 @@ class CellsSource:
     def aggregates(self) -> list[Aggregate]:
         return aggregates.list_all(self._cells.api)
 
-    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
-        members = set(groups.get(self._cells.api, group_uuid).members)
+    def group_members(self, group_uuid: str) -> set[str]:
+        return set(groups.get(self._cells.api, group_uuid).members)
+
+    def group_hosts(self, members: set[str]) -> dict[str, set[str]]:
         return group_places.look_up(self._cells, members).by_host()
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 Between the pick and the moment the server's record says where it is, the next request of the group would not see it.
 Requests of one group take turns (`turn`), and a pick counts for a short time beside what the databases say. A build
-that fails meanwhile makes the others see one member too many for that time, never one too few. What other schedulers pick is
-not known here: the conductor checks again when the host is taken (`causeway.conductor.groups`).
+that fails meanwhile makes the others see one member too many for that time, never one too few. A server that was deleted
+is no member any more: its pick does not count. What other schedulers pick is not known here: the conductor checks again
+when the host is taken (`causeway.conductor.groups`).
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ class GroupPicks:
             self._forget_old()
             self._picks.setdefault(group_uuid, {})[instance_uuid] = (host, time.monotonic() + SECONDS_UNTIL_SEEN)
 
-    def seen(self, group_uuid: str, in_databases: dict[str, set[str]]) -> dict[str, set[str]]:
-        """The members by host, recent picks included."""
+    def seen(self, group_uuid: str, members: set[str], in_databases: dict[str, set[str]]) -> dict[str, set[str]]:
+        """The ``members`` by host, recent picks included."""
         found = {host: set(members) for host, members in in_databases.items()}
         with self._lock:
             self._forget_old()
             for instance_uuid, (host, _until) in self._picks.get(group_uuid, {}).items():
-                found.setdefault(host, set()).add(instance_uuid)
+                if instance_uuid in members:
+                    found.setdefault(host, set()).add(instance_uuid)
         return found
 
     def _forget_old(self) -> None:

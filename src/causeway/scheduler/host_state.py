@@ -49,11 +49,11 @@ class HostSource(Protocol):
     def aggregates(self) -> list[Aggregate]:
         """All host aggregates."""
 
-    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
-        """Host -> members of the server group there; one that is being moved is on both hosts.
+    def group_members(self, group_uuid: str) -> set[str]:
+        """The servers of a group, those without a host among them. Raises ServerGroupNotFound."""
 
-        Raises ServerGroupNotFound.
-        """
+    def group_hosts(self, members: set[str]) -> dict[str, set[str]]:
+        """Host -> members of a server group there; one that is being moved is on both hosts."""
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
         """Server uuid -> its host, for those that have one."""

@@ -202,11 +202,12 @@ class Scheduler:
         if group is not None:
             request.own_host = self._source.instance_hosts({spec.instance_uuid}).get(spec.instance_uuid)
             try:
-                members = self._groups.seen(group.uuid, self._source.group_hosts(group.uuid))
+                members = self._source.group_members(group.uuid)
+                by_host = self._groups.seen(group.uuid, members, self._source.group_hosts(members))
             except errors.ServerGroupNotFound:
                 # A group may be deleted before its servers: they are free then.
-                members = {}
-            others = {host: len(uuids - {spec.instance_uuid}) for host, uuids in members.items()}
+                by_host = {}
+            others = {host: len(uuids - {spec.instance_uuid}) for host, uuids in by_host.items()}
             request.group_hosts = {host: count for host, count in others.items() if count}
         named = {uuid for hint in ("same_host", "different_host") for uuid in spec.scheduler_hints.get(hint, [])}
         if named:

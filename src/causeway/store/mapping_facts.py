@@ -18,6 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.model.host import CellMapping
 from causeway.store.api import build_requests, mappings
 from causeway.store.cell.instances import TABLE as INSTANCES
 from causeway.store.cells import Cells
@@ -80,7 +81,7 @@ def _fill(cells: Cells, cell_uuid: str | None, uuids: list[str]) -> int:
         ]
     else:
         own = (INSTANCES.c[name] for name in _OWN)
-        rows = _read(cells.database(cell_uuid), sa.select(INSTANCES.c.uuid, *own).where(INSTANCES.c.uuid.in_(uuids)))
+        rows = _read(cells, cell_uuid, sa.select(INSTANCES.c.uuid, *own).where(INSTANCES.c.uuid.in_(uuids)))
         known = [{"of_uuid": row.uuid} | {name: getattr(row, name) for name in _OWN} for row in rows]
         # A mapping without a row is no server: no list shows it, whatever it says.
         lost = set(uuids) - {str(values["of_uuid"]) for values in known}
@@ -95,13 +96,21 @@ def _note(cells: Cells, cell_uuid: str | None, uuids: list[str]) -> int:
     if cell_uuid is None:
         return 0
     query = sa.select(INSTANCES.c.uuid).where(INSTANCES.c.uuid.in_(uuids), INSTANCES.c.deleted.is_(True))
-    gone = [{"of_uuid": row.uuid} for row in _read(cells.database(cell_uuid), query)]
+    gone = [{"of_uuid": row.uuid} for row in _read(cells, cell_uuid, query)]
     return _change(cells.api, TABLE.c.deleted == sa.false(), cell_uuid, {"deleted": True}, gone)
 
 
-def _read(database: Database, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
-    with database.read() as connection:
-        return connection.execute(query).all()
+def _read(cells: Cells, cell_uuid: str, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+    """Raises DatabaseFailed; at once, if the cell hung just before."""
+
+    def ask(_cell: CellMapping, database: Database) -> Sequence[sa.Row[Any]]:
+        with database.read() as connection:
+            return connection.execute(query).all()
+
+    answers = cells.ask([cell_uuid], ask)
+    if answers.down:
+        raise errors.DatabaseFailed(f"The database of {answers.down[0].name} does not answer; try again later.")
+    return answers.by_cell[cell_uuid]
 
 
 def _change(

@@ -44,7 +44,7 @@ def make_group(cloud: Cloud) -> Iterator[Any]:
 @pytest.fixture
 def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Schedulers that don't know what others have just picked."""
-    monkeypatch.setattr(GroupPicks, "seen", lambda _self, _group, in_databases: in_databases)
+    monkeypatch.setattr(GroupPicks, "seen", lambda _self, _group, _members, in_databases: in_databases)
 
 
 @pytest.fixture(autouse=True)
@@ -220,3 +220,13 @@ def test_a_refused_retry_is_not_counted_against_itself(cloud: Cloud, make_group:
     cloud.heal()
     cloud.admin.compute.migrate_server(server.id, host=target)
     assert cloud.wait(server, "VERIFY_RESIZE").compute_host == target
+
+
+def test_a_server_may_take_the_place_of_one_that_was_deleted(cloud: Cloud, make_group: Any) -> None:
+    """At once: three hosts, three members, and nobody waits until the scheduler has forgotten what it picked."""
+    group = make_group("anti-affinity")
+    servers = [boot(cloud, group) for _number in range(3)]
+    place = cloud.show(servers[0]).compute_host
+    cloud.member.compute.delete_server(servers[0].id)
+    until(lambda: cloud.admin.compute.find_server(servers[0].id), lambda found: found is None, "the server to go")
+    assert cloud.show(boot(cloud, group)).compute_host == place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -88,8 +89,13 @@ class Cloud:
     def aggregates(self) -> list[Aggregate]:
         return list(self._aggregates)
 
-    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:
-        return dict(self.groups.get(group_uuid, {}))
+    def group_members(self, group_uuid: str) -> set[str]:
+        known = self.groups.get(group_uuid, {}).values()
+        return MEMBERS[group_uuid].union(*known)
+
+    def group_hosts(self, members: set[str]) -> dict[str, set[str]]:
+        by_host = [pair for group in self.groups.values() for pair in group.items()]
+        return {host: uuids & members for host, uuids in by_host if uuids & members}
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:
         return {uuid: host for uuid, host in self.servers.items() if uuid in instance_uuids}
@@ -121,8 +127,15 @@ def scheduler(conf: ConfigOpts, client: PlacementClient, cloud: Cloud) -> Schedu
     return Scheduler(conf, client, cloud)
 
 
-def spec_of(flavor: Flavor, **spec: Any) -> RequestSpec:
-    return RequestSpec(**({"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor} | spec))
+# group -> the servers that were asked for as its members
+MEMBERS: dict[str, set[str]] = defaultdict(set)
+
+
+def spec_of(flavor: Flavor, **fields: Any) -> RequestSpec:
+    spec = RequestSpec(**({"instance_uuid": new_uuid(), "project_id": "p", "user_id": "u", "flavor": flavor} | fields))
+    if spec.server_group is not None:
+        MEMBERS[spec.server_group.uuid].add(spec.instance_uuid)
+    return spec
 
 
 def boot(scheduler: Scheduler, spec: RequestSpec) -> SchedulingResult:

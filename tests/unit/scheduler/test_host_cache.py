@@ -33,7 +33,10 @@ class Hosts:
     def aggregates(self) -> list[Aggregate]:
         return self._aggregates
 
-    def group_hosts(self, group_uuid: str) -> dict[str, set[str]]:  # noqa: ARG002
+    def group_members(self, group_uuid: str) -> set[str]:  # noqa: ARG002
+        return set()
+
+    def group_hosts(self, members: set[str]) -> dict[str, set[str]]:  # noqa: ARG002
         return {}
 
     def instance_hosts(self, instance_uuids: set[str]) -> dict[str, str]:  # noqa: ARG002
@@ -118,14 +121,21 @@ def test_a_pick_for_a_group_counts_until_the_databases_show_it() -> None:
     picks = GroupPicks()
     with picks.turn("group"), picks.turn(None):
         picks.add("group", "one", "host1")
-    assert picks.seen("group", {}) == {"host1": {"one"}}
-    assert picks.seen("group", {"host1": {"one"}, "host2": {"two"}}) == {"host1": {"one"}, "host2": {"two"}}
-    assert picks.seen("group", {"host1": {"two"}}) == {"host1": {"one", "two"}}
-    assert picks.seen("other", {}) == {}
+    members = {"one", "two"}
+    assert picks.seen("group", members, {}) == {"host1": {"one"}}
+    assert picks.seen("group", members, {"host1": {"one"}, "host2": {"two"}}) == {"host1": {"one"}, "host2": {"two"}}
+    assert picks.seen("group", members, {"host1": {"two"}}) == {"host1": {"one", "two"}}
+    assert picks.seen("other", members, {}) == {}
+
+
+def test_a_pick_for_a_server_that_was_deleted_does_not_count() -> None:
+    picks = GroupPicks()
+    picks.add("group", "one", "host1")
+    assert picks.seen("group", {"two"}, {"host2": {"two"}}) == {"host2": {"two"}}
 
 
 def test_a_pick_for_a_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("causeway.scheduler.group_picks.SECONDS_UNTIL_SEEN", -1)
     picks = GroupPicks()
     picks.add("group", "one", "host1")
-    assert picks.seen("group", {}) == {}
+    assert picks.seen("group", {"one"}, {}) == {}
