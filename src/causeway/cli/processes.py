@@ -6,6 +6,7 @@ reverse order. The second signal ends it at once.
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,12 +23,14 @@ from oslo_log import log
 
 from causeway import errors, roles
 from causeway.clients.placement import remote_placement
-from causeway.conf import PROJECT, new_config
+from causeway.conf import PROJECT, ignored, new_config
 from causeway.faults import hooks
 from causeway.metrics.endpoint import Collector, MetricsEndpoint
 from causeway.rpc.transport import Transports
 from causeway.store.cells import Cells
 from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
 
 config_file_option = click.option(
     "--config-file",
@@ -45,6 +48,12 @@ def configuration(config_files: Sequence[Path]) -> cfg.ConfigOpts:
         return new_config(config_files=config_files or cfg.find_config_files(project=PROJECT))
     except (cfg.Error, cfg.ConfigFileParseError, cfg.ConfigFileValueError) as failure:
         raise click.ClickException(f"The configuration can't be read: {failure}") from failure
+
+
+def tell_of_ignored(conf: cfg.ConfigOpts) -> None:
+    """Says in one line of the log which options of the files do nothing."""
+    if found := ignored(conf):
+        LOG.warning("%s", found)
 
 
 def check_queue(conf: cfg.ConfigOpts) -> None:
@@ -129,6 +138,7 @@ def serve(role: str, config_files: Sequence[Path], start: Callable[[cfg.ConfigOp
     conf = configuration(config_files)
     check_queue(conf)
     log.setup(conf, PROJECT)
+    tell_of_ignored(conf)
 
     def end(*_: Any) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):

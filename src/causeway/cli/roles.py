@@ -55,6 +55,7 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
         # Here, because gunicorn would begin workers that fail anew and anew.
         Enforcer(conf)
     log.setup(conf, PROJECT)
+    processes.tell_of_ignored(conf)
     processes_of_api = ApiProcesses(conf, bind=bind, workers=workers, threads=threads)
     if conf.metrics.enabled:
         count_into_files(processes_of_api.counts)
@@ -214,4 +215,5 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         state_dir / "instances",
         virt_type=conf.libvirt.virt_type,
         host_ip=conf.my_ip,
+        name_template=conf.instance_name_template,
     )

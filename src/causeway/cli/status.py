@@ -30,6 +30,7 @@ from causeway import errors, policy_files, roles
 from causeway.cli import processes
 from causeway.clients import reach
 from causeway.conductor.recovery import BINARY as CONDUCTOR
+from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.host import CellMapping, ComputeNode, Service
 from causeway.model.moves import MoveState
@@ -116,6 +117,7 @@ def run(config_files: tuple[Path, ...], timeout: float) -> list[Finding]:
             checks |= _of_cell(conf, cell, known, cleanup)
         checks["conductors"] = lambda: _conductors(conf, _super_conductors(mappings))
         checks["moves"] = lambda: _moves(conf, api)
+        checks["options"] = lambda: _options(conf)
         checks["policy files"] = lambda: _policy_files(conf)
         checks["moves between cells"] = lambda: _policy(conf)
         findings += together(checks | _around(conf, cleanup), timeout)
@@ -269,6 +271,12 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     if stuck:
         return Level.WARNING, f"{len(stuck)} stuck, of servers {_some(stuck)}: see `causeway move show SERVER`"
     return Level.SUCCESS, f"{len(unfinished)} under way"
+
+
+def _options(conf: cfg.ConfigOpts) -> Found:
+    """Of this configuration; that their values can be, was found out when it was read."""
+    found = ignored(conf)
+    return (Level.WARNING, str(found)) if found else (Level.SUCCESS, "all are heeded")
 
 
 def _policy_files(conf: cfg.ConfigOpts) -> Found:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import platformdirs
+from oslo_config import cfg
 
 from causeway import errors
 
@@ -70,6 +71,8 @@ def up(
         cloud.start()
     except OSError as failure:
         raise click.ClickException(f"{failure}. Is another cloud running on this port?") from failure
+    except (cfg.Error, cfg.ConfigFileValueError) as failure:
+        raise click.ClickException(f"The configuration can't be used: {failure}") from failure
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
     click.echo(f"ready: {cloud.url}")

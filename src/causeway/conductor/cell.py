@@ -47,6 +47,8 @@ class CellEndpoint:
         self._remind = remind
         # host -> when the cloud was told of it
         self._known: dict[str, float] = {}
+        # host -> when its guests were last compared with servers that are stopped
+        self._looked: dict[str, float] = {}
         # host -> when it reported last
         self._heard: dict[str, float] = {}
 
@@ -67,8 +69,9 @@ class CellEndpoint:
         if report.pci_devices or report.host not in self._known:
             pci_devices.save(database, report.node.uuid, report.pci_devices)
         self._map(context, report.host)
+        looks = self._looks_for_running(report.host)
         for instance in there:
-            self._sync_power(database, instance, report)
+            self._sync_power(context, database, instance, report, looks=looks)
         self._look_for_evacuated(context, report, {instance.uuid for instance in there})
         return not service.disabled
 
@@ -86,17 +89,35 @@ class CellEndpoint:
         if was_away or report.guests.keys() - there:
             self._cloud.host_is_back(context, host=report.host)
 
-    def _sync_power(self, database: Database, instance: Instance, report: HostReport) -> None:
-        """A guest that stopped by itself makes its server SHUTOFF. Work in progress, and hidden copies, are left alone."""
+    def _looks_for_running(self, host: str) -> bool:
+        """Whether it is time to look for guests that run though their servers are stopped."""
+        interval, last, now = self._conf.sync_power_state_interval, self._looked.get(host), time.monotonic()
+        if interval < 0 or (last is not None and now - last < interval):
+            return False
+        self._looked[host] = now
+        return True
+
+    def _sync_power(
+        self, context: RequestContext, database: Database, instance: Instance, report: HostReport, *, looks: bool
+    ) -> None:
+        """A guest that stopped by itself makes its server SHUTOFF; one that runs though its server is SHUTOFF is stopped.
+
+        Work in progress (moves are), and hidden copies, are left alone.
+        """
         settled = timedelta(seconds=self._conf.report_interval)
         if instance.task_state is not None or instance.hidden:
             return
         if instance.updated_at is not None and utcnow() - instance.updated_at < settled:
             return
         power_state = report.guests.get(instance.uuid, PowerState.NOSTATE)
+        if looks and instance.vm_state is VmState.STOPPED and power_state in (PowerState.RUNNING, PowerState.PAUSED):
+            LOG.warning("Guest of server %s on %s runs, though the server is stopped", instance.uuid, report.host)
+            self._cloud.guest_runs(context, instance_uuid=instance.uuid)
+            return
         if power_state == instance.power_state or power_state is PowerState.NOSTATE:
             return
-        stopped = power_state in (PowerState.SHUTDOWN, PowerState.CRASHED) and instance.vm_state is VmState.ACTIVE
+        ran = instance.vm_state in (VmState.ACTIVE, VmState.PAUSED)
+        stopped = ran and power_state in (PowerState.SHUTDOWN, PowerState.CRASHED)
         LOG.info("Guest of server %s on %s is %s now", instance.uuid, report.host, power_state.name)
         # Whoever works on the server since it was read knows better.
         with suppress(errors.StateChanged, errors.ServerNotFound):

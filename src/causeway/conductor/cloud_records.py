@@ -14,11 +14,11 @@ from causeway.conductor.evacuate import EVACUATION
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.outcomes import MoveToken
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal, migrations
-from causeway.store.cell import hosts
+from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +31,9 @@ class CloudRecords(Protocol):
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
         """A host was away, or has guests of servers that are not there: what was evacuated from it is removed."""
+
+    def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """A guest runs though its server is stopped: it is stopped, unless somebody has begun something with the server."""
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Raises MoveCancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
@@ -59,6 +62,23 @@ class CloudEndpoint:
             limit=1,
         ):
             self._conductor.clean_evacuated(context, host=host)
+
+    def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """As in the field: the server's user wanted it stopped, or stopped it; whoever started the guest did not ask us."""
+        cell, database = self._services.cells.of_server(instance_uuid)
+        if cell.uuid != self._cell_uuid:
+            return
+        try:
+            instances.update(
+                database,
+                instance_uuid,
+                expected_task={None},
+                expected_vm={VmState.STOPPED},
+                task_state=TaskState.POWERING_OFF,
+            )
+        except errors.StateChanged:
+            return
+        self._conductor.stop_instance(context, instance_uuid=instance_uuid)
 
     def report_progress(
         self,

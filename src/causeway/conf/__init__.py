@@ -38,6 +38,7 @@ from causeway.conf import (
     simulated,
 )
 from causeway.conf import keystone as keystone_group
+from causeway.conf.checks import check_names, check_values, ignored
 
 PROJECT = "causeway"
 MODULES: tuple[ModuleType, ...] = (
@@ -97,7 +98,8 @@ def new_config(
     """The options of one process: defaults, then files, then ``argv`` (None: no arguments), then overrides.
 
     An override is an option of [DEFAULT], or a mapping for a group: ``new_config(host="h", api={"max_limit": 10})``.
-    Raises oslo.config's ConfigFilesNotFoundError, ConfigFileParseError, ConfigFileValueError, NoSuchOptError.
+    Raises oslo.config's ConfigFilesNotFoundError, ConfigFileParseError, NoSuchOptError, and ConfigFileValueError for a value
+    that an option can't have, whoever reads it.
     """
     conf = cfg.ConfigOpts()
     register(conf)
@@ -120,6 +122,8 @@ def new_config(
             _register_plugin(conf, name)
         for option, setting in value.items():
             conf.set_override(option, setting, group=name)
+    check_values(conf, list_opts())
+    check_names(conf.instance_name_template)
     return conf
 
 
@@ -139,4 +143,4 @@ def _unknown(options: list[cfg.Opt], known: list[cfg.Opt]) -> list[cfg.Opt]:
     return [option for option in options if option.dest not in names]
 
 
-__all__ = ["AUTH_GROUPS", "list_opts", "list_sample_opts", "new_config", "register"]
+__all__ = ["AUTH_GROUPS", "ignored", "list_opts", "list_sample_opts", "new_config", "register"]

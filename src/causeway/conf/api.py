@@ -11,6 +11,18 @@ OPTS: dict[str, list[Opt]] = {
             "default_availability_zone", default="nova", help="The zone of hosts that are in no aggregate with one."
         ),
         cfg.StrOpt(
+            "default_schedule_zone",
+            help="The zone of new servers whose users ask for none, as if they had asked for it. Not set: any.",
+        ),
+        cfg.StrOpt(
+            "instance_name_template",
+            default="instance-%(uuid)s",
+            help="The name of guests on their hypervisors: with %(uuid)s, %(project_id)s, %(user_id)s or %(hostname)s, or with"
+            " one place for a number, such as %x, which is the uuid as a number. The field's default, instance-%08x, is of the"
+            " row's id there; here rows of different cells have the same ids, and a server that moves gets another one. Read by"
+            " the API, conductors and computes; must differ for every server. A guest keeps its name until it is defined anew.",
+        ),
+        cfg.StrOpt(
             "internal_service_availability_zone", default="internal", help="The zone of services other than computes."
         ),
         cfg.IntOpt("password_length", default=12, min=0, help="Length of generated administrator passwords."),

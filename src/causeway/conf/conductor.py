@@ -16,6 +16,13 @@ OPTS: dict[str, list[Opt]] = {
             min=1,
             help="Seconds without a report after which a service counts as down.",
         ),
+        cfg.IntOpt(
+            "sync_power_state_interval",
+            default=600,
+            help="Seconds between two looks of a cell's conductor for guests of a host that run though their servers are"
+            " SHUTOFF: they are stopped, as in the field. 0: with every report of the host; negative: never. A guest that stopped"
+            " by itself makes its server SHUTOFF with the next report, whatever this is.",
+        ),
         cfg.BoolOpt(
             "enable_new_services",
             default=True,

@@ -7,6 +7,8 @@ from oslo_config.cfg import Opt
 from oslo_messaging import transport
 from oslo_messaging.rpc import client
 
+from causeway.model.versions import RELEASES
+
 # The library has them registered only when a transport is made; they are read before.
 _LIBRARY = [
     *(option for option in transport._transport_opts if option.dest == "transport_url"),
@@ -27,9 +29,11 @@ OPTS: dict[str, list[Opt]] = {
     "upgrade_levels": [
         cfg.StrOpt(
             "compute",
-            regex=r"^(auto|\d+\.\d+)?$",
+            regex=rf"^(auto|\d+\.\d+|{'|'.join(RELEASES)})?$",
             help="The RPC version that computes are held to while hosts are upgraded one after the other, such as 1.0; auto:"
-            " each host for itself, by the version that it reports. Below 1.1 no server moves between cells.",
+            " each host for itself, by the version that it reports. Below 1.1 no server moves between cells. Releases of the"
+            " field by name (ussuri, ..., 2026.1) are taken too: before ussuri, which was its first with moves between cells,"
+            " they stand for 1.0, since then for no limit.",
         ),
     ],
 }

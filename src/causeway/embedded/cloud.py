@@ -19,7 +19,7 @@ from oslo_policy import opts as policy_opts
 
 from causeway import roles
 from causeway.clients.placement.local import local_placement
-from causeway.conf import AUTH_GROUPS, new_config
+from causeway.conf import AUTH_GROUPS, ignored, new_config
 from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
@@ -172,6 +172,8 @@ class EmbeddedCloud:
         if self._log_file is not None:
             # oslo.log's formatter puts request id, user, project and server into every line.
             log.setup(conf, "causeway")
+        if found := ignored(conf):
+            LOG.warning("%s", found)
         return conf
 
     def _queue(self, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
@@ -115,10 +116,18 @@ class Instance:
             return ServerStatus.DELETED
         return server_status(self.vm_state, self.task_state)
 
-    @property
-    def instance_name(self) -> str:
-        """The guest's name on its hypervisor. From the uuid: row ids differ from cell to cell."""
-        return f"instance-{self.uuid}"
+    def guest_name(self, template: str) -> str:
+        """The guest's name on its hypervisor, by ``[DEFAULT] instance_name_template``. Raises ValueError if it makes none."""
+        return name_guest(template, self.uuid, self.project_id, self.user_id, self.hostname)
+
+
+def name_guest(template: str, uuid: str, project_id: str | None, user_id: str | None, hostname: str | None) -> str:
+    """As `Instance.guest_name`. Places for numbers take the uuid as a number: ids of rows differ from cell to cell."""
+    fields = {"uuid": uuid, "project_id": project_id, "user_id": user_id, "hostname": hostname}
+    try:
+        return template % (fields if "%(" in template else UUID(uuid).int)
+    except (TypeError, KeyError) as failure:
+        raise ValueError(f"{template} makes no name: {failure}") from failure
 
 
 @dataclass

@@ -19,18 +19,27 @@ CROSS_CELL_RPC = "1.1"
 # The first ones that show a copy of a server.
 VERIFY_SERVICE = 3
 VERIFY_RPC = "1.2"
+# The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
+# can. None of them had our versions, so the latter are no limit.
+_BEFORE = "pike queens rocky stein train"
+_SINCE = (
+    "ussuri victoria wallaby xena yoga zed antelope bobcat caracal dalmatian epoxy flamingo"
+    " 2023.1 2023.2 2024.1 2024.2 2025.1 2025.2 2026.1"
+)
+RELEASES = dict.fromkeys(_BEFORE.split(), "1.0") | dict.fromkeys(_SINCE.split(), RPC)
 
 
 def allows_cross_cell(level: str | None) -> bool:
     """Whether an upgrade level (an RPC version, ``auto``, or None for no limit) allows moves between cells."""
-    if level in (None, "", "auto"):
-        return True
-    return _numbers(str(level)) >= _numbers(CROSS_CELL_RPC)
+    held = cap(level)
+    return held is None or _numbers(held) >= _numbers(CROSS_CELL_RPC)
 
 
 def cap(level: str | None) -> str | None:
     """The newest RPC version that may be sent; None: no limit. With ``auto`` each host is asked for what its version has."""
-    return level if level not in (None, "", "auto") else None
+    if level is None or level in ("", "auto"):
+        return None
+    return RELEASES.get(level, level)
 
 
 def _numbers(version: str) -> tuple[int, int]:

@@ -117,7 +117,7 @@ def block_device(value: BlockDevice) -> Payload:
     )
 
 
-def create_extra(instance: Instance) -> Extra:
+def create_extra(instance: Instance, name_template: str) -> Extra:
     return Extra(
         "InstanceCreatePayload",
         "1.13",
@@ -125,7 +125,7 @@ def create_extra(instance: Instance) -> Extra:
             "keypairs": [payloads.keypair(each) for each in instance.keypairs],
             "tags": list(instance.tags),
             "trusted_image_certificates": instance.trusted_image_certificates,
-            "instance_name": instance.instance_name,
+            "instance_name": instance.guest_name(name_template),
         },
     )
 

@@ -68,6 +68,7 @@ class Notifier:
         block_devices_of: BlockDeviceLookup | None = None,
     ) -> None:
         self.publisher_id = publisher_id
+        self._name_template: str = conf.instance_name_template
         self._block_devices_of = block_devices_of if conf.notifications.bdms_in_notifications else None
         self._on_state_change: str | None = conf.notifications.notify_on_state_change
         self._sender: Sender | None = None
@@ -129,7 +130,7 @@ class Notifier:
         """
         if self._sender is None:
             return
-        extra = _extra(action, instance, new_flavor, volume_id, snapshot_image_id)
+        extra = self._extra(action, instance, new_flavor, volume_id, snapshot_image_id)
         payload = instance_payloads.action(
             context, instance, fault, self._block_devices(instance, block_devices), extra
         )
@@ -275,21 +276,25 @@ class Notifier:
             priority = "error" if failed else "info"
             self._sender.send(Outgoing(context, publisher or self.publisher_id, event, priority, payload))
 
-
-def _extra(
-    action: str, instance: Instance, new_flavor: Flavor | None, volume_id: str | None, snapshot_image_id: str | None
-) -> Extra:
-    if action == "create":
-        return instance_payloads.create_extra(instance)
-    if action == "resize_prep":
-        return instance_payloads.resize_prep_extra(new_flavor)
-    if action in ("rebuild", "rebuild_scheduled"):
-        return instance_payloads.rebuild_extra(instance)
-    if volume_id is not None:
-        return instance_payloads.volume_extra(volume_id)
-    if snapshot_image_id is not None:
-        return instance_payloads.snapshot_extra(snapshot_image_id)
-    return Extra()
+    def _extra(
+        self,
+        action: str,
+        instance: Instance,
+        new_flavor: Flavor | None,
+        volume_id: str | None,
+        snapshot_image_id: str | None,
+    ) -> Extra:
+        if action == "create":
+            return instance_payloads.create_extra(instance, self._name_template)
+        if action == "resize_prep":
+            return instance_payloads.resize_prep_extra(new_flavor)
+        if action in ("rebuild", "rebuild_scheduled"):
+            return instance_payloads.rebuild_extra(instance)
+        if volume_id is not None:
+            return instance_payloads.volume_extra(volume_id)
+        if snapshot_image_id is not None:
+            return instance_payloads.snapshot_extra(snapshot_image_id)
+        return Extra()
 
 
 def _current_period() -> Payload:

@@ -33,6 +33,10 @@ class SuperConductorClient:
         """Has what was evacuated from a host removed there."""
         self._rpc.cast(context, "host_is_back", host=host)
 
+    def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
+        """Has a guest stopped that runs though its server is stopped."""
+        self._rpc.cast(context, "guest_runs", instance_uuid=instance_uuid)
+
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Hands on how far the transfer of a disk has come.
 

@@ -213,7 +213,7 @@ def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: in
 
 def _placement(request: ApiRequest, server: dict[str, Any], target: dict[str, Any]) -> Placement:
     placement = Placement()
-    zone = server.get("availability_zone")
+    zone = server.get("availability_zone", request.services.conf.default_schedule_zone)
     host, node = server.get("host"), server.get("hypervisor_hostname")
     if zone is not None and ":" in zone:
         zone, forced, *_node = zone.split(":", 2)

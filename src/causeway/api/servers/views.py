@@ -89,6 +89,7 @@ class ServerView:
         self._bookmark_root = request.link_root(versioned=False) + "/"
         prefix = request.services.conf.api.glance_link_prefix
         self._image_root = prefix.rstrip("/") + "/images/" if prefix else self._bookmark_root + "images/"
+        self._name_template: str = request.services.conf.instance_name_template
         self._default_zone = request.services.conf.default_availability_zone
         self._sights: dict[str, Sight] = {}
 
@@ -192,7 +193,7 @@ class ServerView:
         ]
         if sight.inner:
             server["OS-EXT-SRV-ATTR:host"] = instance.host
-            server["OS-EXT-SRV-ATTR:instance_name"] = instance.instance_name
+            server["OS-EXT-SRV-ATTR:instance_name"] = instance.guest_name(self._name_template)
             server["OS-EXT-SRV-ATTR:hypervisor_hostname"] = instance.node
             if self.minor >= 3:
                 server["OS-EXT-SRV-ATTR:reservation_id"] = instance.reservation_id

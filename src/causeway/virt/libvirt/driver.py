@@ -72,6 +72,7 @@ class LibvirtDriver(Driver):
         call_timeout: float = 60.0,
         disk_timeout: float = 3600.0,
         detach_timeout: float = 60.0,
+        name_template: str = "instance-%(uuid)s",
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -81,6 +82,7 @@ class LibvirtDriver(Driver):
         self._wanted_virt_type = virt_type
         self._virt_type = "qemu"
         self._machine = machine
+        self._name_template = name_template
         self._probe_cache = probe_cache or instances_dir / "virt-type.json"
         self._detach_timeout = detach_timeout
         self._instances_dir = instances_dir
@@ -332,6 +334,13 @@ class LibvirtDriver(Driver):
         power.resume(self._connection, uuid)
         return PowerState.RUNNING
 
+    def _name_of(self, instance: Instance) -> str:
+        """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""
+        known: str | None = self._connection.call(
+            f"look for guest {instance.uuid}", lambda hypervisor: power.name_of(hypervisor, instance.uuid), again=True
+        )
+        return known or instance.guest_name(self._name_template)
+
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
         instance = spec.instance
         disks = list(volumes)
@@ -347,7 +356,7 @@ class LibvirtDriver(Driver):
             disks.append(GuestDisk(target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus))
         return GuestHardware(
             uuid=instance.uuid,
-            name=instance.instance_name,
+            name=self._name_of(instance),
             title=instance.display_name,
             virt_type=self._virt_type,
             vcpus=instance.flavor.vcpus,

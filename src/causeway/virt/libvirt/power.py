@@ -33,6 +33,13 @@ _UNDEFINE = (
 )
 
 
+def name_of(connection: Any, uuid: str) -> str | None:
+    """The name of the guest; None if there is none."""
+    domain = find(connection, uuid)
+    name: str | None = None if domain is None else domain.name()
+    return name
+
+
 def find(connection: Any, uuid: str) -> Any:
     """The guest, or None."""
     try:

@@ -1,0 +1,142 @@
+"""Are the options what they can be, and does anybody read what is in the files?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keystoneauth1 import loading
+from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_config import cfg, types
+from oslo_log import _options as log_opts
+from oslo_messaging import opts as messaging_opts
+from oslo_policy import opts as policy_opts
+
+from causeway.conf import field_options
+from causeway.model.instance import name_guest
+
+# Groups of libraries that read the same files and are not asked here.
+_OF_LIBRARIES = ("oslo_", "os_vif", "os_brick", "vif_plug", "privsep", "cors", "healthcheck", "ssl", "key_manager")
+
+
+@dataclass
+class Ignored:
+    """What is in the files and does nothing, each as ``[group] name``. ``not_here``: the field has it, this cloud has not."""
+
+    not_here: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.not_here or self.unknown)
+
+    def __str__(self) -> str:
+        said = []
+        if self.not_here:
+            said.append(f"nova.conf has them, Causeway does not: {', '.join(self.not_here)}")
+        if self.unknown:
+            said.append(f"nobody knows them: {', '.join(self.unknown)}")
+        return f"Options that do nothing. {'; '.join(said)}."
+
+
+def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt]]]) -> None:
+    """Raises ConfigFileValueError, which names the first option whose value can't be, and what would be accepted."""
+    for group, known in options:
+        values = conf if group == "DEFAULT" else conf[group]
+        for option in known:
+            try:
+                values[option.dest]
+            except ValueError as failure:
+                raise cfg.ConfigFileValueError(
+                    f"[{group}] {option.name}: {_reason(failure)}. Accepted: {accepted(option)}."
+                ) from failure
+
+
+def check_names(template: str) -> None:
+    """Raises ConfigFileValueError unless the template makes a name of its own for every server."""
+    samples = ("11111111-2222-4333-8444-555555555555", "11111111-2222-4333-8444-555555555556")
+    try:
+        names = {name_guest(template, each, "p", "u", "h") for each in samples}
+    except ValueError as failure:
+        raise cfg.ConfigFileValueError(
+            f"[DEFAULT] instance_name_template: {failure}. Accepted: a text with %(uuid)s, or with one %x or %d."
+        ) from failure
+    if len(names) < len(samples) or any("/" in name or not name.isprintable() for name in names):
+        raise cfg.ConfigFileValueError(
+            f"[DEFAULT] instance_name_template: {template} does not name every server differently, or has a slash or something"
+            " that can't be printed. Accepted: a text with %(uuid)s, or with one %x or %d."
+        )
+
+
+def _reason(failure: ValueError) -> str:
+    return str(failure).split(" is not valid: ", 1)[-1].rstrip(".")
+
+
+def accepted(option: cfg.Opt) -> str:
+    """What an option takes, in words."""
+    kind = option.type
+    choices = getattr(kind, "choices", None)
+    if choices:
+        return "one of " + ", ".join(str(choice) for choice in choices)
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    bounds = (f" from {low}" if low is not None else "") + (f" to {high}" if high is not None else "")
+    if isinstance(kind, types.Integer):
+        return f"a whole number{bounds}"
+    if isinstance(kind, types.Float):
+        return f"a number{bounds}"
+    if isinstance(kind, types.Boolean):
+        return "true or false"
+    if isinstance(kind, types.List):
+        return "values with commas between them"
+    return str(option.help or "a text").rstrip(".")
+
+
+def ignored(conf: cfg.ConfigOpts, files: Iterable[str | Path] | None = None) -> Ignored:
+    """What the files of ``conf`` (or these) say and nobody heeds."""
+    paths = list(files) if files is not None else [*(conf.default_config_files or []), *(conf.config_file or [])]
+    if not paths:
+        return Ignored()
+    told = {(group, name) for path in paths for group, name in _told_in(path)}
+    found = Ignored()
+    known = _known(conf)
+    for group, name in sorted(told):
+        plain = name.replace("-", "_")
+        if group.startswith(_OF_LIBRARIES) or (group, plain) in known:
+            continue
+        theirs = group in field_options.GROUPS or plain in field_options.NAMES.get(group, ())
+        (found.not_here if theirs else found.unknown).append(f"[{group}] {name}")
+    return found
+
+
+def _told_in(path: str | Path) -> set[tuple[str, str]]:
+    sections: dict[str, dict[str, list[str]]] = {}
+    cfg.ConfigParser(str(path), sections).parse()
+    return {(group, name) for group, options in sections.items() for name in options}
+
+
+def _known(conf: cfg.ConfigOpts) -> set[tuple[str, str]]:
+    """What is registered, under all its names, and what the libraries take."""
+    listed: list[tuple[str, cfg.Opt]] = [("DEFAULT", each["opt"]) for each in conf._opts.values()]
+    for name, group in conf._groups.items():
+        listed += [(name, each["opt"]) for each in group._opts.values()]
+    libraries = (
+        *keystonemiddleware_opts.list_auth_token_opts(),
+        *log_opts.list_opts(),
+        *messaging_opts.list_opts(),
+        *policy_opts.list_opts(),
+    )
+    for group, options in libraries:
+        listed += [(str(getattr(group, "name", group) or "DEFAULT"), option) for option in options]
+    known = set()
+    for group_name, option in listed:
+        known.add((group_name, option.dest))
+        known.add((group_name, option.name.replace("-", "_")))
+        known |= {
+            (old.group or group_name, str(old.name or option.dest).replace("-", "_")) for old in option.deprecated_opts
+        }
+    # Credentials that the middleware's plug-in reads.
+    credentials = [*loading.get_auth_common_conf_options(), *loading.get_auth_plugin_conf_options("password")]
+    return known | {("keystone_authtoken", option.dest) for option in credentials}
+
+
+__all__ = ["Ignored", "accepted", "check_values", "ignored"]

@@ -1,0 +1,162 @@
+"""Names of nova.conf that mean something there and nothing here: told once when a process starts, so that nobody relies on them.
+
+Names only; what an option of ours does is in the modules beside this one. Options of ``[workarounds]`` and of the groups of other
+hypervisors and of consoles are not had one by one: `GROUPS`.
+"""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Groups of which there is nothing.
+GROUPS = _names(
+    """
+    barbican barbican_service_user cache consoleauth cyborg devices ephemeral_storage_encryption guestfs hyperv image_cache
+    ironic key_manager manila mks powervm profiler rdp remote_debug serial_console spice vault vendordata_dynamic_auth
+    vmware vnc workarounds wsgi xenserver zvm
+    """
+)
+
+_DATABASE = _names(
+    """
+    asyncio_connection backend connection_debug connection_parameters connection_recycle_time connection_trace
+    db_inc_retry_interval db_max_retries db_max_retry_interval db_retry_interval max_overflow max_pool_size max_retries
+    mysql_enable_ndb mysql_sql_mode mysql_wsrep_sync_wait pool_timeout retry_interval slave_connection
+    synchronous_reader use_db_reconnect
+    """
+)
+
+# group -> options
+NAMES: dict[str, frozenset[str]] = {
+    "api_database": _DATABASE,
+    "database": _DATABASE,
+    "DEFAULT": _names(
+        """
+        bindir block_device_allocate_retries block_device_allocate_retries_interval cell_worker_thread_pool_size
+        compute_monitors compute_unified_topic concurrency_backend config_drive_format console_host db_driver
+        default_access_ip_network_name default_floating_pool default_green_pool_size default_thread_pool_size dhcp_domain
+        disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis executor_thread_pool_size
+        fatal_exception_format_errors firewall_driver flat_injected force_config_drive force_raw_images
+        graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
+        injected_network_template instance_build_timeout instance_delete_interval instance_format instance_usage_audit
+        instance_usage_audit_period instance_uuid_format instances_path live_migration_retry_count lock_path
+        manager_shutdown_timeout max_concurrent_builds max_concurrent_live_migrations max_concurrent_snapshots
+        maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
+        my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
+        osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge periodic_enable periodic_fuzzy_delay
+        pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout reclaim_instance_interval
+        regenerate_instance_uuid rescue_timeout reserved_huge_pages resume_guests_state_on_host_boot rootwrap_config
+        running_deleted_instance_action running_deleted_instance_poll_interval running_deleted_instance_timeout
+        scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only
+        tempdir thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
+        vcpu_pin_set vendordata_dynamic_connect_timeout vendordata_jsonfile_path virt_mkfs volume_usage_poll_interval
+        """
+    ),
+    "api": _names(
+        """
+        config_drive_skip_versions dhcp_domain instance_list_cells_batch_fixed_size instance_list_cells_batch_strategy
+        instance_list_per_project_cells local_metadata_per_cell metadata_cache_expiration neutron_default_project_id
+        response_validation use_neutron_default_nets validate_response vendordata_dynamic_connect_timeout
+        vendordata_dynamic_failure_fatal vendordata_dynamic_read_timeout vendordata_dynamic_ssl_certfile
+        vendordata_dynamic_targets vendordata_jsonfile_path vendordata_providers
+        """
+    ),
+    "cinder": _names(
+        """
+        debug
+        """
+    ),
+    "compute": _names(
+        """
+        consecutive_build_service_disable_threshold image_type_exclude_list live_migration_wait_for_vif_plug
+        max_concurrent_disk_ops max_disk_devices_to_attach packing_host_numa_cells_allocation_strategy
+        provider_config_location resource_provider_association_refresh sharing_providers_max_uuids_per_request
+        shutdown_retry_interval vmdk_allowed_types
+        """
+    ),
+    "conductor": _names(
+        """
+        migrate_max_retries workers
+        """
+    ),
+    "filter_scheduler": _names(
+        """
+        aggregate_image_properties_isolation_namespace aggregate_image_properties_isolation_separator available_filters
+        image_properties_default_architecture image_props_weight_multiplier image_props_weight_setting pci_in_placement
+        pci_weight_multiplier track_instance_changes
+        """
+    ),
+    "glance": _names(
+        """
+        api_servers certificate_validation debug default_trusted_certificate_ids enable_certificate_validation
+        enable_rbd_download rbd_ceph_conf rbd_connect_timeout rbd_pool rbd_user verify_glance_signatures
+        """
+    ),
+    "libvirt": _names(
+        """
+        cpu_mode cpu_model_extra_flags cpu_models cpu_power_governor_high cpu_power_governor_low cpu_power_management
+        cpu_power_management_strategy device_detach_attempts device_detach_timeout disk_cachemodes disk_prefix
+        enabled_perf_events file_backed_memory gid_maps hw_disk_discard hw_machine_type images_rbd_ceph_conf
+        images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name images_rbd_pool
+        images_type images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
+        live_migration_bandwidth live_migration_completion_timeout live_migration_downtime live_migration_downtime_delay
+        live_migration_downtime_steps live_migration_inbound_addr live_migration_parallel_connections
+        live_migration_permit_auto_converge live_migration_permit_post_copy live_migration_scheme
+        live_migration_timeout_action live_migration_tunnelled live_migration_uri live_migration_with_native_tls max_queues
+        mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
+        num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
+        pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries
+        rbd_destroy_volume_retry_interval rbd_secret_uuid rbd_user realtime_scheduler_priority remote_filesystem_transport
+        rescue_image_id rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
+        smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
+        swtpm_enabled swtpm_group swtpm_user sysinfo_serial tb_cache_size tx_queue_size uid_maps
+        use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size volume_clear volume_clear_size
+        volume_enforce_multipath volume_use_multipath vzstorage_cache_path vzstorage_log_path vzstorage_mount_group
+        vzstorage_mount_opts vzstorage_mount_perms vzstorage_mount_point_base vzstorage_mount_user wait_soft_reboot_seconds
+        xen_hvmloader_path
+        """
+    ),
+    "metrics": _names(
+        """
+        required weight_multiplier weight_of_unavailable weight_setting
+        """
+    ),
+    "neutron": _names(
+        """
+        default_floating_pool extension_sync_interval metadata_proxy_shared_secret ovs_bridge physnets
+        service_metadata_proxy
+        """
+    ),
+    "notifications": _names(
+        """
+        default_level default_publisher_id include_share_mapping
+        """
+    ),
+    "pci": _names(
+        """
+        passthrough_whitelist report_in_placement
+        """
+    ),
+    "quota": _names(
+        """
+        count_usage_from_placement driver fixed_ips floating_ips max_age recheck_quota reservation_expire
+        security_group_rules security_groups unified_limits_resource_list unified_limits_resource_strategy until_refresh
+        """
+    ),
+    "scheduler": _names(
+        """
+        discover_hosts_in_cells_interval driver image_metadata_prefilter periodic_task_interval
+        query_placement_for_routed_network_aggregates workers
+        """
+    ),
+    "upgrade_levels": _names(
+        """
+        baseapi cert conductor intercell network scheduler
+        """
+    ),
+}
+
+__all__ = ["GROUPS", "NAMES"]

@@ -1,0 +1,114 @@
+"""Options that can't be end a process; those that do nothing are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from oslo_config import cfg
+
+from causeway.conf import field_options, ignored, list_opts, new_config
+from causeway.model import versions
+from causeway.model.instance import name_guest
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "causeway.conf"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("group", "line", "accepted"),
+    [
+        ("api", "max_limit = many", "a whole number from 0"),
+        ("api", "max_limit = -1", "a whole number from 0"),
+        ("DEFAULT", "vif_plugging_is_fatal = perhaps", "true or false"),
+        ("conductor", "role = boss", "one of all, super, cell"),
+        ("moves", "lease = x", "a number from 0.3"),
+        ("upgrade_levels", "compute = yesterday", "such as 1.0"),
+        ("quota", "cores = 1.5", "a whole number from -1"),
+        ("DEFAULT", "disk_transfer_port = 70000", "to 65535"),
+    ],
+)
+def test_a_value_that_can_not_be_is_told_at_once(tmp_path: Path, group: str, line: str, accepted: str) -> None:
+    file = written(tmp_path, f"[{group}]\n{line}\n")
+    with pytest.raises(cfg.ConfigFileValueError) as told:
+        new_config(config_files=[file])
+    assert f"[{group}] {line.split()[0]}: " in str(told.value) and accepted in str(told.value)
+
+
+def test_what_does_nothing_is_told(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        "[DEFAULT]\nreclaim_instance_interval = 60\nhost = h\ntransport_url = rabbit://\nlog_dir = /x\nno_such = 1\n"
+        "[quota]\ncount_usage_from_placement = true\ncores = 5\n[workarounds]\nanything = 1\n"
+        "[keystone_authtoken]\nwww_authenticate_uri = x\nusername = u\nmemcached_servers = y\n"
+        "[neutron]\nauth_type = password\nauth_url = http://x\nusername = u\n"
+        "[oslo_messaging_rabbit]\nheartbeat_rate = 3\n[oslo_policy]\npolicy_file = p\n[mine]\nown = 1\n"
+        "[glance]\nendpoint-override = http://x\n",
+    )
+    found = ignored(new_config(config_files=[file]))
+    assert found.not_here == [
+        "[DEFAULT] reclaim_instance_interval",
+        "[quota] count_usage_from_placement",
+        "[workarounds] anything",
+    ]
+    assert found.unknown == ["[DEFAULT] no_such", "[mine] own"]
+    assert "nova.conf has them" in str(found) and "nobody knows them" in str(found)
+
+
+def test_nothing_to_tell(tmp_path: Path) -> None:
+    assert not ignored(new_config(config_files=[written(tmp_path, "[DEFAULT]\nhost = h\n")]))
+    assert not ignored(new_config())
+
+
+@pytest.mark.parametrize("name", ["api", "conductor", "scheduler", "compute", "cell-conductor"])
+def test_the_examples_of_deploy_are_heeded(name: str) -> None:
+    folder = Path(__file__).parents[3] / "deploy" / "conf"
+    assert not ignored(new_config(config_files=[folder / "services.conf", folder / f"{name}.conf"]))
+
+
+def test_options_that_are_here_are_not_called_missing() -> None:
+    ours = {(group, option.dest) for group, options in list_opts() for option in options}
+    theirs = {(group, name) for group, names in field_options.NAMES.items() for name in names}
+    assert ours & theirs == set()
+    assert not field_options.GROUPS & {group for group, _options in list_opts()}
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("instance-%(uuid)s", "instance-11111111-2222-4333-8444-555555555555"),
+        ("instance-%08x", "instance-11111111222243338444555555555555"),
+        ("%(hostname)s-%(uuid)s", "h-11111111-2222-4333-8444-555555555555"),
+    ],
+)
+def test_names_of_guests(template: str, name: str) -> None:
+    given = new_config(instance_name_template=template).instance_name_template
+    assert name_guest(given, "11111111-2222-4333-8444-555555555555", "p", "u", "h") == name
+
+
+@pytest.mark.parametrize(
+    "template", ["guest", "%(hostname)s", "%(nothing)s", "%s-%s", "a/%(uuid)s", "%(uuid)s\n", "%q"]
+)
+def test_templates_that_name_servers_alike_or_not_at_all(template: str) -> None:
+    with pytest.raises(cfg.ConfigFileValueError, match="instance_name_template"):
+        new_config(instance_name_template=template)
+
+
+@pytest.mark.parametrize(
+    ("level", "cap", "moves"),
+    [
+        (None, None, True),
+        ("auto", None, True),
+        ("1.0", "1.0", False),
+        ("train", "1.0", False),
+        ("ussuri", versions.RPC, True),
+        ("2026.1", versions.RPC, True),
+    ],
+)
+def test_releases_of_the_field_are_taken(tmp_path: Path, level: str | None, cap: str | None, moves: bool) -> None:
+    text = f"[upgrade_levels]\ncompute = {level}\n" if level else ""
+    given = new_config(config_files=[written(tmp_path, text)]).upgrade_levels.compute
+    assert (versions.cap(given), versions.allows_cross_cell(given)) == (cap, moves)
