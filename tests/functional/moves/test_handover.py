@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from moves_cloud import PATIENCE, Cloud, until
@@ -14,6 +15,7 @@ from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.moves import MoveState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
+from causeway.store.database import statements, utcnow
 
 pytestmark = pytest.mark.embedded("starts and stops conductors")
 
@@ -71,3 +73,34 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
         assert (move.owner_host, move.state) == ("second", MoveState.DONE)
         steps = [step.step for step in journal.steps(database, move.id)]
         assert steps.count("PrepResizeAtSource") == 1
+
+
+def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) -> None:
+    """However many they are, and though all of them wait for longer than a lease."""
+    servers = [cloud.boot(f"waiting-{number}") for number in range(4)]
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def hold(message: Outgoing) -> Verdict:
+        if message.method == "prep_snapshot_based_resize_at_source" and not arrived.is_set():
+            arrived.set()
+            assert go_on.wait(PATIENCE)
+        return Verdict.DELIVER
+
+    cloud.parts.around.transports.on_send = hold
+    keeper = cloud.parts.conductor._keeper
+    for server in servers:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+        assert arrived.wait(PATIENCE)
+    until(lambda: len(keeper._in_hand), lambda moves: moves == 4, "all moves to be in hand")
+    waiting = journal.MOVES.c.state == MoveState.REQUESTED.value
+    with cloud.parts.api_database.write() as connection:
+        long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
+        assert connection.execute(long_ago).rowcount == 3
+    statements.log = []
+    keeper.take_over()
+    sent = [sql for name, sql in statements.log if name == cloud.parts.api_database.name and "moves" in sql]
+    statements.log = None
+    assert len(sent) == 1 and sent[0].startswith("SELECT moves.id ")
+    go_on.set()
+    for server in servers:
+        cloud.wait(server, "VERIFY_RESIZE")

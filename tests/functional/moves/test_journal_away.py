@@ -12,7 +12,7 @@ from moves_cloud import Cloud, until
 from causeway import errors
 from causeway.conductor.periodic import Periodic
 from causeway.model.moves import Move, MoveState
-from causeway.moves import run
+from causeway.moves import late, run
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 from causeway.store.database import utcnow
@@ -149,3 +149,25 @@ def test_what_was_asked_for_while_the_queue_was_away_is_found_in_the_journal(
     server = cloud.resized(cloud.boot())
     assert getattr(cloud, verb)(server).status == "ACTIVE"
     assert len(told) >= 2
+
+
+def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pivot took effect, and its conductor does not know: no other one has the move, so it looks and goes on."""
+    record, lost = journal.record, list[str]()
+
+    def lose(database: Any, move: Move, **fields: Any) -> None:
+        record(database, move, **fields)
+        if move.pivoted and not lost:
+            lost.append(move.id)
+            raise errors.DatabaseFailed(AWAY)
+
+    # Who waited for the end of the move would wait for ever.
+    monkeypatch.setattr(late, "PATIENCE", 1e9)
+    monkeypatch.setattr(journal, "record", lose)
+    cloud.option("journal_patience", 0.0, "moves")
+    server = cloud.resized(cloud.boot())
+    assert lost
+    cloud.settle()
+    assert not cloud.parts.conductor._keeper.is_busy
+    assert journal.get(cloud.parts.api_database, lost[0]).state is MoveState.DONE
+    assert cloud.confirmed(server).status == "ACTIVE"
