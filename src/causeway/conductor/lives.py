@@ -32,6 +32,7 @@ class Life:
         self._condition = threading.Condition()
         self._at_work: set[str] = set()
         self._lock: int | None = None
+        self._folder: Path | None = None
         if folder is not None:
             try:
                 self._begin(folder)
@@ -46,8 +47,18 @@ class Life:
         # Nobody may see it before its lock is held: it would be that of a life which is over.
         self._lock = _locked(path.with_suffix(".new"))
         path.with_suffix(".new").rename(path)
-        former = [path for path in folder.glob("*.lock") if _owner(path).rpartition("/")[0] == self.host]
-        self.former = frozenset(_owner(path) for path in former if _is_over(path))
+        self._folder = folder
+        self.namesakes()
+
+    def namesakes(self) -> list[str]:
+        """Other conductors that live on this machine under the same host; those that are over become `former` ones."""
+        if self._folder is None:
+            return []
+        found = {_owner(path): path for path in self._folder.glob("*.lock")}
+        others = [owner for owner in found if owner != self.owner and owner.rpartition("/")[0] == self.host]
+        over = {owner for owner in others if _is_over(found[owner])}
+        self.former |= over
+        return sorted(set(others) - over)
 
     @property
     def mine(self) -> frozenset[str]:

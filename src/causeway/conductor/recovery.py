@@ -19,6 +19,7 @@ from functools import partial
 
 from causeway import errors
 from causeway.conductor import history
+from causeway.conductor.lives import Life
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
@@ -39,10 +40,14 @@ BINARY, SERVICE_VERSION = "nova-conductor", 1
 class WorkEndpoint:
     """RPC: work_in_hand."""
 
-    def __init__(self, in_hand: Callable[[], set[str]]) -> None:
+    def __init__(self, life: Life, in_hand: Callable[[], set[str]]) -> None:
+        self._life = life
         self._in_hand = in_hand
 
     def work_in_hand(self, context: RequestContext) -> list[str]:  # noqa: ARG002
+        """Raises ServiceRefused if another conductor has the same name: either may be asked, and neither knows of both."""
+        if self._life.namesakes():
+            raise errors.ServiceRefused(f"Two conductors have the host {self._life.host}: give each its own.")
         return sorted(self._in_hand())
 
 
@@ -72,6 +77,12 @@ class Recovery:
         before = utcnow() - timedelta(seconds=self._services.conf.service_down_time)
         found = abandoned(self._services, before)
         if not found:
+            return
+        if self._services.life.namesakes():
+            LOG.warning(
+                "Two conductors have the host %s: nothing that was left is taken up. Give each its own",
+                self._services.host,
+            )
             return
         known = self._in_hand()
         for conductor in self._others():

@@ -86,7 +86,7 @@ class ConductorService:
                     EvacuateEndpoint(services),
                     ShelveEndpoint(services),
                     MovesEndpoint(self._keeper),
-                    WorkEndpoint(self._in_hand),
+                    WorkEndpoint(services.life, self._in_hand),
                 ],
             )
         ]

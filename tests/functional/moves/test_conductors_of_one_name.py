@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from moves_cloud import PATIENCE, Cloud, until
 from tests import lease_checks
 
-from causeway import roles
+from causeway import errors, roles
+from causeway.conductor.recovery import WorkEndpoint
 from causeway.conductor.service import ConductorService
+from causeway.context import admin_context
 from causeway.model.moves import MoveState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
 
 pytestmark = pytest.mark.embedded("starts conductors in its own process")
 
@@ -54,6 +59,26 @@ def test_a_move_stays_with_who_has_it(
     cloud.settle()
     after = _move(cloud, server)
     assert (after.state, after.owner, after.epoch) == (MoveState.DONE, before.owner, before.epoch)
+
+
+def test_neither_takes_up_what_the_other_one_may_have_in_hand(cloud: Cloud, namesake: ConductorService) -> None:
+    """Who asks one of them what it works on is told of neither: a task of the other one would be taken for abandoned."""
+    server = cloud.boot()
+    database = cloud.cell("cell1")
+    long_ago = utcnow() - timedelta(hours=1)
+    with database.write() as connection:
+        table = instances.TABLE
+        busy = {"task_state": "powering-off", "updated_at": long_ago}
+        connection.execute(table.update().where(table.c.uuid == server.id).values(busy))
+    for conductor in (namesake, cloud.parts.conductor):
+        conductor._recovery.look()
+        assert cloud.record(server, "cell1").task_state == "powering-off"
+    endpoint = WorkEndpoint(namesake._services.life, namesake._in_hand)
+    with pytest.raises(errors.ServiceRefused, match="give each its own"):
+        endpoint.work_in_hand(admin_context())
+    namesake.stop()
+    cloud.parts.conductor._recovery.look()
+    until(lambda: cloud.show(server).task_state, lambda task: task is None, "the task to be ended")
 
 
 def _move(cloud: Cloud, server: Any) -> Any:

@@ -17,6 +17,9 @@ def test_two_with_one_host_are_two(tmp_path: Path) -> None:
     one, other = Life("ctl", tmp_path), Life("ctl", tmp_path)
     assert one.owner != other.owner
     assert not one.former and not other.former
+    assert (one.namesakes(), other.namesakes()) == ([other.owner], [one.owner])
+    other.end()
+    assert one.namesakes() == [] and one.former == {other.owner}
     assert {one.owner.rpartition("/")[0], other.owner.rpartition("/")[0]} == {"ctl"}
 
 
