@@ -99,11 +99,24 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
     MigrationStatus.PRE_MIGRATING: frozenset(
         {MigrationStatus.MIGRATING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
+    # Back to the beginning: it was rolled back for a passing reason, and is tried once more.
     MigrationStatus.MIGRATING: frozenset(
-        {MigrationStatus.POST_MIGRATING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+        {
+            MigrationStatus.POST_MIGRATING,
+            MigrationStatus.PRE_MIGRATING,
+            MigrationStatus.CANCELLED,
+            MigrationStatus.ERROR,
+            MigrationStatus.FAILED,
+        }
     ),
     MigrationStatus.POST_MIGRATING: frozenset(
-        {MigrationStatus.FINISHED, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+        {
+            MigrationStatus.FINISHED,
+            MigrationStatus.PRE_MIGRATING,
+            MigrationStatus.CANCELLED,
+            MigrationStatus.ERROR,
+            MigrationStatus.FAILED,
+        }
     ),
     MigrationStatus.FINISHED: frozenset(
         {MigrationStatus.CONFIRMING, MigrationStatus.REVERTING, MigrationStatus.ERROR, MigrationStatus.FAILED}

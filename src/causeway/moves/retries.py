@@ -38,7 +38,7 @@ def pause_after(run: Run, step: Step, attempt: int, failure: errors.CausewayErro
 
 def is_hopeless(run: Run, step: Step, record: MoveStep, now: datetime) -> bool:
     """Whether a step in doubt was broken off too often: it may be what ends the conductors that do it."""
-    return record.attempt >= run.unguarded.conf.moves.attempts and _patience_is_over(run, step, now)
+    return record.attempt >= 2 * run.unguarded.conf.moves.attempts and _patience_is_over(run, step, now)
 
 
 def is_off(run: Run, step: Step) -> bool:
