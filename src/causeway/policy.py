@@ -242,7 +242,7 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("causeway:move_candidates", ADMIN, "Explain where a server could be moved to, and why not",
      "GET /servers/{server_id}/move-candidates"),
     ("causeway:audit", ADMIN, "Audit the cloud, and mend what is safe",
-     "GET /os-causeway/audit, POST /os-causeway/audit"),
+     "GET /os-causeway/audit, POST /os-causeway/audit, POST /os-causeway/audit/servers/{server_id}"),
     ("extensions", EVERYBODY, "List extensions", "GET /extensions, GET /extensions/{alias}"),
     ("os-console-auth-tokens", ADMIN, "Show a console's connection", "GET /os-console-auth-tokens/{console_token}"),
     ("os-hosts:list", ADMIN, "List hosts", "GET /os-hosts"),

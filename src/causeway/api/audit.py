@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from causeway.api.request import ApiRequest, Response, handler
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
+from causeway.api.schemas import common
 from causeway.api.schemas.flavor_access import NO_QUERY
 
 RULE = "causeway:audit"
+PLACE: VersionedSchemas = [(1, None, common.query({"cell": {}, "host": {}}))]
 
 
 def _audit(request: ApiRequest, *, fix: bool) -> Response:
@@ -26,3 +29,14 @@ def show(request: ApiRequest) -> Response:
 def mend(request: ApiRequest) -> Response:
     """The same, and mends what is safe first."""
     return _audit(request, fix=True)
+
+
+@handler(query=PLACE)
+def map_server(request: ApiRequest, server_id: str) -> Response:
+    """Maps a server that can't be reached to where its only guest and disks are; what was mended and what is left."""
+    request.authorize(RULE)
+    cell, host = request.param("cell"), request.param("host")
+    if not cell or not host:
+        raise errors.BadRequest("The cell and the host must be named: ?cell=CELL&host=HOST.")
+    report = request.services.conductor.map_server(request.context, instance_uuid=server_id, cell=cell, host=host)
+    return Response(200, {"audit": msgspec.to_builtins(report) | {"is_clean": report.is_clean}})

@@ -136,6 +136,7 @@ ROUTES: list[Route] = [
     # Ours
     _get("/os-causeway/audit", audit.show),
     _post("/os-causeway/audit", audit.mend),
+    _post("/os-causeway/audit/servers/{server_id}", audit.map_server),
     # Old clients
     *PROXIES,
     _get("/extensions", extensions.index),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -24,6 +25,15 @@ PATH = "/os-causeway/audit"
 COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a server is to be mapped."""
+
+    server: str
+    cell: str
+    host: str
+
+
 @click.command()
 @click.option(
     "--state-dir",
@@ -35,19 +45,40 @@ COLORS = {Severity.CRITICAL: "bold red", Severity.ERROR: "red", Severity.WARNING
 @click.option("--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes.")
 @click.option("--config-file", multiple=True, help="Audit from this process, with these options.")
 @click.option("--fix", is_flag=True, help="Mend what is safe, and say what is left.")
+@click.option(
+    "--map-server", "server", help="Map this server (uuid) again to --cell and --host, where its only guest is."
+)
+@click.option("--cell", help="With --map-server: the cell, by name or uuid.")
+@click.option("--host", help="With --map-server: the host.")
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 @click.option("--timeout", default=1800.0, show_default=True, help="Seconds to wait for the audit's end.")
 def audit(
-    state_dir: Path, os_cloud: str | None, config_file: tuple[str, ...], fix: bool, as_json: bool, timeout: float
+    state_dir: Path,
+    os_cloud: str | None,
+    config_file: tuple[str, ...],
+    fix: bool,
+    server: str | None,
+    cell: str | None,
+    host: str | None,
+    as_json: bool,
+    timeout: float,
 ) -> None:
     """Hold all records, services around and hypervisors against each other, and list where they disagree.
 
+    With --map-server: a server that the API does not know any more (its mapping was lost) is mapped to the cell and host
+    where its only guest and disks are. All hosts are looked at first; nothing is done if there is anything of it elsewhere.
+
     Exit status: 0 if all agree, 1 if not, 2 if the cloud or a part of it could not be asked.
     """
+    place = None
+    if server is not None:
+        if cell is None or host is None or fix:
+            raise click.UsageError("--map-server needs --cell and --host, and goes without --fix.")
+        place = Place(server, cell, host)
     if config_file:
-        report = _from_here(config_file, fix)
+        report = _from_here(config_file, fix, place)
     else:
-        report = _over_the_api(state_dir, os_cloud, fix, timeout)
+        report = _over_the_api(state_dir, os_cloud, fix, timeout, place)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(report) | {"is_clean": report.is_clean}, indent=2))
     else:
@@ -61,14 +92,22 @@ def exit_status(report: Report) -> int:
     return 2 if report.unreached else 0
 
 
-def _over_the_api(state_dir: Path, os_cloud: str | None, fix: bool, timeout: float) -> Report:
-    body = ask(connect(state_dir, os_cloud), PATH, method="POST" if fix else "GET", timeout=timeout)
+def _over_the_api(
+    state_dir: Path, os_cloud: str | None, fix: bool, timeout: float, place: Place | None = None
+) -> Report:
+    cloud = connect(state_dir, os_cloud)
+    if place is not None:
+        path = f"{PATH}/servers/{place.server}"
+        body = ask(cloud, path, method="POST", timeout=timeout, cell=place.cell, host=place.host)
+    else:
+        body = ask(cloud, PATH, method="POST" if fix else "GET", timeout=timeout)
     return msgspec.convert(body["audit"], Report)
 
 
-def _from_here(config_files: tuple[str, ...], fix: bool) -> Report:
+def _from_here(config_files: tuple[str, ...], fix: bool, place: Place | None = None) -> Report:
     from causeway import errors, roles
     from causeway.audit import AuditServices, audit_cloud
+    from causeway.audit.remap import map_server
     from causeway.clients.placement.client import remote_placement
     from causeway.conf import new_config
     from causeway.rpc.compute import ComputeClient
@@ -89,6 +128,8 @@ def _from_here(config_files: tuple[str, ...], fix: bool) -> Report:
         conf, api, cells, computes, around.placement, around.images, around.network, around.volumes
     )
     try:
+        if place is not None:
+            return map_server(services, uuid=place.server, cell=place.cell, host=place.host)
         return audit_cloud(services, fix=fix)
     except errors.CausewayError as failure:
         raise NotAsked(f"{failure.message} {failure.details}".strip()) from failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway.audit import AuditServices, audit_cloud
+from causeway.audit.remap import map_server
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.audit import Report
@@ -26,3 +27,6 @@ class AuditEndpoint:
 
     def audit(self, context: RequestContext, *, fix: bool) -> Report:  # noqa: ARG002
         return audit_cloud(self._services, fix=fix)
+
+    def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:  # noqa: ARG002
+        return map_server(self._services, uuid=instance_uuid, cell=cell, host=host)

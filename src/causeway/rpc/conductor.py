@@ -96,6 +96,18 @@ class ConductorClient(ConductorVerbs):
         """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
         return self._rpc.call(context, "audit", result=Report, monitor=True, fix=fix)
 
+    def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
+        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work goes on."""
+        return self._rpc.call(
+            context,
+            "map_server",
+            result=Report,
+            monitor=True,
+            instance_uuid=instance_uuid,
+            cell=cell,
+            host=host,
+        )
+
     def move_candidates(
         self, context: RequestContext, *, instance_uuid: str, flavor: Flavor | None, cross_cell_allowed: bool
     ) -> MoveCandidates:

@@ -90,6 +90,17 @@ def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expecte
         )
 
 
+def map_in(connection: sa.Connection, mapping: InstanceMapping, *, expected: str | None) -> None:
+    """Writes a mapping that was lost, or one that named the ``expected`` cell; StateChanged if it is another's by now."""
+    try:
+        set_cell_in(connection, mapping.instance_uuid, mapping.cell_uuid or "", expected=expected)
+    except errors.StateChanged:
+        known = sa.select(TABLE.c.instance_uuid).where(TABLE.c.instance_uuid == mapping.instance_uuid)
+        if connection.execute(known).one_or_none() is not None:
+            raise
+        insert_in(connection, mapping)
+
+
 def queue_for_delete(database: Database, uuid: str, *, queued: bool = True) -> None:
     with database.write() as connection:
         connection.execute(TABLE.update().where(TABLE.c.instance_uuid == uuid).values(queued_for_delete=queued))
@@ -98,6 +109,11 @@ def queue_for_delete(database: Database, uuid: str, *, queued: bool = True) -> N
 def save_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
     if not connection.execute(SPECS.update().where(SPECS.c.instance_uuid == uuid).values(spec=spec)).rowcount:
         connection.execute(SPECS.insert(), {"instance_uuid": uuid, "spec": spec})
+
+
+def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
+    if connection.execute(_GET_SPEC, {"of_uuid": uuid}).one_or_none() is None:
+        save_spec_in(connection, uuid, spec)
 
 
 def save_spec(database: Database, uuid: str, spec: dict[str, Any]) -> None:

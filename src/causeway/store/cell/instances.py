@@ -230,6 +230,17 @@ def set_hidden(database: Database, uuid: str, hidden: bool) -> None:
         connection.execute(TABLE.update().where(TABLE.c.uuid == uuid).values(hidden=hidden, updated_at=utcnow()))
 
 
+def set_place(database: Database, uuid: str, **changes: Any) -> None:
+    """Writes what an administrator has found out of a server, also if a move that nobody knows any more closed its row."""
+    row = changes | {"updated_at": utcnow()}
+    with database.write() as connection:
+        connection.execute(
+            TABLE.update().where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False)).values(closed_by=None)
+        )
+        row.pop("closed_by", None)
+        update_in(connection, uuid, **row)
+
+
 def closed_by(database: Database, uuid: str) -> tuple[str | None, bool]:
     """(the move that keeps others from writing, whether the row is a hidden copy); raises ServerNotFound."""
     query = sa.select(TABLE.c.closed_by, TABLE.c.hidden).where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))

@@ -1,0 +1,152 @@
+"""Maps a server again to the cell and host where its only guest and disks are: what an administrator asks for by name.
+
+For a server that nobody can reach (its mapping was lost, or names a cell without it: the API database was taken back by a lost
+log) while its guest runs. All hosts are looked at first. If anything is in two places, if somebody may be at work, or if a
+host or a database does not answer, nothing is done: a guess could give the server's name to the wrong one of two copies.
+
+In this order, and may be repeated: the record in the cell says the host and is shown, other records are hidden, the mapping
+(and a request spec, if it was lost too) is written. Then what follows from it is mended: allocations and leftover copies.
+"""
+
+from __future__ import annotations
+
+import time
+
+from causeway import errors
+from causeway.audit import fixes
+from causeway.audit.checks import run_checks
+from causeway.audit.gather import gather
+from causeway.audit.services import AuditServices
+from causeway.audit.snapshot import Record, Snapshot
+from causeway.model.audit import Report
+from causeway.model.host import CellMapping
+from causeway.model.states import PowerState, TaskState, VmState
+from causeway.scheduler.request import RequestSpec
+from causeway.store.api import mappings
+from causeway.store.cell import block_devices, instances
+from causeway.store.cell import hosts as host_records
+from causeway.store.database import utcnow
+
+# What follows from the mapping, and takes nothing away that anybody uses.
+FOLLOWS = frozenset({"set_allocation", "delete_allocation", "set_hidden", "delete_copy", "complete_mapping"})
+ROUNDS = 3
+# A move that nobody knows of any more left these.
+MOVING = frozenset(
+    {
+        TaskState.RESIZE_PREP,
+        TaskState.RESIZE_MIGRATING,
+        TaskState.RESIZE_MIGRATED,
+        TaskState.RESIZE_FINISH,
+        TaskState.RESIZE_REVERTING,
+    }
+)
+
+
+def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> Report:
+    """Does it, and reports what was mended of this server and what still does not fit.
+
+    Raises Conflict if it must not be done, BadRequest if there is no such cell.
+    """
+    began, started = utcnow(), time.monotonic()
+    snapshot = gather(services, stale_after=float(services.conf.long_rpc_timeout), bindings_of={uuid})
+    home = _find_cell(snapshot, cell)
+    power_state = _only_place(snapshot, uuid, home, host)
+    record = _record(snapshot, uuid, home)
+    _write(services, snapshot, record, host, power_state)
+    report = Report(started_at=began)
+    for _round in range(ROUNDS):
+        snapshot = gather(services, stale_after=float(services.conf.long_rpc_timeout), bindings_of={uuid})
+        found = [each for each in run_checks(snapshot) if each.server == uuid]
+        mended = fixes.mend(services, [each for each in found if each.fix is not None and each.fix.action in FOLLOWS])
+        report.mended += mended
+        report.disagreements = [each for each in found if each not in mended]
+        if not mended:
+            break
+    report.unreached, report.seconds = snapshot.unreached, round(time.monotonic() - started, 3)
+    return report
+
+
+def _find_cell(snapshot: Snapshot, name: str) -> CellMapping:
+    found = next((cell for cell in snapshot.cells.values() if name in (cell.name, cell.uuid)), None)
+    if found is None:
+        raise errors.BadRequest(f"There is no cell {name}.")
+    return found
+
+
+def _only_place(snapshot: Snapshot, uuid: str, cell: CellMapping, host: str) -> PowerState | None:
+    """The power state of the server's guest (None: only its disks are there). Raises Conflict unless all is on the host."""
+    silent = sorted(name for name, state in snapshot.hosts.items() if state.contents is None)
+    if silent or snapshot.unreached or snapshot.down_cells:
+        raise errors.Conflict(
+            "Not everybody could be asked, so a second guest or disk of the server may be anywhere.",
+            details=", ".join([*silent, *snapshot.unreached, *sorted(snapshot.down_cells)]),
+        )
+    if uuid in snapshot.build_requests:
+        raise errors.Conflict(f"Server {uuid} is still being built.")
+    if snapshot.movement(uuid) is not None:
+        raise errors.Conflict(f"Server {uuid} has a move that has not ended: let it end, confirm or revert it first.")
+    places, stashed = set(), set()
+    for name, state in snapshot.hosts.items():
+        contents = state.contents
+        if contents is None:
+            continue
+        if uuid in contents.guests or uuid in contents.disks:
+            places.add(name)
+        if uuid in contents.stashed:
+            stashed.add(name)
+    if stashed:
+        raise errors.Conflict(
+            f"Server {uuid} has disks that a move stashed: which are the right ones is not for this command to say.",
+            details=", ".join(sorted(stashed)),
+        )
+    if places != {host} or snapshot.hosts[host].cell_uuid != cell.uuid:
+        there = ", ".join(f"{name} ({snapshot.cell_name(snapshot.hosts[name].cell_uuid)})" for name in sorted(places))
+        raise errors.Conflict(
+            f"The only guest and disks of server {uuid} must be on {host} in {cell.name}; they are on {there or 'no host'}."
+        )
+    contents = snapshot.hosts[host].contents
+    return contents.guests.get(uuid) if contents is not None else None
+
+
+def _record(snapshot: Snapshot, uuid: str, cell: CellMapping) -> Record:
+    found = next((each for each in snapshot.records.get(uuid, []) if each.cell_uuid == cell.uuid), None)
+    if found is None:
+        raise errors.Conflict(f"{cell.name} has no record of server {uuid}: restore it from a backup first.")
+    if found.task_state is not None and found.task_state not in MOVING:
+        raise errors.Conflict(f"Somebody works on server {uuid}: its task state is {found.task_state.value}.")
+    return found
+
+
+def _write(
+    services: AuditServices, snapshot: Snapshot, record: Record, host: str, power_state: PowerState | None
+) -> None:
+    uuid, database = record.uuid, services.cells.database(record.cell_uuid)
+    node = next(iter(host_records.list_nodes(database, host=host)))
+    changes = {"host": host, "node": node.hypervisor_hostname, "hidden": False, "closed_by": None}
+    changes |= {"power_state": power_state or PowerState.SHUTDOWN}
+    if record.task_state is not None or record.vm_state is VmState.RESIZED:
+        # Of a move that nobody knows of any more: the server is what its guest is.
+        runs = power_state is PowerState.RUNNING
+        changes |= {"task_state": None, "vm_state": VmState.ACTIVE if runs else VmState.STOPPED}
+        changes |= {"migration_context": None, "old_flavor": None, "new_flavor": None, "old_vm_state": None}
+    instances.set_place(database, uuid, **changes)
+    for other in snapshot.records.get(uuid, []):
+        if other.cell_uuid != record.cell_uuid:
+            instances.set_hidden(services.cells.database(other.cell_uuid), uuid, True)
+    instance = instances.get(database, uuid)
+    has_volume_root = any(device.is_root and device.is_volume for device in block_devices.of_instance(database, uuid))
+    spec = RequestSpec(
+        uuid,
+        instance.project_id,
+        instance.user_id,
+        instance.flavor,
+        image=instance.image_meta,
+        is_volume_backed=has_volume_root,
+    )
+    mapping = mappings.InstanceMapping(
+        uuid, instance.project_id, instance.user_id, instance.created_at or utcnow(), record.cell_uuid, deleted=False
+    )
+    known = snapshot.mappings.get(uuid)
+    with services.api.write() as connection:
+        mappings.map_in(connection, mapping, expected=known.cell_uuid if known is not None else None)
+        mappings.save_spec_if_missing_in(connection, uuid, spec.to_persist())
