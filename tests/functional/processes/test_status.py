@@ -109,7 +109,10 @@ def test_computes_that_are_down_or_old(checked: Status, cell1: Database) -> None
     assert checked()["cell1: computes"][0] == "warning"
     (service,) = hosts.list_services(cell1, host="host2")
     hosts.update_service(cell1, service.uuid, forced_down=True)
-    assert checked()["cell1: computes"] == ("warning", "1 of version 1, 1 of version 2; 1 down: host2")
+    assert checked()["cell1: computes"] == (
+        "warning",
+        f"1 of version {versions.SERVICE - 1}, 1 of version {versions.SERVICE}; 1 down: host2",
+    )
     (service,) = hosts.list_services(cell1, host="host1")
     hosts.update_service(cell1, service.uuid, forced_down=True)
     assert checked()["cell1: computes"][0] == "failure"
