@@ -38,6 +38,8 @@
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
         ├── VifPluggingFailed         500  vif_plugging_failed
+        ├── HostDown                  500  host_down              (a host is needed that does not report; it is waited for)
+        ├── HostFenced                500  host_fenced            (an operator said that it is dead)
         ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
@@ -328,6 +330,19 @@ class VifPluggingFailed(OperationFailed):
     """The network service did not plug a port in time. Not passing: the time was long, and its guest is off meanwhile."""
 
     code = "vif_plugging_failed"
+
+
+class HostDown(OperationFailed):
+    """What is asked needs a host that does not report. Nobody said that it is dead: it is waited for."""
+
+    code = "host_down"
+    passing: ClassVar[bool] = True
+
+
+class HostFenced(OperationFailed):
+    """What is asked needs a host that an operator said to be dead (``forced_down``)."""
+
+    code = "host_fenced"
 
 
 class RpcTimeout(OperationFailed):

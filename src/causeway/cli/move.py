@@ -14,7 +14,7 @@ from rich.table import Table
 from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.embedded.settings import StateDir
 from causeway.model.moves import Move, MoveStep
-from causeway.store.api import journal
+from causeway.store.api import journal, leftovers
 from causeway.store.database import Database
 
 state_dir_option = click.option(
@@ -66,6 +66,25 @@ def list_moves(state_dir: Path, database: str | None, as_json: bool, everything:
     Console().print(table)
 
 
+@move.command("leftovers")
+@state_dir_option
+@database_option
+@json_option
+def list_leftovers(state_dir: Path, database: str | None, as_json: bool) -> None:
+    """What is left on hosts that were forced down, and is cleaned when they come back."""
+    found = leftovers.listed(_open(state_dir, database))
+    rows = [(each.host, each.instance_uuid, each.missed.what.value, str(each.created_at)) for each in found]
+    if as_json:
+        click.echo(
+            json.dumps([dict(zip(("host", "server", "missed", "since"), row, strict=True)) for row in rows], indent=2)
+        )
+        return
+    table = Table("Host", "Server", "Missed", "Since")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
 @move.command()
 @click.argument("server")
 @state_dir_option
@@ -99,7 +118,12 @@ def reason(found: Move) -> str:
     """Why a move waits, is stuck, or failed."""
     if found.parked is not None:
         return found.parked.partition(" ")[2]
-    return str((found.error or {}).get("message", ""))
+    return _whole(found.error)
+
+
+def _whole(error: dict[str, Any] | None) -> str:
+    """An error as administrators see it."""
+    return " ".join(filter(None, ((error or {}).get(part) for part in ("message", "details"))))
 
 
 def timeline(found: Move, steps: list[MoveStep]) -> Table:
@@ -125,7 +149,7 @@ def timeline(found: Move, steps: list[MoveStep]) -> Table:
 
 def _errors(step: MoveStep) -> str:
     """The last error, and the first one if that was another."""
-    last, first = (message.get("message", "") for message in (step.error or {}, step.first_error or {}))
+    last, first = _whole(step.error), _whole(step.first_error)
     return last if first in ("", last) else f"{last} At first: {first}"
 
 

@@ -23,6 +23,7 @@ from causeway.compute.guest_states import GuestStatesEndpoint
 from causeway.compute.host import Host
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.inventory import InventoryEndpoint
+from causeway.compute.missed_orders import MissedOrdersEndpoint, catch_up
 from causeway.compute.power import PowerEndpoint
 from causeway.compute.rebuild import RebuildEndpoint
 from causeway.compute.report import Reporter
@@ -86,6 +87,7 @@ class ComputeService:
             offers=offers,
             disk_server=DiskServer(offers, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
         )
+        self._missed = MissedOrdersEndpoint(self.host)
         self._server = RpcServer(
             transport,
             TOPIC,
@@ -105,6 +107,7 @@ class ComputeService:
                     DryRunEndpoint(self.host),
                     ClaimsEndpoint(self.host),
                     VerifyEndpoint(self.host),
+                    self._missed,
                 )
             ],
         )
@@ -114,6 +117,7 @@ class ComputeService:
         """Ready for work when this returns: the host is known to Placement and to its cell."""
         self.host.driver.start()
         self._load_claims()
+        catch_up(self.host, self._missed)
         self.host.disk_server.start()
         self._server.start()
         self._reporter.start()

@@ -11,13 +11,16 @@ from datetime import timedelta
 from functools import partial
 
 from causeway import errors
+from causeway.conductor import liveness
+from causeway.conductor.liveness import HostLife
 from causeway.conductor.services import ConductorServices
 from causeway.context import admin_context
 from causeway.model.migration import Migration
+from causeway.model.moves import MoveState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
-from causeway.store.api import mappings, migrations
+from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
@@ -25,6 +28,8 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks, as in the field.
 INTERVAL = 60.0
+# Until a confirm that failed is tried again.
+AFTER_FAILURE = timedelta(hours=1)
 
 
 def interval(services: ConductorServices) -> float:
@@ -32,38 +37,76 @@ def interval(services: ConductorServices) -> float:
     return min(INTERVAL, float(services.conf.resize_confirm_window))
 
 
-def confirm_waiting(services: ConductorServices, conductor: ConductorClient) -> None:
-    """Asks for the confirm of every migration that waits for longer than the window."""
-    waiting = migrations.search(
-        services.api,
-        statuses=[MigrationStatus.FINISHED],
-        changes_before=utcnow() - timedelta(seconds=services.conf.resize_confirm_window),
-    )
-    if not waiting:
-        return
-    homes = mappings.cells_of(services.api, [migration.instance_uuid for migration in waiting])
-    by_cell: dict[str, list[Migration]] = defaultdict(list)
-    for migration in waiting:
-        by_cell[homes.get(migration.instance_uuid) or ""].append(migration)
-    work = {cell: partial(_confirm, services, conductor, found) for cell, found in by_cell.items()}
-    services.by_cell("Confirming resizes").each(work, services.cells.timeout)
+class AutoConfirm:
+    """Asks for the confirm of every migration that waits for longer than the window.
 
+    It waits, and fails nothing, while a host that the confirm needs is down; and an hour after a confirm that failed.
+    """
 
-def _confirm(services: ConductorServices, conductor: ConductorClient, waiting: list[Migration]) -> None:
-    """Those of servers of one cell."""
-    for migration in waiting:
-        if services.stopping.is_set():
+    def __init__(self) -> None:
+        #: migrations that wait for their hosts: it was logged why
+        self._told: set[str] = set()
+
+    def __call__(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        waiting = migrations.search(
+            services.api,
+            statuses=[MigrationStatus.FINISHED],
+            changes_before=utcnow() - timedelta(seconds=services.conf.resize_confirm_window),
+        )
+        self._told &= {migration.uuid for migration in waiting}
+        if not waiting:
             return
-        try:
-            _cell, database = services.cells.of_server(migration.instance_uuid)
-            instance = instances.get(database, migration.instance_uuid)
-            if instance.vm_state is VmState.RESIZED and instance.task_state not in (
-                TaskState.DELETING,
-                TaskState.SOFT_DELETING,
-            ):
-                request_confirm(Requests(services.api, services.cells, conductor), admin_context(), instance)
-        except errors.DatabaseFailed:
-            # The others' would fail alike, each after its time: they come with the next look.
-            raise
-        except errors.CausewayError as failure:
-            LOG.info("Migration %s is not confirmed by itself: %s", migration.uuid, failure.message)
+        homes = mappings.cells_of(services.api, [migration.instance_uuid for migration in waiting])
+        by_cell: dict[str, list[Migration]] = defaultdict(list)
+        for migration in waiting:
+            by_cell[homes.get(migration.instance_uuid) or ""].append(migration)
+        work = {cell: partial(self._of_cell, services, conductor, found) for cell, found in by_cell.items()}
+        services.by_cell("Confirming resizes").each(work, services.cells.timeout)
+
+    def _of_cell(self, services: ConductorServices, conductor: ConductorClient, waiting: list[Migration]) -> None:
+        """Those of servers of one cell."""
+        for migration in waiting:
+            if services.stopping.is_set():
+                return
+            try:
+                self._confirm(services, conductor, migration)
+            except errors.DatabaseFailed:
+                # The others' would fail alike, each after its time: they come with the next look.
+                raise
+            except errors.CausewayError as failure:
+                LOG.info("Migration %s is not confirmed by itself: %s", migration.uuid, failure.message)
+
+    def _confirm(self, services: ConductorServices, conductor: ConductorClient, migration: Migration) -> None:
+        _cell, database = services.cells.of_server(migration.instance_uuid)
+        instance = instances.get(database, migration.instance_uuid)
+        deleting = instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING)
+        if instance.vm_state is not VmState.RESIZED or deleting:
+            return
+        obstacle = _obstacle(services, migration)
+        if obstacle is None:
+            self._told.discard(migration.uuid)
+            request_confirm(Requests(services.api, services.cells, conductor), admin_context(), instance)
+        elif migration.uuid not in self._told:
+            self._told.add(migration.uuid)
+            LOG.warning("Migration %s waits to be confirmed by itself: %s", migration.uuid, obstacle)
+
+
+def _obstacle(services: ConductorServices, migration: Migration) -> str | None:
+    """Why a confirm would fail now."""
+    for cell_uuid in (migration.source_cell, migration.dest_cell):
+        if services.cells.is_down(cell_uuid or ""):
+            return f"cell {cell_uuid} does not answer"
+    source = _life(services, migration.source_cell, migration.source_compute)
+    target = _life(services, migration.dest_cell, migration.dest_compute)
+    if source.is_down:
+        return source.explained()
+    if not target.is_up:
+        return target.explained()
+    for move in journal.of_migration(services.api, migration.uuid):
+        if move.state is MoveState.FAILED and move.ended_at is not None and move.ended_at > utcnow() - AFTER_FAILURE:
+            return f"it failed: {(move.error or {}).get('message')}"
+    return None
+
+
+def _life(services: ConductorServices, cell_uuid: str | None, host: str | None) -> HostLife:
+    return liveness.of_host(services, services.cells.database(cell_uuid or ""), host or "")

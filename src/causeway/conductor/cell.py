@@ -15,6 +15,7 @@ from causeway.conductor.cloud_records import CloudRecords
 from causeway.conductor.usage import note_usage
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
+from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.model.states import PowerState, VmState
 from causeway.moves.hardware import recorded_claims
@@ -51,6 +52,7 @@ class CellEndpoint:
         self._looked: dict[str, float] = {}
         # host -> when it reported last
         self._heard: dict[str, float] = {}
+        self._forced_down: set[str] = set()
 
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
         database = self._database()
@@ -72,7 +74,7 @@ class CellEndpoint:
         looks = self._looks_for_running(report.host)
         for instance in there:
             self._sync_power(context, database, instance, report, looks=looks)
-        self._look_for_evacuated(context, report, {instance.uuid for instance in there})
+        self._look_for_leftovers(context, report, {instance.uuid for instance in there}, service.forced_down)
         return not service.disabled
 
     def _map(self, context: RequestContext, host: str) -> None:
@@ -81,13 +83,34 @@ class CellEndpoint:
             self._cloud.map_host(context, host=host)
             self._known[host] = now
 
-    def _look_for_evacuated(self, context: RequestContext, report: HostReport, there: set[str]) -> None:
-        """A host that was away, or that has guests of servers that are not there, may hold what was evacuated from it."""
+    def _look_for_leftovers(
+        self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
+    ) -> None:
+        """A host that was unreachable, or forced down, or that has guests of servers that are not there, may hold what was
+        evacuated from it or went on without it."""
         last, now = self._heard.get(report.host), time.monotonic()
         self._heard[report.host] = now
-        was_away = last is None or now - last > self._conf.service_down_time
-        if was_away or report.guests.keys() - there:
+        was_unreachable = last is None or now - last > self._conf.service_down_time
+        was_forced_down = report.host in self._forced_down and not forced_down
+        (self._forced_down.add if forced_down else self._forced_down.discard)(report.host)
+        if was_unreachable or was_forced_down or report.guests.keys() - there:
             self._cloud.host_is_back(context, host=report.host)
+
+    def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
+        """What a host that starts is to do first. Raises RpcTimeout if nobody can tell and it matters."""
+        service = next(iter(hosts.list_services(self._database(), host=host, binary="nova-compute")), None)
+        if service is None:
+            return []
+        try:
+            return self._cloud.missed_orders(context, host=host)
+        except errors.RpcTimeout:
+            # It was away for a moment only, and nobody said that it is dead: nothing went on without it.
+            if hosts.is_up(service, utcnow(), self._conf.service_down_time):
+                return []
+            raise
+
+    def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
+        self._cloud.orders_carried_out(context, host=host, ids=ids)
 
     def _looks_for_running(self, host: str) -> bool:
         """Whether it is time to look for guests that run though their servers are stopped."""

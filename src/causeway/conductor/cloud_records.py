@@ -10,14 +10,17 @@ import logging
 from typing import Protocol
 
 from causeway import errors
+from causeway.conductor import leftovers
 from causeway.conductor.evacuate import EVACUATION
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal, migrations
+from causeway.store.api import leftovers as leftover_records
 from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +33,13 @@ class CloudRecords(Protocol):
         """Notes in which cell a host is. Raises Conflict, if it can say so at once, if another cell has one of this name."""
 
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        """A host was away, or has guests of servers that are not there: what was evacuated from it is removed."""
+        """A host was unreachable, or has guests of servers that are not there: what went on without it is removed there."""
+
+    def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
+        """What a host is to do before anything else: what it was not told while it was dead."""
+
+    def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
+        """They are done."""
 
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
         """A guest runs though its server is stopped: it is stopped, unless somebody has begun something with the server."""
@@ -53,8 +62,14 @@ class CloudEndpoint:
     def map_host(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
         cell_records.map_host(self._services.api, host, self._cell_uuid)
 
+    def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:  # noqa: ARG002
+        return leftovers.due(self._services, host)
+
+    def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:  # noqa: ARG002
+        leftover_records.delete(self._services.api, host, ids)
+
     def host_is_back(self, context: RequestContext, *, host: str) -> None:
-        if migrations.search(
+        if leftover_records.any_on(self._services.api, host) or migrations.search(
             self._services.api,
             source_compute=host,
             migration_type=EVACUATION,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import devices, history, shelve
+from causeway.conductor import devices, history, leftovers, liveness, shelve
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.missed import Missed
 from causeway.model.moves import MoveState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.engine import Engine
@@ -16,8 +18,8 @@ from causeway.moves.keeper import context_of
 from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, migrations
-from causeway.store.cell import block_devices, hosts, instances
-from causeway.store.database import Database, utcnow
+from causeway.store.cell import block_devices, instances
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -97,12 +99,7 @@ class DeleteEndpoint:
         volumes = block_devices.of_instance(database, uuid)
         services.notifier.instance_action(context, instance, "delete", "start", host=instance.host or "")
         with history.event(database, context, uuid, "compute_terminate_instance", instance.host or ""):
-            if instance.host and self._is_up(database, instance.host):
-                services.notifier.instance_action(context, instance, "shutdown", "start", host=instance.host)
-                services.computes(cell_uuid).destroy_instance(
-                    context, instance.host, instance=instance, block_devices=volumes
-                )
-                services.notifier.instance_action(context, instance, "shutdown", "end", host=instance.host)
+            self._destroy(context, cell_uuid, database, instance, volumes)
             devices.release(services, context, instance, volumes)
             services.placement.delete_allocations(uuid)
             if shelve.IMAGE in instance.system_metadata:
@@ -113,7 +110,21 @@ class DeleteEndpoint:
         instance.vm_state, instance.task_state = VmState.DELETED, None
         services.notifier.instance_action(context, instance, "delete", "end", host=instance.host or "")
 
-    def _is_up(self, database: Database, host: str) -> bool:
-        # A server on a dead host is deleted without it; what is left there is reaped when the host comes back.
-        found = hosts.list_services(database, host=host, binary="nova-compute")
-        return any(hosts.is_up(service, utcnow(), self._services.conf.service_down_time) for service in found)
+    def _destroy(
+        self,
+        context: RequestContext,
+        cell_uuid: str,
+        database: Database,
+        instance: Instance,
+        volumes: list[BlockDevice],
+    ) -> None:
+        """The guest and its disks go; a host that is down is noted to do that when it comes back, and is not waited for."""
+        services, host = self._services, instance.host
+        if not host:
+            return
+        if not liveness.of_host(services, database, host).is_up:
+            leftovers.note(services, host, cell_uuid, Missed.DESTROY, instance, volumes)
+            return
+        services.notifier.instance_action(context, instance, "shutdown", "start", host=host)
+        services.computes(cell_uuid).destroy_instance(context, host, instance=instance, block_devices=volumes)
+        services.notifier.instance_action(context, instance, "shutdown", "end", host=host)

@@ -12,7 +12,7 @@ import logging
 import uuid as uuids
 
 from causeway import errors
-from causeway.conductor import attachments, devices, history, placing
+from causeway.conductor import attachments, devices, history, leftovers, placing
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.instance import Instance, MigrationContext
@@ -223,6 +223,10 @@ class EvacuateEndpoint:
 
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
         services, ours = self._services, admin_context()
+        try:
+            leftovers.clean(services, ours, host)
+        except errors.CausewayError as failure:
+            LOG.warning("What is left on %s stays: %s %s", host, failure.message, failure.details)
         for migration in migrations.search(
             services.api, source_compute=host, migration_type=EVACUATION, statuses=[MigrationStatus.DONE]
         ):
@@ -236,9 +240,19 @@ class EvacuateEndpoint:
         database = services.cells.database(migration.source_cell or "")
         instance = instances.find(database, uuid, deleted=True)
         if instance is not None and (instance.host != host or instance.deleted):
+            computes = services.computes(migration.source_cell or "")
+            if computes.inspect_instance(context, host, instance_uuid=uuid).power_state is PowerState.RUNNING:
+                # Before anything else: it may run at its new host, too.
+                computes.power_off_instance(context, host, instance=instance)
+            if instance.host is not None and not instance.deleted:
+                there = computes.inspect_instance(context, instance.host, instance_uuid=uuid)
+                if there.power_state is None:
+                    raise errors.CopyNotUsable(
+                        f"Server {uuid} is not where it was evacuated to.", details=f"host {instance.host}: {there}"
+                    )
             LOG.warning("Host %s is back: what server %s left there when it was evacuated is removed", host, uuid)
             # Its ports and volumes are in use elsewhere: nothing but the guest and its disks goes.
-            services.computes(migration.source_cell or "").destroy_instance(
+            computes.destroy_instance(
                 context, host, instance=dataclasses.replace(instance, network_info=[]), block_devices=[]
             )
         services.placement.delete_allocations(migration.uuid)

@@ -53,7 +53,7 @@ class ConductorService:
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)
             for name, module, look in (
-                ("auto-confirm", auto_confirm, auto_confirm.confirm_waiting),
+                ("auto-confirm", auto_confirm, auto_confirm.AutoConfirm()),
                 ("auto-offload", auto_offload, auto_offload.offload_shelved),
             )
         ]

@@ -13,7 +13,7 @@ from causeway import errors
 from causeway.conductor import attachments, devices, history, placing
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
-from causeway.model.block_device import is_volume_backed
+from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
@@ -83,6 +83,7 @@ class ShelveEndpoint:
         notifier.instance_action(context, instance, "shelve_offload", "start", host=host, block_devices=present)
         try:
             with history.event(database, context, instance_uuid, "compute_shelve_offload_instance", host):
+                self._require_image(context, instance, present)
                 services.computes(cell.uuid).destroy_instance(context, host, instance=instance, block_devices=present)
                 attachments.reserve_anew(services, context, database, present)
                 for vif in instance.network_info:
@@ -104,6 +105,17 @@ class ShelveEndpoint:
             pci_devices=[],
         )
         notifier.instance_action(context, instance, "shelve_offload", "end", host=host, block_devices=present)
+
+    def _require_image(self, context: RequestContext, instance: Instance, present: list[BlockDevice]) -> None:
+        """Raises CopyNotUsable or ImageNotFound unless the image that the server is to come back from is complete."""
+        if is_volume_backed(present):
+            return
+        image_id = instance.system_metadata.get(IMAGE)
+        status = self._services.images.show(context, image_id).status if image_id is not None else "not known"
+        if status != "active":
+            raise errors.CopyNotUsable(
+                f"The image of shelved server {instance.uuid} is {status}: its disks stay.", details=f"image {image_id}"
+            )
 
     def unshelve_instance(self, context: RequestContext, *, instance_uuid: str, host: str | None) -> None:
         """Starts the guest where it is, or makes it anew on a host of its cell. It runs then, whatever it did before."""

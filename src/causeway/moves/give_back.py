@@ -23,7 +23,7 @@ def after_resize(run: Run, cause: errors.CausewayError) -> None:
     instances.update(
         run.source_database,
         run.uuid,
-        vm_state=memory.old_vm_state,
+        vm_state=VmState.ERROR if memory.source_is_dead else memory.old_vm_state,
         task_state=_task_after(instance.task_state),
         migration_context=None,
         old_flavor=None,

@@ -12,14 +12,15 @@ import logging
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
+from causeway.conductor import liveness
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.missed import Missed
 from causeway.model.outcomes import RecordedClaim
 from causeway.model.states import VmState
+from causeway.moves.dead_hosts import note_target
 from causeway.moves.run import Run
-from causeway.store.cell import hosts
-from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
@@ -87,20 +88,28 @@ def drop_claim_if_there(run: Run, host: str, step: str) -> None:
         LOG.warning("Host %s may keep a claim for server %s; `causeway audit` tells", host, run.uuid)
 
 
+def _claims(run: Run) -> bool:
+    return bool(asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta))
+
+
 def _drop(run: Run, host: str, step: str) -> None:
-    if asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta):
+    if _claims(run):
         run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
 
 
 def drop_claim(run: Run, host: str, step: str) -> None:
     """Has a host that the move turns away from end its claim. A server that asks for nothing has none.
 
-    A host that is down can't be told, and does not keep the server from going back: `causeway audit` finds its claim.
+    A host that is down does not keep the server from going back: it ends the claim when it comes back.
     """
+    if not _claims(run):
+        return
+    life = liveness.of_host(run.services, run.target_database, host)
     try:
-        _drop(run, host, step)
+        if life.is_up:
+            _drop(run, host, step)
+            return
     except errors.RpcTimeout:
-        services = hosts.list_services(run.target_database, host=host, binary="nova-compute")
-        if any(hosts.is_up(each, utcnow(), run.services.conf.service_down_time) for each in services):
+        if liveness.of_host(run.services, run.target_database, host).is_up:
             raise
-        LOG.warning("Host %s is down and may keep a claim for server %s; `causeway audit` tells", host, run.uuid)
+    note_target(run, host, Missed.DROP_CLAIM)

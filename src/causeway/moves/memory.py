@@ -63,6 +63,8 @@ class MoveMemory:
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False
+    # The server went back to a host that an operator said to be dead: its disks are there, and no guest.
+    source_is_dead: bool = False
     image_id: str | None = None
     snapshot: Snapshot | None = None
     # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the former, by name.

@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
     """Has the whole tried again, from the transaction on that ends this move; False if the server is to be given back."""
     options = run.unguarded.conf.moves
-    if not cause.passing or cause.few_tries:
+    if not cause.passing or cause.few_tries or run.memory.source_is_dead:
         return False
     if len(journal.of_migration(run.services.api, run.move.migration_uuid)) >= options.whole_tries:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
@@ -24,6 +25,14 @@ class CellConductorClient:
     def report_host(self, context: RequestContext, *, report: HostReport) -> bool:
         """Tells that the host is alive and what it has; returns whether the host is enabled."""
         return self._rpc.call(context, "report_host", result=bool, report=report)
+
+    def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
+        """What a host that starts is to clean up first: what it was not told while it was dead."""
+        return self._rpc.call(context, "missed_orders", result=list[MissedOrder], host=host)
+
+    def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
+        """Those of its missed orders are done."""
+        self._rpc.call(context, "orders_carried_out", result=NOTHING, host=host, ids=ids)
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Tells how far the transfer of a disk has come.

@@ -6,6 +6,7 @@ from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
@@ -48,6 +49,18 @@ class ComputeVerbs:
             instance=instance,
             block_devices=block_devices,
             stashed=stashed,
+        )
+
+    def carry_out_missed(self, context: RequestContext, host: str, *, orders: list[MissedOrder]) -> list[str]:
+        """Has a host that is back do what it was not told while it was dead; returns the ids of what it did."""
+        return self._rpc.call(
+            context,
+            "carry_out_missed",
+            result=list[str],
+            server=host,
+            monitor=True,
+            version=VERIFY,
+            orders=orders,
         )
 
     def pause_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:

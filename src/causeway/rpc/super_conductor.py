@@ -7,6 +7,7 @@ wait there for a super conductor, if one has listened before; what got lost is s
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
@@ -17,6 +18,8 @@ VERSION = "1.0"
 NOTHING: type[None] = type(None)
 # Seconds: less than a compute waits for its cell's conductor.
 PROGRESS_TIMEOUT = 5.0
+# Seconds: the compute that waits asks again.
+MISSED_TIMEOUT = 20.0
 
 
 class SuperConductorClient:
@@ -36,6 +39,14 @@ class SuperConductorClient:
     def guest_runs(self, context: RequestContext, *, instance_uuid: str) -> None:
         """Has a guest stopped that runs though its server is stopped."""
         self._rpc.cast(context, "guest_runs", instance_uuid=instance_uuid)
+
+    def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
+        """What a host that starts was not told while it was dead."""
+        return self._rpc.call(context, "missed_orders", result=list[MissedOrder], timeout=MISSED_TIMEOUT, host=host)
+
+    def orders_carried_out(self, context: RequestContext, *, host: str, ids: list[str]) -> None:
+        """Those of its missed orders are done."""
+        self._rpc.call(context, "orders_carried_out", result=NOTHING, timeout=MISSED_TIMEOUT, host=host, ids=ids)
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Hands on how far the transfer of a disk has come.

@@ -271,4 +271,20 @@ class MoveSteps(ApiBase):
     ended_at: Mapped[datetime | None]
 
 
+class HostLeftovers(ApiBase):
+    """What is left on hosts that work went on without: see `causeway.store.api.leftovers`."""
+
+    __tablename__ = "host_leftovers"
+
+    id: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    host: Mapped[str] = mapped_column(Name, index=True)
+    cell_uuid: Mapped[str] = mapped_column(Uuid)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    move_id: Mapped[str | None] = mapped_column(Uuid)
+    what: Mapped[str] = mapped_column(sa.String(64))
+    # A `causeway.model.missed.MissedOrder`.
+    missed: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+
+
 keep_all_of_unicode(ApiBase.metadata)

@@ -26,7 +26,7 @@ def test_a_resize_that_nobody_ends_is_confirmed_by_a_conductor(cloud: KnownBugsC
     instances.update(cloud.cell("cell2"), deleted.id, task_state="deleting")
     # The window of the embedded cloud is 0: whatever waits, waits too long.
     conductor = cloud.parts.conductor
-    auto_confirm.confirm_waiting(conductor._services, conductor._conductor)
+    auto_confirm.AutoConfirm()(conductor._services, conductor._conductor)
     assert cloud.wait(server, "ACTIVE").flavor["original_name"] == "gen2.small"
     cloud.settle()
     assert cloud.leftovers(server, "cell1") == []

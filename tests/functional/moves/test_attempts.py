@@ -64,7 +64,7 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     until(lambda: trouble.failures, lambda count: count >= 10, "the move to fail more often")
     assert size(cloud, stuck) < before + 200
     stuck, steps = look(cloud, server)
-    (step,) = steps
+    _check, step = steps
     assert step.step == "ConfirmResizeAtSource" and step.attempt >= 9
     assert step.first_error and step.first_error["message"] == "The first one."
     assert step.error and step.error["message"].startswith("Another one.")
@@ -81,21 +81,22 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     ended, steps = look(cloud, server)
     assert ended.state is MoveState.DONE
     assert [(each.step, each.state) for each in steps] == [
+        ("CheckTarget", StepState.DONE),
         ("ConfirmResizeAtSource", StepState.DONE),
         ("DeleteSourceRecords", StepState.DONE),
         ("FinishConfirm", StepState.DONE),
     ]
-    assert steps[0].attempt >= 11 and steps[0].first_error
+    assert steps[1].attempt >= 11 and steps[1].first_error
     assert (EVENT, "Success") in cloud.events(server, "confirmResize")
     assert len(cloud.events(server, "confirmResize")) == 2
 
     shown = CliRunner().invoke(
         move_command, ["show", server.id, "--json", "--database", str(cloud.parts.api_database.url)]
     )
-    (step_shown, *_rest) = json.loads(shown.output)[-1]["steps"]
-    assert step_shown["attempt"] == steps[0].attempt
+    (_check_shown, step_shown, *_rest) = json.loads(shown.output)[-1]["steps"]
+    assert step_shown["attempt"] == steps[1].attempt
     assert step_shown["first_error"]["message"] == "The first one."
-    assert step_shown["events"][0]["attempts"] == steps[0].attempt
+    assert step_shown["events"][0]["attempts"] == steps[1].attempt
     table = CliRunner().invoke(
         move_command, ["show", server.id, "--database", str(cloud.parts.api_database.url)], env={"COLUMNS": "300"}
     )

@@ -44,8 +44,9 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         },
     },
     "confirm": {
-        # the host that keeps the server shows it first: a step, two services, the block devices, an RPC
-        "sql": {"API": 26, "cell1": 8, "cell2": 14},
+        # the host that keeps the server shows it first: a step, two services, the block devices, an RPC; before the source is
+        # told to delete, and as the target of a revert, it is looked whether it is fenced
+        "sql": {"API": 26, "cell1": 9, "cell2": 14},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,
@@ -56,7 +57,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "http": {"network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1},
     },
     "revert": {
-        "sql": {"API": 41, "cell1": 25, "cell2": 23},
+        "sql": {"API": 41, "cell1": 26, "cell2": 24},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,

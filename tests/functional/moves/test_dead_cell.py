@@ -119,7 +119,7 @@ def test_servers_of_other_cells_are_confirmed_and_offloaded(
     cell1_hangs()
     cloud.option("resize_confirm_window", 1)
     conductor = cloud.parts.conductor._conductor
-    confirm = partial(auto_confirm.confirm_waiting, services, conductor)
+    confirm = partial(auto_confirm.AutoConfirm(), services, conductor)
 
     def confirmed() -> bool:
         confirm()

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from audited_cloud import AuditedCloud
+from broken_hosts import lose_guest
 from moves_cloud import Cloud, until
 
 from causeway import roles
+from causeway.conductor.evacuate import EvacuateEndpoint
+from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 
 pytestmark = pytest.mark.embedded("stops compute services and starts them again")
@@ -161,3 +164,22 @@ def test_a_host_that_died_while_a_resize_waits_is_not_evacuated(cloud: AuditedCl
     die(cloud, host)
     answer = evacuate(cloud, server)
     assert answer.status_code == 409 and "resized" in answer.json()["conflictingRequest"]["message"]
+
+
+def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) -> None:
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    evacuate(cloud, server, {"host": "cell1-host2"})
+    until(
+        lambda: [found.status for found in cloud.admin.compute.migrations(instance_uuid=server.id)],
+        lambda statuses: statuses == ["done"],
+        "the evacuation",
+    )
+    cloud.wait(server, "ACTIVE")
+    lose_guest(cloud.driver("cell1-host2"), server.id)
+    come_back(cloud, DEAD)
+    conductor = cloud.parts.conductor
+    EvacuateEndpoint(conductor._services).clean_evacuated(admin_context(), host=DEAD)
+    assert cloud.hosts_of(server) == {DEAD: "guest"}
+    assert cloud.driver(DEAD).running_anywhere(server.id) == []
+    assert cloud.migration(server).status == "done"

@@ -153,3 +153,17 @@ def test_forgotten_disks_are_kept_while_the_servers_own_are_damaged(cloud: Cloud
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
     assert forgotten.is_dir()
+
+
+def test_a_shelved_server_keeps_its_disks_while_its_image_is_not_complete(cloud: Cloud) -> None:
+    cloud.option("shelved_offload_time", -1)
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED")
+    image = next(each for each in cloud.admin.image.images() if each.name == "server-shelved")
+    cloud.admin.image.delete_image(image)
+    cloud.admin.compute.post(f"/servers/{server.id}/action", json={"shelveOffload": None})
+    until(lambda: all_faults(cloud, server), bool, "a fault")
+    cloud.wait(server, "SHELVED")
+    assert cloud.hosts_of(server) == {host: "guest"}

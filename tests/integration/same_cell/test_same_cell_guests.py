@@ -8,6 +8,7 @@ from typing import Any
 import moves_cloud
 import pytest
 from audited_cloud import AuditedCloud
+from broken_hosts import lose_guest
 from moves_cloud import until
 
 from causeway.cli.demo.guest import GuestReport, last_report
@@ -127,3 +128,21 @@ def test_a_stopped_guest_moves_and_stays_off(cloud: AuditedCloud) -> None:
     cloud.wait(server, "ACTIVE")
     again = said(cloud, server, HOSTS[1], 2)
     assert (again.vcpus, again.first("vda")) == (2, first.first("vda"))
+
+
+def test_a_target_that_lost_guest_and_disks_is_not_confirmed(cloud: AuditedCloud) -> None:
+    """The other copy is the last one: the server waits for its user, who reverts."""
+    source, target = HOSTS
+    server = cloud.boot(flavor=f"{source}.small")
+    first = said(cloud, server, source, 1)
+    cloud.resized(server, f"{target}.medium")
+    said(cloud, server, target, 2)
+    lose_guest(cloud.parts.computes[target].host.driver, server.id)
+    cloud.member.compute.confirm_server_resize(server.id)
+    until(lambda: cloud.faults(server), bool, "a fault")
+    cloud.settle()
+    assert cloud.show(server).status == "VERIFY_RESIZE"
+    assert "Nothing was destroyed" in cloud.faults(server)[-1].message
+    cloud.reverted(server)
+    assert said(cloud, server, source, 2).first("vda") == first.first("vda")
+    assert not facts(cloud, server, target).has_disks

@@ -23,10 +23,15 @@ def service_of(request: ApiRequest, host: str, cell_uuid: str) -> Service | None
     return found[0] if found else None
 
 
-def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None) -> Service:
-    """The host's compute service. Raises ServiceDown unless it reports; a disabled one is fine (bug 1938326)."""
+def check_up(request: ApiRequest, host: str, cell_uuid: str | None = None, *, or_fenced: bool = False) -> Service:
+    """The host's compute service. Raises ServiceDown unless it reports; a disabled one is fine (bug 1938326).
+
+    ``or_fenced``: one that an operator said to be dead is fine, too: it is gone on without.
+    """
     home = cell_uuid or cell_records.cell_of_host(request.services.api, host)
     service = service_of(request, host, home)
+    if service is not None and or_fenced and service.forced_down:
+        return service
     if service is None or not is_up(request, service):
         raise errors.ServiceDown(
             "Service is unavailable at this time: the compute service of the server's host is down."

@@ -80,7 +80,7 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
     if migration.source_compute:
         # Bug 1855927: the server would be stuck in confirming.
         try:
-            hosts.check_up(request, migration.source_compute, migration.source_cell)
+            hosts.check_up(request, migration.source_compute, migration.source_cell, or_fenced=True)
         except errors.DatabaseFailed as failure:
             raise _source_cell_down(server_id, "confirmed") from failure
     moves.request_confirm(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 
 from causeway import errors
-from causeway.conductor import liveness
 from causeway.conductor.liveness import HostLife
 from causeway.context import admin_context
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
+from causeway.moves.dead_hosts import at_source, at_target, raise_if_down
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
@@ -35,7 +35,7 @@ class CheckTarget(Step):
         # It may come late: in a move that began before there was this step.
         if run.move.pivoted or is_deleting(run):
             return
-        _require_up_or_fenced(liveness_at_source(run), "The host that the server came from is down.", "confirm")
+        _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
         show_target(run)
 
 
@@ -51,7 +51,7 @@ class CheckSource(Step):
         if run.move.pivoted:
             return
         if not run.memory.is_same_host:
-            _require_up_or_fenced(liveness_at_target(run), "The host that the server is on is down.", "revert")
+            _require_up_or_fenced(at_target(run), "The host that the server is on is down.", "revert")
         show_source(run)
 
 
@@ -66,7 +66,7 @@ def show_target(run: Run) -> None:
     power_state = _show(
         run,
         run.target_computes,
-        liveness_at_target(run),
+        at_target(run),
         run.target_instance(),
         devices,
         stashed=False,
@@ -85,7 +85,7 @@ def show_source(run: Run) -> None:
     _show(
         run,
         run.source_computes,
-        liveness_at_source(run),
+        at_source(run),
         dataclasses.replace(run.target_instance(), flavor=run.memory.old_flavor),
         for_old_flavor(run, devices),
         stashed=True,
@@ -96,12 +96,28 @@ def show_source(run: Run) -> None:
     _require_attachments(run, reserved, connected=False)
 
 
-def liveness_at_source(run: Run) -> HostLife:
-    return liveness.of_host(run.services, run.source_database, run.memory.source_host)
+def require_way_back(run: Run) -> None:
+    """Before a move that is undone has its target drop the server: raises unless the source can have its guest back.
 
-
-def liveness_at_target(run: Run) -> HostLife:
-    return liveness.of_host(run.services, run.target_database, run.memory.dest_host)
+    Raises HostDown if the source is down, CopyNotUsable if what the target has may be the only copy.
+    """
+    devices, life = run.source_devices(), at_source(run)
+    if run.source_instance().task_state is TaskState.DELETING or not _has_local_disks(devices):
+        return
+    raise_if_down(life)
+    if not life.is_fenced:
+        what = "the server's disks at the place it came from"
+        _show(run, run.source_computes, life, run.source_instance(), devices, stashed=True, what=what)
+        return
+    target = at_target(run)
+    if target.is_up:
+        facts = run.target_computes.inspect_instance(run.context, target.host, instance_uuid=run.uuid)
+        if not facts.has_disks:
+            return
+    raise errors.CopyNotUsable(
+        "The host that the server came from is dead, and its new one may have the only copy of its disks, which is kept.",
+        details=f"{life.explained()}; {target.explained()}. Bring one of them back, or delete the server.",
+    )
 
 
 def _require_up_or_fenced(life: HostLife, message: str, action: str) -> None:

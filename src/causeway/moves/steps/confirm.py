@@ -8,7 +8,9 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import ActionEvent, Instance
+from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.dead_hosts import answering, at_target, clean_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, show_target
@@ -36,13 +38,16 @@ class ConfirmResizeAtSource(Step):
             run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
         )
         with run.event(self.event, memory.source_host):
-            self._forget(run)
+            clean_source(run, self.missed, run.target_instance(), lambda: self._forget(run))
         for port_id in memory.port_ids if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, port_id, memory.source_host)
         for pair in memory.attachments:
             if pair.source is not None:
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.drop_migration(run.move.migration_uuid)
+
+    #: what the source is noted to have missed if it is dead
+    missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
 
     def _forget(self, run: Run) -> None:
         run.source_computes.confirm_snapshot_based_resize_at_source(
@@ -93,7 +98,12 @@ class FinishConfirm(Step):
     def _power_state(self, run: Run, instance: Instance) -> PowerState:
         if is_deleting(run):
             return instance.power_state
-        facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
+        try:
+            with answering(run, at_target):
+                facts = run.target_computes.inspect_instance(run.context, run.memory.dest_host, instance_uuid=run.uuid)
+        except errors.HostFenced:
+            # It died after it had shown the server, which is a server of a dead host from now on.
+            return instance.power_state
         return facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
 
 

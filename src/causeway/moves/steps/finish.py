@@ -6,12 +6,15 @@ import dataclasses
 from typing import ClassVar
 
 from causeway.model.instance import Instance
+from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves import dead_hosts
 from causeway.moves.notices import told
 from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.check import require_way_back
 from causeway.moves.steps.prepare import place_after_handing_over, volumes
 from causeway.moves.steps.records import target_devices
 
@@ -21,6 +24,8 @@ class FinishResizeAtDest(Step):
 
     name = "FinishResizeAtDest"
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
+    #: what the target is noted to have missed if it is dead
+    missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
     migration_status = MigrationStatus.POST_MIGRATING
     has_guest_off = True
     needs_fresh_records = False
@@ -51,6 +56,7 @@ class FinishResizeAtDest(Step):
                 block_devices=run.source_devices(),
             ),
             run.event(self.event, memory.dest_host),
+            dead_hosts.answering(run, dead_hosts.at_target),
         ):
             memory.guest = self._come_up(
                 run,
@@ -88,8 +94,10 @@ class FinishResizeAtDest(Step):
 
     def undo(self, run: Run) -> None:
         memory = run.memory
+        require_way_back(run)
         # The source may only have its guest back when there is none at the target.
-        self._drop(run)
+        devices = target_devices(run, run.source_devices())
+        dead_hosts.clean_target(run, self.missed, run.source_instance(), devices, lambda: self._drop(run))
         for _device, volume_id in volumes(run.source_devices()):
             pair = memory.pair(volume_id)
             if pair.target is not None:

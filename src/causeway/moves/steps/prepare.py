@@ -15,10 +15,12 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import hardware
+from causeway.moves.dead_hosts import answering, at_source
 from causeway.moves.notices import told
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.dead_source import go_on_without_source
 from causeway.moves.steps.images import image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
@@ -229,6 +231,7 @@ class PrepResizeAtSource(Step):
         with (
             told(run, "resize", memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
             run.event(self.event, memory.source_host),
+            answering(run, at_source),
         ):
             outcome = self._hand_over(run)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
@@ -283,7 +286,11 @@ class PrepResizeAtSource(Step):
                 if device.attachment_id is not None:
                     run.services.volumes.delete_attachment(run.context, device.attachment_id)
                 device.attachment_id, device.connection_info = pair.source, None
-        with run.event(self.undo_event, memory.source_host):
+        if at_source(run).is_fenced:
+            # What was sent of its disks stays in the temporary images: it may be the only copy.
+            go_on_without_source(run)
+            return
+        with run.event(self.undo_event, memory.source_host), answering(run, at_source):
             guest = self._bring_back(run)
         with run.source_database.write() as connection:
             for device in guest.block_devices:

@@ -10,15 +10,18 @@ import sqlalchemy as sa
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import MigrationStatus, TaskState
+from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.dead_hosts import answering, at_source, clean_target
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
-from causeway.moves.port_resources import at_source
+from causeway.moves.port_resources import at_source as ports_at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import show_source
 from causeway.moves.steps.confirm import write_events
+from causeway.moves.steps.dead_source import go_on_without_source
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
 from causeway.moves.steps.records import change_in_place, require_authority, task_after
@@ -161,6 +164,8 @@ class RevertResizeAtDest(Step):
 
     name = "RevertResizeAtDest"
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
+    #: what the target is noted to have missed if it is dead
+    missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -175,7 +180,8 @@ class RevertResizeAtDest(Step):
             self._show_again(run)
         self._tell(run, instance)
         with run.event(self.event, run.memory.dest_host):
-            self._drop(run, instance)
+            devices = block_devices.of_instance(run.target_database, run.uuid)
+            clean_target(run, self.missed, instance, devices, lambda: self._drop(run, instance, devices))
         for pair in run.memory.attachments:
             if pair.target is not None:
                 run.services.volumes.delete_attachment(run.context, pair.target)
@@ -190,13 +196,13 @@ class RevertResizeAtDest(Step):
         notifier.instance_action(run.context, instance, "resize_revert", "start", host=run.services.host)
         notifier.instance_exists(run.context, instance, host=run.memory.dest_host)
 
-    def _drop(self, run: Run, instance: Instance) -> None:
+    def _drop(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.drop_move_at_dest(
             run.context,
             run.memory.dest_host,
             token=run.token(self.name),
             instance=instance,
-            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            block_devices=devices,
         )
 
 
@@ -227,7 +233,7 @@ class ReturnRecord(Step):
                 flavor=memory.old_flavor,
                 vm_state=vm_state_of(memory.was_running),
                 task_state=task_after(instance.task_state, TaskState.RESIZE_REVERTING),
-                network_info=at_source(memory, instance.network_info),
+                network_info=ports_at_source(memory, instance.network_info),
             )
             change_in_place(connection, run, instance, returned, source_devices)
 
@@ -243,7 +249,12 @@ class FinishRevertResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        with run.event(self.event, memory.source_host):
+        if at_source(run).is_fenced:
+            go_on_without_source(run)
+            for vif in run.source_instance().network_info:
+                run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
+            return
+        with run.event(self.event, memory.source_host), answering(run, at_source):
             memory.guest = self._bring_back(run)
         with run.source_database.write() as connection:
             for device in memory.guest.block_devices:
@@ -287,7 +298,7 @@ class FinishRevert(Step):
             instances.update_in(
                 connection,
                 run.uuid,
-                vm_state=vm_state_of(memory.was_running),
+                vm_state=VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running),
                 task_state=TaskState.DELETING if instance.task_state is TaskState.DELETING else None,
                 old_flavor=None,
                 new_flavor=None,

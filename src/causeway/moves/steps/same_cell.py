@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.missed import Missed
 from causeway.model.outcomes import DiskOffer, GuestOutcome, SourceOutcome
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import ConfirmResizeAtSource
@@ -68,6 +70,7 @@ class FinishResize(FinishResizeAtDest):
 
     name = "FinishResize"
     event = "compute_finish_resize"
+    missed = Missed.DROP_SAME_CELL
 
     def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
         memory = run.memory
@@ -98,6 +101,7 @@ class ConfirmResize(ConfirmResizeAtSource):
 
     name = "ConfirmResize"
     event = "compute_confirm_resize"
+    missed = Missed.CONFIRM_SAME_CELL
 
     def _forget(self, run: Run) -> None:
         run.source_computes.confirm_resize(
@@ -110,6 +114,7 @@ class RevertResize(RevertResizeAtDest):
 
     name = "RevertResize"
     event = "compute_revert_resize"
+    missed = Missed.DROP_SAME_CELL
 
     def _tell(self, run: Run, instance: Instance) -> None:
         notifier, memory = run.services.notifier, run.memory
@@ -125,13 +130,13 @@ class RevertResize(RevertResizeAtDest):
             block_devices=block_devices.of_instance(run.target_database, run.uuid),
         )
 
-    def _drop(self, run: Run, instance: Instance) -> None:
+    def _drop(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:
         run.target_computes.revert_resize(
             run.context,
             run.memory.dest_host,
             token=run.token(self.name),
             instance=instance,
-            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            block_devices=devices,
             source_host=run.memory.source_host,
         )
 

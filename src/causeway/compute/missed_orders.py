@@ -1,0 +1,105 @@
+"""What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
+
+Servers that were here may have gone on elsewhere meanwhile. Their guests that still run here are destroyed, and what was kept
+for moves that have ended goes. The conductors know what is to be done (`causeway.conductor.leftovers`) and have looked where
+the servers live.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+from causeway import errors
+from causeway.compute.build import BuildEndpoint
+from causeway.compute.claims_endpoint import ClaimsEndpoint
+from causeway.compute.host import Host
+from causeway.compute.resize import ResizeEndpoint
+from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.context import RequestContext, admin_context
+from causeway.model.missed import Missed, MissedOrder
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two questions while no conductor answers.
+PAUSE = 5.0
+
+
+class MissedOrdersEndpoint:
+    """RPC: carry_out_missed."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._build = BuildEndpoint(host)
+        self._resize = ResizeEndpoint(host)
+        self._snapshot_resize = SnapshotResizeEndpoint(host)
+        self._claims = ClaimsEndpoint(host)
+
+    def carry_out_missed(self, context: RequestContext, *, orders: list[MissedOrder]) -> list[str]:
+        """Returns the ids of those that succeeded; one that fails keeps nobody from the others."""
+        done = []
+        for order in orders:
+            LOG.warning(
+                "Host %s missed %s of server %s: it is done now", self._host.name, order.what, order.instance.uuid
+            )
+            try:
+                self._carry_out(context, order)
+            except errors.CausewayError as failure:
+                LOG.error(
+                    "What is left of server %s stays: %s %s", order.instance.uuid, failure.message, failure.details
+                )
+                continue
+            done.append(order.id)
+        return done
+
+    def _carry_out(self, context: RequestContext, order: MissedOrder) -> None:
+        what, instance, devices, token = order.what, order.instance, order.block_devices, order.token
+        if what is Missed.DESTROY:
+            # Its ports may be in use elsewhere.
+            gone = dataclasses.replace(instance, network_info=[])
+            connected = [device for device in devices if device.connection_info is not None]
+            self._build.destroy_instance(context, instance=gone, block_devices=connected)
+            return
+        if what is Missed.RESTORE_DISKS:
+            self._restore_disks(instance.uuid)
+            return
+        if token is None:
+            raise errors.OperationFailed(f"The order {what} names no move.")
+        if what is Missed.CONFIRM_CROSS_CELL:
+            self._snapshot_resize.confirm_snapshot_based_resize_at_source(context, token=token, instance=instance)
+        elif what is Missed.CONFIRM_SAME_CELL:
+            self._resize.confirm_resize(context, token=token, instance=instance)
+        elif what is Missed.DROP_CROSS_CELL:
+            self._snapshot_resize.drop_move_at_dest(context, token=token, instance=instance, block_devices=devices)
+        elif what is Missed.DROP_SAME_CELL:
+            self._resize.revert_resize(
+                context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
+            )
+        else:
+            self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
+
+    def _restore_disks(self, uuid: str) -> None:
+        driver = self._host.driver
+        with self._host.lock(uuid):
+            self._host.offers.withdraw_all(uuid)
+            facts = driver.inspect(uuid)
+            if facts.power_state is None and not facts.has_disks:
+                driver.restore_stashed_disks(uuid)
+
+
+def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
+    """Asks the cell's conductor what was missed, and does it. Waits for an answer: who does not know must not begin."""
+    context = admin_context()
+    while not host.stopping.is_set():
+        try:
+            orders = host.conductor.missed_orders(context, host=host.name)
+            break
+        except (errors.RpcTimeout, errors.ServiceFailed, errors.DatabaseFailed) as failure:
+            LOG.warning("Host %s waits to hear what it missed: %s %s", host.name, failure.message, failure.details)
+            host.stopping.wait(PAUSE)
+    else:
+        return
+    if orders:
+        host.conductor.orders_carried_out(
+            context, host=host.name, ids=endpoint.carry_out_missed(context, orders=orders)
+        )

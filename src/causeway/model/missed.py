@@ -1,0 +1,41 @@
+"""Orders that a host missed while it was dead: what it is to clean up when it comes back, before anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken
+
+
+class Missed(StrEnum):
+    """What a host was not told. All but the last two are orders of moves, under their own names."""
+
+    CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
+    CONFIRM_SAME_CELL = "confirm_resize"
+    DROP_CROSS_CELL = "drop_move_at_dest"
+    DROP_SAME_CELL = "revert_resize"
+    DROP_CLAIM = "drop_move_claim"
+    #: the server is deleted: nothing of it stays
+    DESTROY = "destroy_instance"
+    #: the server is to come back from its stashed disks there: they go into their place, for whoever starts it
+    RESTORE_DISKS = "restore_disks"
+
+    @property
+    def forgets_only(self) -> bool:
+        """Whether nothing but what was kept aside goes."""
+        return self in (Missed.CONFIRM_CROSS_CELL, Missed.CONFIRM_SAME_CELL, Missed.DROP_CLAIM)
+
+
+@dataclass
+class MissedOrder:
+    """``instance`` and ``block_devices``: as the records had them then. ``token``: of the move; None: of none."""
+
+    id: str
+    what: Missed
+    instance: Instance
+    block_devices: list[BlockDevice] = field(default_factory=list)
+    token: MoveToken | None = None
+    source_host: str | None = None

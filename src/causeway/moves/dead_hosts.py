@@ -1,0 +1,110 @@
+"""Moves whose hosts do not answer: what is waited for, and what goes on without a host that is dead for good.
+
+`conductor.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
+something from a host (`clean`) goes on without a fenced one: it is noted in the journal, and the host does it when it comes
+back, before anything else. What needs the host (`answering`) fails at once if it is fenced, and waits while it is only down.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from causeway import errors
+from causeway.conductor import liveness
+from causeway.conductor.leftovers import missed_order
+from causeway.conductor.liveness import HostLife
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed
+from causeway.moves.run import Run
+from causeway.store.api import leftovers
+
+LOG = logging.getLogger(__name__)
+
+
+def at_source(run: Run) -> HostLife:
+    return liveness.of_host(run.services, run.source_database, run.memory.source_host)
+
+
+def at_target(run: Run) -> HostLife:
+    return liveness.of_host(run.services, run.target_database, run.memory.dest_host)
+
+
+def clean_source(run: Run, what: Missed, instance: Instance, send: Callable[[], None]) -> None:
+    """Has the source remove something, now or when it comes back. Raises HostDown if it is down and not fenced."""
+    _clean(run, at_source(run), run.memory.source_cell, what, instance, [], send)
+
+
+def clean_target(
+    run: Run, what: Missed, instance: Instance, devices: list[BlockDevice], send: Callable[[], None]
+) -> None:
+    """`clean_source`, for the target."""
+    _clean(run, at_target(run), run.memory.target_cell, what, instance, devices, send)
+
+
+def note_source(run: Run, what: Missed) -> None:
+    """Notes, with the end of this step, what the source is to do when it comes back."""
+    _note(run, run.memory.source_host, run.memory.source_cell, what, run.source_instance(), [])
+
+
+def note_target(run: Run, host: str, what: Missed) -> None:
+    """Notes, with the end of this step, what a host of the target cell is to do when it comes back."""
+    _note(run, host, run.memory.target_cell, what, run.source_instance(), [])
+
+
+@contextmanager
+def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
+    """An order that needs its host; a host that did not answer is looked at.
+
+    Raises HostDown instead of RpcTimeout if it is down, HostFenced if it is dead.
+    """
+    try:
+        yield
+    except errors.RpcTimeout as failure:
+        life = life_of(run)
+        if life.is_fenced:
+            raise errors.HostFenced(
+                "A host that the server needs is dead.", details=f"{life.explained()}; {failure.details}"
+            ) from failure
+        raise_if_down(life, failure)
+        raise
+
+
+def raise_if_down(life: HostLife, cause: errors.CausewayError | None = None) -> None:
+    if life.is_down:
+        raise errors.HostDown(
+            "A host that the server needs is down. It is waited for.", details=life.explained()
+        ) from cause
+
+
+def _clean(
+    run: Run,
+    life: HostLife,
+    cell_uuid: str,
+    what: Missed,
+    instance: Instance,
+    devices: list[BlockDevice],
+    send: Callable[[], None],
+) -> None:
+    if life.is_fenced:
+        _note(run, life.host, cell_uuid, what, instance, devices)
+        return
+    raise_if_down(life)
+    with answering(run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)):
+        send()
+
+
+def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance, devices: list[BlockDevice]) -> None:
+    step = run.step.step if run.step is not None else ""
+    missed = dataclasses.replace(
+        missed_order(host, what, instance, run.token(step)),
+        block_devices=devices,
+        source_host=run.memory.source_host,
+    )
+    LOG.warning(
+        "Move %s goes on without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
+    )
+    run.with_next_save(lambda connection: leftovers.note_in(connection, host, cell_uuid, missed))

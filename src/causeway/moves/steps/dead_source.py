@@ -1,0 +1,33 @@
+"""A server goes back to a host that an operator said to be dead.
+
+Its disks are there, kept aside, and nobody can start its guest. It becomes a server of a dead host like any other, in ERROR:
+its user may have it evacuated or deleted, or wait. When the host comes back it puts the disks into their place; then a hard
+reboot starts the guest.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from causeway import errors
+from causeway.model.missed import Missed
+from causeway.model.states import PowerState
+from causeway.moves.dead_hosts import note_source
+from causeway.moves.run import Run
+from causeway.store.cell import block_devices, instances
+
+
+def go_on_without_source(run: Run) -> None:
+    """Records and services around are as if the guest had come back; the guest itself is not there. May be repeated."""
+    memory = run.memory
+    memory.source_is_dead = True
+    note_source(run, Missed.RESTORE_DISKS)
+    for vif in run.source_instance().network_info if not memory.is_same_host else ():
+        with suppress(errors.NotFound):
+            run.services.network.activate_binding(run.context, vif.id, memory.source_host)
+    with run.source_database.write() as connection:
+        for device in run.source_devices():
+            reserved = memory.pair(device.volume_id).source if device.volume_id is not None else None
+            if reserved is not None:
+                block_devices.update_in(connection, device.uuid, attachment_id=reserved, connection_info=None)
+        instances.update_in(connection, run.uuid, power_state=PowerState.NOSTATE)

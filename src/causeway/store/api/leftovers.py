@@ -1,0 +1,79 @@
+"""What is left on hosts that an operator said to be dead, and that work went on without.
+
+Each row is an order that the host missed. When it comes back it carries them out before anything else; then the rows go.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+import sqlalchemy as sa
+
+from causeway.model.missed import MissedOrder
+from causeway.store.api_tables import HostLeftovers
+from causeway.store.database import Database, utcnow
+
+TABLE: sa.Table = HostLeftovers.__table__  # type: ignore[assignment]
+
+
+@dataclass
+class Leftover:
+    host: str
+    cell_uuid: str
+    missed: MissedOrder
+    created_at: datetime
+
+    @property
+    def instance_uuid(self) -> str:
+        return self.missed.instance.uuid
+
+
+def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
+    """The same for the same thing on the same host: what is noted twice is there once."""
+    return str(uuids.uuid5(uuids.UUID(instance_uuid), f"{host} {move_id} {what}"))
+
+
+def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: MissedOrder) -> None:
+    """Notes what a host was not told, or notes it anew."""
+    connection.execute(TABLE.delete().where(TABLE.c.id == missed.id))
+    connection.execute(
+        TABLE.insert(),
+        {
+            "id": missed.id,
+            "host": host,
+            "cell_uuid": cell_uuid,
+            "instance_uuid": missed.instance.uuid,
+            "move_id": missed.token.move_id if missed.token is not None else None,
+            "what": missed.what.value,
+            "missed": msgspec.to_builtins(missed, str_keys=True),
+            "created_at": utcnow(),
+        },
+    )
+
+
+def listed(database: Database, host: str | None = None) -> list[Leftover]:
+    """What is left on a host (None: on all), in the order in which it was noted."""
+    columns = (TABLE.c.host, TABLE.c.cell_uuid, TABLE.c.missed, TABLE.c.created_at)
+    query = sa.select(*columns).order_by(TABLE.c.created_at, TABLE.c.id)
+    if host is not None:
+        query = query.where(TABLE.c.host == host)
+    with database.read() as connection:
+        return [
+            Leftover(row.host, row.cell_uuid, msgspec.convert(row.missed, MissedOrder, str_keys=True), row.created_at)
+            for row in connection.execute(query)
+        ]
+
+
+def any_on(database: Database, host: str) -> bool:
+    with database.read() as connection:
+        return connection.execute(sa.select(TABLE.c.id).where(TABLE.c.host == host).limit(1)).first() is not None
+
+
+def delete(database: Database, host: str, ids: list[str]) -> None:
+    """They were carried out, or are of no use any more."""
+    if ids:
+        with database.write() as connection:
+            connection.execute(TABLE.delete().where(TABLE.c.host == host, TABLE.c.id.in_(ids)))

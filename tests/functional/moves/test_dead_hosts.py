@@ -1,0 +1,263 @@
+"""A host is dead for good: an operator says so, moves and deletes go on without it, and it is cleaned when it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from broken_hosts import force_down, start, stop
+from moves_cloud import Cloud, until
+from openstack.exceptions import ConflictException
+
+from causeway.conductor.auto_confirm import AutoConfirm
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.states import PowerState
+from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import leftovers
+
+pytestmark = pytest.mark.embedded("stops compute services and starts them again")
+
+REACHES = pytest.mark.parametrize("reach", ["cross", "same"])
+FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.medium")}
+FINISH = ("finish_snapshot_based_resize_at_dest", "finish_resize")
+HAND_OVER = ("prep_snapshot_based_resize_at_source", "resize_instance")
+
+
+@pytest.fixture(scope="module")
+def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    embedded = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, cells=2, hosts_per_cell=2)
+    embedded.start()
+    yield Cloud(embedded)
+    # Those that were started again are not known to it.
+    for service in embedded.computes.values():
+        service.stop()
+    embedded.stop()
+
+
+@pytest.fixture
+def dead(module_cloud: Cloud) -> Iterator[Callable[..., None]]:
+    """Switches a host off, and says so if it is fenced; afterwards all are back."""
+    embedded, stopped = module_cloud.embedded, set()
+
+    def die(host: str, *, fenced: bool = True) -> None:
+        if host not in stopped:
+            stop(embedded, host)
+        stopped.add(host)
+        force_down(embedded, host, fenced)
+
+    yield die
+    for host in stopped:
+        if embedded.computes[host].host.stopping.is_set():
+            come_back(module_cloud, host)
+
+
+@pytest.fixture
+def cloud(module_cloud: Cloud, dead: Callable[..., None]) -> Iterator[Cloud]:  # noqa: ARG001 - hosts come back before the end
+    yield module_cloud
+    module_cloud.heal()
+    module_cloud.settle()
+    module_cloud.clean()
+
+
+@pytest.fixture(autouse=True)
+def back_before_clean(cloud: Cloud, dead: Callable[..., None]) -> Iterator[None]:  # noqa: ARG001
+    yield
+    for host in list(cloud.parts.computes):
+        if cloud.embedded.computes[host].host.stopping.is_set():
+            come_back(cloud, host)
+
+
+def come_back(cloud: Cloud, host: str) -> None:
+    force_down(cloud.embedded, host, False)
+    start(cloud.embedded, host)
+
+
+def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
+    server = cloud.boot(flavor=FLAVORS[reach][0], **fields)
+    source = cloud.show(server).compute_host
+    cloud.driver(source).guest_write(server.id, "precious")
+    return server, source, cloud.resized(server, FLAVORS[reach][1]).compute_host
+
+
+def left_on(cloud: Cloud, host: str) -> list[str]:
+    return [found.missed.what.value for found in leftovers.listed(cloud.parts.api_database, host)]
+
+
+def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:
+    """Asks for something that ends with the server in VERIFY_RESIZE as before; the fault that tells why."""
+    cell = cloud.show(server).compute_host[:5]
+    known = len(cloud.faults(server, cell))
+    ask(server.id)
+    until(lambda: cloud.faults(server, cell), lambda found: len(found) > known, "a fault")
+    cloud.settle()
+    found = cloud.show(server)
+    assert (found.status, found.task_state) == ("VERIFY_RESIZE", None)
+    assert cloud.migration(server).status == "finished"
+    fault = cloud.faults(server, cell)[-1]
+    assert not any(host in fault.message for host in cloud.parts.computes)
+    return fault
+
+
+@REACHES
+def test_a_revert_goes_on_without_a_target_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
+    server, source, target = moved(cloud, reach)
+    dead(target, fenced=False)
+    fault = fault_of(cloud, server, cloud.member.compute.revert_server_resize)
+    assert f"openstack compute service set --down {target}" in fault.details
+    dead(target)
+    found = cloud.reverted(server)
+    assert (found.status, found.compute_host) == ("ACTIVE", source)
+    assert "precious" in cloud.driver(source).guest_read(server.id)
+    assert left_on(cloud, target) == ["drop_move_at_dest" if reach == "cross" else "revert_resize"]
+    come_back(cloud, target)
+    # Before it takes any order.
+    assert cloud.hosts_of(server) == {source: "guest"}
+    assert left_on(cloud, target) == []
+
+
+@REACHES
+def test_a_guest_that_still_runs_on_a_host_that_was_called_dead_is_destroyed(
+    cloud: Cloud, dead: Callable[..., None], reach: str
+) -> None:
+    server, source, target = moved(cloud, reach)
+    dead(target)
+    guest = cloud.driver(target)._guests[server.id]
+    found = cloud.reverted(server)
+    guest.power_state = PowerState.RUNNING
+    cloud.driver(target)._save(guest)
+    come_back(cloud, target)
+    assert cloud.driver(source).running_anywhere(server.id) == [source] == [found.compute_host]
+    assert cloud.hosts_of(server) == {source: "guest"}
+
+
+@REACHES
+def test_a_confirm_goes_on_without_a_source_that_is_dead(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
+    server, source, target = moved(cloud, reach)
+    dead(source, fenced=False)
+    with pytest.raises(ConflictException, match="down"):
+        cloud.member.compute.confirm_server_resize(server.id)
+    dead(source)
+    found = cloud.confirmed(server)
+    assert (found.status, found.compute_host) == ("ACTIVE", target)
+    assert cloud.migration(server).status == "confirmed"
+    assert len(left_on(cloud, source)) == 1
+    come_back(cloud, source)
+    assert cloud.hosts_of(server) == {target: "guest"}
+    assert left_on(cloud, source) == []
+
+
+@REACHES
+@pytest.mark.parametrize("fenced", [True, False])
+def test_nothing_is_confirmed_while_the_host_that_keeps_the_server_is_down(
+    cloud: Cloud, dead: Callable[..., None], reach: str, fenced: bool
+) -> None:
+    server, source, target = moved(cloud, reach)
+    dead(target, fenced=fenced)
+    fault_of(cloud, server, cloud.member.compute.confirm_server_resize)
+    assert "stashed" in cloud.hosts_of(server)[source]
+
+
+@REACHES
+@pytest.mark.parametrize("which", ["source", "target"])
+def test_a_server_in_verify_resize_is_deleted_without_a_dead_host(
+    cloud: Cloud, dead: Callable[..., None], reach: str, which: str
+) -> None:
+    server, source, target = moved(cloud, reach)
+    host = source if which == "source" else target
+    dead(host)
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    cloud.settle()
+    assert set(cloud.hosts_of(server)) == {host}
+    come_back(cloud, host)
+    assert cloud.hosts_of(server) == {}
+    assert left_on(cloud, host) == []
+
+
+def dies_when(
+    cloud: Cloud, dead: Callable[..., None], methods: tuple[str, ...], verdict: Verdict, *, fenced: bool
+) -> None:
+    """The host of an order is dead from the moment it is sent, or from the moment it was carried out."""
+    done: list[str] = []
+
+    def on_send(message: Outgoing) -> Verdict:
+        if message.method not in methods or done or message.server is None:
+            return Verdict.DELIVER
+        done.append(message.server)
+        if verdict is Verdict.LOSE_REQUEST:
+            dead(message.server, fenced=fenced)
+        return verdict
+
+    cloud.embedded.around.transports.on_send = on_send
+
+
+@REACHES
+def test_a_move_whose_target_dies_is_undone_without_it(cloud: Cloud, dead: Callable[..., None], reach: str) -> None:
+    server = cloud.boot(flavor=FLAVORS[reach][0])
+    source = cloud.show(server).compute_host
+    cloud.driver(source).guest_write(server.id, "precious")
+    dies_when(cloud, dead, FINISH, Verdict.LOSE_REQUEST, fenced=True)
+    cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
+    cloud.failed(server)
+    cloud.settle()
+    found = cloud.show(server)
+    assert (found.status, found.compute_host) == ("ACTIVE", source)
+    assert "precious" in cloud.driver(source).guest_read(server.id)
+    target = cloud.migration(server).dest_compute
+    assert left_on(cloud, target) == ["drop_move_at_dest" if reach == "cross" else "revert_resize"]
+    come_back(cloud, target)
+    assert left_on(cloud, target) == []
+
+
+@REACHES
+@pytest.mark.parametrize("then", ["comes back", "is deleted"])
+def test_a_move_whose_source_dies_before_the_target_has_anything_destroys_nothing(
+    cloud: Cloud, dead: Callable[..., None], reach: str, then: str
+) -> None:
+    server = cloud.boot(flavor=FLAVORS[reach][0])
+    source = cloud.show(server).compute_host
+    cloud.driver(source).guest_write(server.id, "precious")
+    dies_when(cloud, dead, HAND_OVER, Verdict.LOSE_REQUEST, fenced=True)
+    cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
+    until(lambda: cloud.show(server).status, lambda status: status == "ERROR", "the server to be in ERROR")
+    cloud.settle()
+    assert cloud.migration(server).status == "error"
+    assert cloud.show(server).compute_host == source
+    assert left_on(cloud, source) == ["restore_disks"]
+    if then == "is deleted":
+        cloud.member.compute.delete_server(server.id)
+        until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
+        come_back(cloud, source)
+        assert cloud.hosts_of(server) == {}
+        return
+    come_back(cloud, source)
+    assert left_on(cloud, source) == []
+    cloud.member.compute.reboot_server(server.id, "HARD")
+    found = until(lambda: cloud.show(server), lambda found: found.status == "ACTIVE", "the server to run again")
+    assert found.compute_host == source
+    assert "precious" in cloud.driver(source).guest_read(server.id)
+
+
+def test_auto_confirm_waits_while_a_host_is_down(
+    cloud: Cloud, dead: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    server, source, target = moved(cloud, "cross")
+    conductor = cloud.embedded.conductor
+    look = AutoConfirm()
+    cloud.option("resize_confirm_window", 1)
+    for host in (source, target):
+        dead(host, fenced=False)
+        for _look in range(3):
+            look(conductor._services, conductor._conductor)
+        come_back(cloud, host)
+    assert sum("waits to be confirmed by itself" in record.message for record in caplog.records) <= 2
+    assert cloud.show(server).status == "VERIFY_RESIZE"
+    assert "confirmResize" not in cloud.actions(server)
+    until(
+        lambda: look(conductor._services, conductor._conductor) or cloud.show(server).status,
+        # It was off when its host came back.
+        lambda status: status == "SHUTOFF",
+        "the confirm",
+    )
