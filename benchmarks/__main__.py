@@ -7,11 +7,12 @@ import logging
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
-from benchmarks import operations, report
+from benchmarks import durability, operations, report
 from benchmarks.cloud import MeasuredCloud
 from benchmarks.counting import Counts
 
@@ -22,7 +23,10 @@ from benchmarks.counting import Counts
 )
 @click.option("--quick", is_flag=True, help="Fewer runs.")
 @click.option(
-    "--only", type=click.Choice(["moves", "concurrent", "reads", "counts"]), multiple=True, help="Only these."
+    "--only",
+    type=click.Choice(["moves", "concurrent", "reads", "counts", "durability"]),
+    multiple=True,
+    help="Only these.",
 )
 def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
     """Measures latencies and counts calls; prints a table and writes JSON_FILE."""
@@ -32,11 +36,11 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    wanted = only or ("moves", "concurrent", "reads", "counts")
+    wanted = only or ("moves", "concurrent", "reads", "counts", "durability")
     times: dict[str, operations.Series] = {}
     counts: dict[str, Counts] = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
-        if set(wanted) - {"counts"}:
+        if set(wanted) - {"counts", "durability"}:
             with console.status("times"), MeasuredCloud(Path(directory) / "times") as cloud:
                 if "moves" in wanted:
                     times |= operations.measure_moves(cloud, 5 if quick else 20)
@@ -52,8 +56,14 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
         if "counts" in wanted:
             with console.status("calls"), MeasuredCloud(Path(directory) / "calls", quiet=True) as cloud:
                 counts |= operations.count_all(cloud)
-    found = report.as_json(times, counts)
+        costs: dict[str, Any] = {}
+        if "durability" in wanted:
+            with console.status("syncs"):
+                costs = durability.measure(Path(directory) / "durability", 5 if quick else 20)
+    found = report.as_json(times, counts) | {"durability": costs}
     report.show(found, console)
+    if costs:
+        durability.show(costs, console)
     json_file.write_text(json.dumps(found, indent=2) + "\n")
     console.print(f"Written to {json_file}.")
 

@@ -174,8 +174,13 @@ class Timing:
 class MeasuredCloud:
     """An embedded cloud with hooks in it; a context manager. One at a time in a process."""
 
-    def __init__(self, state_dir: Path, *, quiet: bool = False, hosts_per_cell: int = 2) -> None:
-        """``quiet``: nothing periodic happens and ports are plugged late, so that what is counted is exact."""
+    def __init__(
+        self, state_dir: Path, *, quiet: bool = False, hosts_per_cell: int = 2, synchronous: bool = True
+    ) -> None:
+        """``quiet``: nothing periodic happens and ports are plugged late, so that what is counted is exact.
+
+        ``synchronous``: SQLite syncs what is committed.
+        """
         options: dict[str, dict[str, Any]]
         if quiet:
             options = {
@@ -187,6 +192,7 @@ class MeasuredCloud:
         else:
             # Twenty servers are more than the default quota allows.
             options = {"quota": {"instances": 100, "cores": 200, "ram": 102_400}}
+        options.setdefault("api_database", {})["sqlite_synchronous"] = synchronous
         self._quiet = quiet
         self.hooks = Hooks()
         self.embedded = EmbeddedCloud(state_dir, port=0, cells=2, hosts_per_cell=hosts_per_cell, overrides=options)

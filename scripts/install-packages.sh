@@ -16,6 +16,7 @@ packages="
     qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
     busybox-static zstd extlinux genisoimage
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
+    strace
 "
 [ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch"
 
