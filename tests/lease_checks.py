@@ -51,7 +51,7 @@ def end_lease(database: Database, move: Move) -> None:
 
 
 def abandoned(database: Database, owner: str, lease: float = MINUTE) -> list[str]:
-    return [move.id for move in journal.abandoned(database, {owner}, lease)]
+    return [move.id for move in journal.abandoned(database, {owner}, lease, knowledge="-")]
 
 
 def the_database_tells_the_time(database: Database) -> None:
@@ -115,8 +115,8 @@ def moves_of_former_lives_are_free_at_once(database: Database) -> None:
     held.state = MoveState.RUNNING
     journal.record(database, held, lease=MINUTE)
     assert journal.acquire(database, move.id, OTHER, MINUTE) is None
-    assert [each.id for each in journal.abandoned(database, {OTHER, ONE}, MINUTE)] == [move.id]
-    assert journal.abandoned(database, {OTHER, ONE}, MINUTE, in_hand={move.id}) == []
+    assert [each.id for each in journal.abandoned(database, {OTHER, ONE}, MINUTE, knowledge="-")] == [move.id]
+    assert journal.abandoned(database, {OTHER, ONE}, MINUTE, in_hand={move.id}, knowledge="-") == []
     assert journal.acquire(database, move.id, OTHER, MINUTE, former={ONE}) is not None
 
 
