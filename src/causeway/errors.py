@@ -204,6 +204,12 @@ class StateChanged(Conflict):
     code = "state_changed"
 
 
+class DevicesChanging(StateChanged):
+    """A volume or port of the server is being attached or detached: it does not begin to move meanwhile."""
+
+    code = "devices_changing"
+
+
 class RecordsClosed(StateChanged):
     """A move has read the server's records in this cell for the last time: they are written elsewhere, or a little later."""
 

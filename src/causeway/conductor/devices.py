@@ -6,7 +6,8 @@ import dataclasses
 import logging
 import string
 import uuid as uuids
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from causeway import errors
@@ -20,7 +21,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
-from causeway.store.cell import block_devices, instances
+from causeway.store.cell import block_devices, device_changes, instances
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -167,10 +168,49 @@ class DevicesEndpoint:
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
 
+    @contextmanager
+    def _changing(self, context: RequestContext, instance_uuid: str, what: str) -> Iterator[None]:
+        """No move of the server begins meanwhile; raises StateChanged if one works on it already."""
+        _cell, database = self._services.cells.of_server(instance_uuid)
+        device_changes.go_on(database, instance_uuid, context.request_id, what)
+        try:
+            yield
+        finally:
+            try:
+                device_changes.end(database, instance_uuid, context.request_id)
+            except errors.DatabaseFailed as failure:
+                LOG.warning(
+                    "Server %s can't be moved until its %s is forgotten: %s", instance_uuid, what, failure.details
+                )
+
     def attach_volume(
         self,
         context: RequestContext,
         *,
+        instance_uuid: str,
+        volume_id: str,
+        device: str | None,
+        tag: str | None,
+        delete_on_termination: bool,
+    ) -> BlockDevice:
+        with self._changing(context, instance_uuid, "attach_volume"):
+            return self._attach_volume(context, instance_uuid, volume_id, device, tag, delete_on_termination)
+
+    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
+        with self._changing(context, instance_uuid, "detach_volume"):
+            self._detach_volume(context, instance_uuid, volume_id)
+
+    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+        with self._changing(context, instance_uuid, "attach_interface"):
+            return self._attach_interface(context, instance_uuid, requested)
+
+    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
+        with self._changing(context, instance_uuid, "detach_interface"):
+            self._detach_interface(context, instance_uuid, port_id)
+
+    def _attach_volume(
+        self,
+        context: RequestContext,
         instance_uuid: str,
         volume_id: str,
         device: str | None,
@@ -220,7 +260,7 @@ class DevicesEndpoint:
         block_devices.update(database, mapping.uuid, connection_info=connected.connection_info)
         return connected
 
-    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
+    def _detach_volume(self, context: RequestContext, instance_uuid: str, volume_id: str) -> None:
         services = self._services
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
@@ -237,7 +277,7 @@ class DevicesEndpoint:
                 services.volumes.delete_attachment(context, mapping.attachment_id)
             block_devices.delete(database, mapping.uuid)
 
-    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+    def _attach_interface(self, context: RequestContext, instance_uuid: str, requested: RequestedNetwork) -> Vif:
         services = self._services
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
@@ -265,7 +305,7 @@ class DevicesEndpoint:
             raise
         return next(port for port in ports if port.id == vif.id)
 
-    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
+    def _detach_interface(self, context: RequestContext, instance_uuid: str, port_id: str) -> None:
         services = self._services
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)

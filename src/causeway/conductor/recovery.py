@@ -28,7 +28,7 @@ from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.requests import of_deletion
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.store.api import build_requests, journal
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import device_changes, hosts, instances
 from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
@@ -131,22 +131,41 @@ class _Task:
             _settle(services, conductor, self.cell_uuid, self._database, self._instance)
 
 
-def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task]:
+class _Change:
+    """A volume or port that is being attached or detached: until that is ended, its server can't be moved."""
+
+    def __init__(self, cell_uuid: str, database: Database, change: device_changes.DeviceChange) -> None:
+        self.uuid = change.instance_uuid
+        self.cell_uuid, self._database, self._change = cell_uuid, database, change
+
+    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:  # noqa: ARG002
+        if device_changes.forget(self._database, self._change):
+            LOG.warning("Server %s was left in %s: it may be moved again", self.uuid, self._change.what)
+
+
+def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:
     """Builds and tasks that have not changed since then, but for those of moves; in all cells that answer."""
-    found: list[_Build | _Task] = [
+    found: list[_Build | _Task | _Change] = [
         _Build(request) for request in build_requests.list_for(services.api, None) if request.created_at <= before
     ]
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
-    answers = services.cells.ask_all(lambda _cell, database: instances.busy_since(database, before), cell0=False)
-    for cell_uuid, busy in answers.by_cell.items():
+    answers = services.cells.ask_all(
+        lambda _cell, database: (
+            instances.busy_since(database, before),
+            device_changes.begun_before(database, before),
+        ),
+        cell0=False,
+    )
+    for cell_uuid, (busy, changes) in answers.by_cell.items():
         database = services.cells.open(services.cells.mapping(cell_uuid))
         found += [_Task(cell_uuid, database, each) for each in busy if each.uuid not in moving]
+        found += [_Change(cell_uuid, database, each) for each in changes]
     return found
 
 
-def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task]) -> None:
+def take_up(services: ConductorServices, conductor: ConductorClient, found: list[_Build | _Task | _Change]) -> None:
     """Takes work up, that of each cell on a thread of its own. One thing that fails holds up no other."""
-    by_cell: dict[str, list[_Build | _Task]] = defaultdict(list)
+    by_cell: dict[str, list[_Build | _Task | _Change]] = defaultdict(list)
     for work in found:
         by_cell[work.cell_uuid].append(work)
 

@@ -30,7 +30,7 @@ from causeway.model.instance import InstanceAction
 from causeway.model.moves import Move, MoveState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store.api import journal, migrations
-from causeway.store.cell import actions, instances
+from causeway.store.cell import actions, device_changes, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -40,6 +40,8 @@ T = TypeVar("T")
 
 # Seconds between attempts to find out what became of a write whose answer was lost; then the user is told to try again.
 PAUSES = (0.1, 0.4, 1.5, 4.0)
+# Seconds between looks whether a change of the server's devices has ended; then the move is refused.
+DEVICE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 # How often a request begins again that a conductor took for abandoned.
 ATTEMPTS = 3
 # What an action says whose request was refused after its record was written.
@@ -87,7 +89,7 @@ def enter(api: Database, cells: Cells, database: Database, request: Request) -> 
             request.move.id = str(uuids.uuid4())
         try:
             _propose(api, request)
-            _swap(database, request, again=attempt > 0)
+            _swap_when_devices_rest(database, request, again=attempt > 0)
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
             # It is not known what took effect, but for what the journal says of it.
@@ -113,6 +115,16 @@ def _propose(api: Database, request: Request) -> None:
         journal.insert_in(connection, move)
 
 
+def _swap_when_devices_rest(database: Database, request: Request, *, again: bool) -> None:
+    """`_swap`; a volume that was detached just now may be written down a moment later than its user sees it."""
+    for pause in DEVICE_PAUSES:
+        try:
+            return _swap(database, request, again=again)
+        except errors.DevicesChanging:
+            time.sleep(pause)
+    return _swap(database, request, again=again)
+
+
 def _swap(database: Database, request: Request, *, again: bool) -> None:
     """``again``: the server may be as the attempt before left it, or as a conductor restored it."""
     move, action = request.move, request.action
@@ -126,6 +138,9 @@ def _swap(database: Database, request: Request, *, again: bool) -> None:
                     expected_vm=request.expected_vm,
                     **request.changes,
                 )
+                if request.expected_vm is not None:
+                    # A server that is to be deleted does not wait for its devices.
+                    device_changes.refuse_move_in(connection, move.instance_uuid)
             if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
                 actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
             else:

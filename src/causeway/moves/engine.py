@@ -217,8 +217,8 @@ class Engine:
             progress.begin(step, phase)
         except errors.MoveCancelled as cancelled:
             return cancelled
-        if phase is StepPhase.UNDO or step.needs_fresh_records or progress.is_repeated:
-            run.forget_records()
+        # Users may have changed the records since the step before.
+        run.forget_records()
         point = f"{run.move.recipe}.{step.name}.{phase}"
         try:
             injector.reach(f"{point}.before")
@@ -268,11 +268,6 @@ class _Progress:
     def attempt(self) -> int:
         """The how manieth attempt of its step the present one is."""
         return self._steps[-1].attempt if self._steps else 1
-
-    @property
-    def is_repeated(self) -> bool:
-        """Whether the present step was tried before."""
-        return self._steps[-1].attempt > 1
 
     def next_step(self, recipe: Recipe) -> Step | None:
         """The first step of the recipe that has not been done; None at its end.

@@ -22,9 +22,6 @@ class Step(ABC):
     #: whether the move has powered the guest off, or is about to, when the step begins
     has_guest_off: ClassVar[bool] = False
 
-    #: whether ``do`` needs the server's records as they are when it begins, not as the step before it knew them
-    needs_fresh_records: ClassVar[bool] = True
-
     def where(self, run: Run) -> str | None:  # noqa: ARG002
         """The host that the step works on, None if it works on records and services only."""
         return None

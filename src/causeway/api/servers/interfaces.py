@@ -6,7 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers import device_changes, hosts, loading, schemas
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.states import VmState
 
@@ -71,8 +71,13 @@ def create(request: ApiRequest, server_id: str) -> Response:
     )
     if network_id or port_id:
         [asked] = request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
-    loading.record(request, home, "attach_interface")
-    vif = request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked)
+    vif = device_changes.carry_out(
+        request,
+        home,
+        "attach_interface",
+        _CHANGEABLE,
+        lambda: request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked),
+    )
     return Response(200, {"interfaceAttachment": _view(request, vif)})
 
 
@@ -83,6 +88,11 @@ def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
     loading.check_state(home.instance, "detach_interface", vm=_CHANGEABLE)
     _one(home.instance.network_info, server_id, port_id)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
-    loading.record(request, home, "detach_interface")
-    request.services.conductor.detach_interface(request.context, instance_uuid=server_id, port_id=port_id)
+    device_changes.carry_out(
+        request,
+        home,
+        "detach_interface",
+        _CHANGEABLE,
+        lambda: request.services.conductor.detach_interface(request.context, instance_uuid=server_id, port_id=port_id),
+    )
     return Response(202)

@@ -187,13 +187,3 @@ def let_go(home: Home) -> None:
             expected_task=set(TaskState) - {TaskState.DELETING, TaskState.SOFT_DELETING},
             task_state=None,
         )
-
-
-def record(request: ApiRequest, home: Home, action: str) -> None:
-    """Writes an action's record only: for what changes no states."""
-
-    def write(connection: sa.Connection) -> None:
-        instances.touch_in(connection, home.instance.uuid)
-        actions.start_in(connection, new_action(request, home.instance, action))
-
-    change(request, home, write)

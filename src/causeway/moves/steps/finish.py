@@ -28,7 +28,6 @@ class FinishResizeAtDest(Step):
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
     migration_status = MigrationStatus.POST_MIGRATING
     has_guest_off = True
-    needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host

@@ -97,6 +97,7 @@ class PrepResizeAtDest(Step):
                 if not host_alone or not self._turn_to_next(run, failure):
                     raise
             again = False
+            run.forget_records()
 
     def _find_what_is_there(self, run: Run) -> None:
         """What an attempt before left, whose end nobody knows."""
@@ -216,7 +217,6 @@ class PrepResizeAtSource(Step):
     undo_event: ClassVar[str] = "compute_restore_at_source"
     migration_status = MigrationStatus.MIGRATING
     has_guest_off = True
-    needs_fresh_records = False
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host

@@ -1,0 +1,14 @@
+"""Which servers' volumes and ports are being changed: no move begins meanwhile."""
+
+from alembic import op
+
+from causeway.store.cell.device_changes import TABLE
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    TABLE.create(op.get_bind(), checkfirst=True)
