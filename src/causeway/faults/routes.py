@@ -60,6 +60,7 @@ ROUTES = (
     "volume POST /v3/attachments/{attachment_id}/action",
     "volume POST /v3/snapshots",
     "volume POST /v3/volumes",
+    "volume GET /v3/volumes/detail",
     "volume GET /v3/volumes/{volume_id}",
     "volume DELETE /v3/volumes/{volume_id}",
     "volume POST /v3/volumes/{volume_id}/action",

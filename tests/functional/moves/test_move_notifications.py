@@ -284,3 +284,22 @@ def test_a_failure_behind_the_preparation_is_the_hosts_exception(cloud: Cloud, c
     publisher, data = told["compute.exception"]
     assert publisher == f"nova-compute:{cloud.migration(server).dest_compute}"
     assert "did not plug port" in data["exception_message"]
+
+
+def test_a_delete_of_a_server_that_waits_for_confirm(cloud: Cloud, consumer: Consumer) -> None:
+    """It is told as any other delete: begun, its guest shut down, ended."""
+    server = cloud.resized(cloud.boot())
+    start = len(consumer.heard)
+    cloud.member.compute.delete_server(server.id)
+
+    def told() -> list[str]:
+        wanted = ("instance.delete.", "instance.shutdown.")
+        return [event for event, _publisher, _data in consumer.heard[start:] if event.startswith(wanted)]
+
+    until(told, lambda events: "instance.delete.end" in events, "the delete to be told")
+    assert told() == [
+        "instance.delete.start",
+        "instance.shutdown.start",
+        "instance.shutdown.end",
+        "instance.delete.end",
+    ]
