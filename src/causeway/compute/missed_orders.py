@@ -94,7 +94,11 @@ def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
         try:
             orders = host.conductor.missed_orders(context, host=host.name)
             break
-        except (errors.RpcTimeout, errors.ServiceFailed, errors.DatabaseFailed) as failure:
+        except errors.CausewayError as failure:
+            if type(failure) is errors.CausewayError:
+                # A conductor of an older version: it does not know the question, and noted nothing.
+                LOG.warning("Host %s can't hear what it missed: %s %s", host.name, failure.message, failure.details)
+                return
             LOG.warning("Host %s waits to hear what it missed: %s %s", host.name, failure.message, failure.details)
             host.stopping.wait(PAUSE)
     else:
