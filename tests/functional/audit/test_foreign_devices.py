@@ -9,6 +9,7 @@ from audited_cloud import AuditedCloud
 from moves_cloud import until
 
 from causeway.devcloud.store import Volume
+from causeway.virt.simulated import SimulatedDriver
 
 
 @pytest.fixture
@@ -78,14 +79,23 @@ def test_a_user_can_still_not_have_what_is_not_theirs(cloud: AuditedCloud, forei
     assert cloud.attachments(other) == []
 
 
-def test_a_revert_goes_on_without_a_data_volume_that_exists_no_more(cloud: AuditedCloud) -> None:
+def test_a_revert_goes_on_without_a_data_volume_that_exists_no_more(
+    cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is destroyed when the revert has passed its pivot: no attempt would ever find it."""
     server, volume = cloud.boot(), cloud.volume()
     cloud.attach(server, volume)
     cloud.resized(server)
-    with cloud.parts.devcloud.store.transaction() as session:
-        row = session.get(Volume, volume.id)
-        for attachment in list(row.attachments):
-            session.delete(attachment)
-        session.delete(row)
-    # What was there to be reserved for the source is not asked for again: the revert finds out where the guest is made.
+    restore = SimulatedDriver.restore_stashed_disks
+
+    def restored(driver: SimulatedDriver, uuid: str) -> None:
+        with cloud.parts.devcloud.store.transaction() as session:
+            row = session.get(Volume, volume.id)
+            for attachment in list(row.attachments) if row is not None else []:
+                session.delete(attachment)
+            if row is not None:
+                session.delete(row)
+        restore(driver, uuid)
+
+    monkeypatch.setattr(SimulatedDriver, "restore_stashed_disks", restored)
     assert cloud.reverted(server).status == "ACTIVE"
