@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway import errors
 from causeway.model.instance import InstanceFault
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import write_events
 from causeway.store.api import migrations
@@ -66,6 +67,9 @@ def _tell(run: Run, database: Database, cause: errors.CausewayError, *, fault: b
     )
     with database.write() as connection:
         write_events(connection, run, cause)
+        # Members may read this, whatever they may not see of events and migrations.
+        sentence = for_members(cause.message, run.memory)
+        actions.set_message_in(connection, run.uuid, run.context.request_id, sentence)
         known = [other.message for other in actions.faults_in(connection, run.uuid)[-1:]]
         if fault and record.message not in known:
             actions.add_fault_in(connection, run.uuid, record)

@@ -94,7 +94,7 @@ def test_history_is_the_owners_and_tracebacks_are_the_administrators(cloud: Clou
     path = f"/servers/{server.id}/os-instance-actions/{request_id}"
     by_user = cloud.member.compute.get(path, microversion="2.96").json()["instanceAction"]
     by_admin = cloud.admin.compute.get(path, microversion="2.96").json()["instanceAction"]
-    assert by_user["message"] == by_admin["message"] == "Error"
+    assert by_user["message"] == by_admin["message"] and by_user["message"] not in (None, "Error")
     name = "compute_prep_snapshot_based_resize_at_source"
     seen, known = (
         next(event for event in action["events"] if event["event"] == name) for action in (by_user, by_admin)

@@ -160,7 +160,7 @@ def test_the_server_is_given_back(cloud: Cloud, one_server: Any, failure: str) -
     assert "precious" in cloud.driver(after.compute_host).guest_read(one_server.id)
     assert cloud.allocations(cloud.migration(one_server).uuid) == {}
     action = cloud.action(one_server, "resize")
-    assert action.message == "Error"
+    assert action.message not in (None, "Error") and "-host" not in action.message
     assert (event, "Error") in cloud.events(one_server, "resize")
     failed = next(each for each in action.events if each["event"] == event)
     assert failed["details"] == cloud.faults(one_server)[-1].message

@@ -136,7 +136,7 @@ def test_a_revert_that_can_not_reserve_a_volume_leaves_the_resize_to_be_confirme
 
     after = cloud.wait(server, "VERIFY_RESIZE")
     assert cloud.migration(server).status == "finished"
-    assert cloud.action(server, "revertResize").message == "Error"
+    assert cloud.action(server, "revertResize").message not in (None, "Error")
     assert cloud.reality(server) == before
     cloud.confirmed(after)
     check_attached_once(cloud, server, [volume, other])
