@@ -56,10 +56,10 @@ bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on Postg
 	@scripts/install-packages.sh --servers
 	$(BIN)/python -W ignore -m benchmarks.scale $(BENCH_SCALE)
 
-faults: install ## the whole matrix of faults: every point x error, crash, hang; prints a table (FAULTS="--action crash --json FILE" and others)
+faults: install ## the whole matrix of faults: every point x error, crash, power cut, hang, and accidents; prints a table (FAULTS="--action crash --json FILE" and others)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)
 
-storm: install ## 500 moves, 50 at a time, and a crash every few seconds; prints moves per minute
+storm: install ## 500 moves, 50 servers, users who change them meanwhile, a crash every few seconds; answers against what is there
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here

@@ -128,10 +128,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, *, mode: int = 0o777) -> None:
     """Makes a folder, and those above it; one that is there is fine."""
     if not path.is_dir():
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+        path.mkdir(mode=mode, exist_ok=True)
         sync(path.parent)
 
 

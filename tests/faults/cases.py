@@ -17,6 +17,7 @@ OUTCOMES = ("recovered", "lost", "leaked", "not reached")
 ENDS = (FORWARD, ROLLED_BACK, UNDONE, REFUSED)
 # Of moves that meet a single fault which passes within a minute, so many end where their users wanted them.
 AIM = 0.95
+PASSING = ("error", "crash", "hang", "pause", "long-pause", "power-cut")
 
 
 @dataclass
@@ -50,18 +51,25 @@ class Case:
 
 
 def share_forward(cases: list[Case]) -> float | None:
-    """How many of the moves that were accepted, and not meant to be undone, ended where the user wanted them."""
-    ends = [case.end for case in cases]
+    """How many of the moves that met a fault which passes, and were accepted, ended where the user wanted them."""
+    ends = passing(cases)
     accepted = ends.count(FORWARD) + ends.count(ROLLED_BACK)
     return ends.count(FORWARD) / accepted if accepted else None
 
 
+def passing(cases: list[Case]) -> list[str]:
+    """The ends of moves that met a fault which passes."""
+    return [case.end for case in cases if case.action in PASSING]
+
+
 def summary(cases: list[Case]) -> str:
-    ends, outcomes = [case.end for case in cases], [case.outcome for case in cases]
-    share = share_forward(cases)
-    forward = "no move that could go forward" if share is None else f"{100 * share:.1f} % of moves went forward"
+    ends, outcomes = passing(cases), [case.outcome for case in cases]
+    share, accepted = share_forward(cases), ends.count(FORWARD) + ends.count(ROLLED_BACK)
+    forward = (
+        "No fault that passes" if share is None else f"Of single faults that pass {100 * share:.1f} % went forward"
+    )
     return (
-        f"{forward} ({ends.count(FORWARD)} of {ends.count(FORWARD) + ends.count(ROLLED_BACK)}; aim {100 * AIM:.0f} %);"
+        f"{forward} ({ends.count(FORWARD)} of {accepted}; aim {100 * AIM:.0f} %);"
         f" {ends.count(REFUSED)} were refused, {ends.count(UNDONE)} undone as they were meant to be."
         f" {len(cases)} cases: {', '.join(f'{outcomes.count(each)} {each}' for each in OUTCOMES)}."
     )

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 from platformdirs import user_cache_path
 
+from causeway import errors
 from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.model.states import PowerState
 from causeway.virt.simulated.guest import Guest
@@ -21,6 +22,9 @@ class Guests(Protocol):
 
     def disks(self, uuid: str) -> dict[str, list[str]]:
         """host -> "disks", "stashed", "download" and "offer"."""
+
+    def devices(self, uuid: str) -> dict[str, list[str]]:
+        """host -> the ids of the volumes and ports that its guest has."""
 
     def mark(self, uuid: str, text: str) -> None:
         """A program in the guest writes to its disk."""
@@ -52,6 +56,14 @@ def _devices(guest: Guest) -> list[str]:
     return [guest.root_device, *(device for device, path in guest.local_disks.items() if ".eph" in Path(path).name)]
 
 
+def _count(guest: Guest, device: str, text: str) -> int:
+    try:
+        return guest.read(device).count(text)
+    except errors.GuestFailed:
+        # Gone, or damaged.
+        return 0
+
+
 class SimulatedGuests:
     """Guests that are small files."""
 
@@ -67,6 +79,12 @@ class SimulatedGuests:
     def power_states(self, uuid: str) -> dict[str, PowerState]:
         return {host: guest.power_state for host, guest in self._guests(uuid).items()}
 
+    def devices(self, uuid: str) -> dict[str, list[str]]:
+        return {
+            host: [each.volume_id for each in guest.volumes if each.volume_id] + [port.id for port in guest.ports]
+            for host, guest in self._guests(uuid).items()
+        }
+
     def disks(self, uuid: str) -> dict[str, list[str]]:
         return disks(self._folders, uuid)
 
@@ -78,7 +96,7 @@ class SimulatedGuests:
     def marks(self, uuid: str, host: str, text: str) -> int:
         guest = self._guests(uuid)[host]
         # All the same, or something is lost.
-        counts = {guest.read(device).count(text) for device in _devices(guest)}
+        counts = {_count(guest, device, text) for device in _devices(guest)}
         return counts.pop() if len(counts) == 1 else 0
 
     def vcpus(self, uuid: str, host: str) -> int:
@@ -110,6 +128,9 @@ class LibvirtGuests:
                 if domain.UUIDString() == uuid:
                     found[host] = PowerState.RUNNING if domain.isActive() else PowerState.SHUTDOWN
         return found
+
+    def devices(self, uuid: str) -> dict[str, list[str]]:
+        raise NotImplementedError("storms are of simulated guests")
 
     def disks(self, uuid: str) -> dict[str, list[str]]:
         return disks(self._folders, uuid)

@@ -17,7 +17,12 @@ Actions:
 
 - ``error``: the step fails there, once.
 - ``crash``: a cloud in a child process gets SIGKILL while a move of each server stands at its point; it is started again.
+- ``power-cut``: as ``crash``, and everything is lost that the process had not synced, as strace saw it. See `unsynced`.
 - ``hang``: the move stops there for longer than its lease, another conductor takes it over, then the first wakes.
+- ``dead-source``, ``dead-target``: while moves stand before or behind a step (or before they are asked for), that host's compute
+  is stopped for good and forced down. All must settle without it; then it comes back, and is cleaned.
+- ``target-lost``, ``source-lost``: the guest or disks of the host that is to keep the server are gone before confirm or revert:
+  nothing may be destroyed, and the other way must be open still. See `accidents`.
 - ``pause``, ``long-pause``: two conductors are processes over RabbitMQ; one gets SIGSTOP while moves stand at the points that
   it reaches, and is woken as soon as the other has taken them over, or when it is done with them. See `paused`.
 
@@ -36,11 +41,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -48,30 +51,20 @@ from rich.console import Console
 from causeway.faults import injector
 from causeway.faults.points import every_point
 from causeway.moves.recipes import RECIPES
-from causeway.store.api import journal
 
-from . import look, paused
-from .cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case, as_json, summary, table
+from . import accidents, look, paused
+from .batches import finish, run_batch
+from .cases import ROLLED_BACK, Case, as_json, summary, table
 from .flows import FLOWS, Flow
 from .roles_site import RolesSite, why_not
-from .site import OPTIONS, ChildSite, LibvirtSite, LocalSite, Site, chunks, until
-from .users import ask, mark, prepare
+from .site import ChildSite, LibvirtSite, LocalSite, PowerSite, Site, chunks, until
+from .users import ask, prepare
 
-ACTIONS = ("error", "crash", "hang", *paused.ACTIONS)
+ACTIONS = ("error", "crash", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
 # Servers at once.
-BATCH = {"error": 8, "crash": 20, "hang": 16, "pause": 12, "long-pause": 12}
+BATCH = {"error": 8, "crash": 20, "power-cut": 20, "hang": 16, "pause": 12, "long-pause": 12, **accidents.BATCH}
 # Real guests need their time and memory.
 LIBVIRT_BATCH = 4
-LONG = 3600
-# Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
-QUIET = 5.0
-RULES: dict[str, dict[str, Any]] = {
-    "error": {"error": True},
-    "crash": {"delay": LONG},
-    "hang": {"hang": 2 * OPTIONS["moves"]["lease"]},
-    "pause": {"delay": LONG, "host": paused.PAUSED},
-    "long-pause": {"delay": LONG, "host": paused.PAUSED},
-}
 # What comes from time to time, whatever moves do.
 BACKGROUND = ("rpc.cell_conductor.report_host",)
 
@@ -85,8 +78,10 @@ BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     """The points that the operation reaches; of one that is rolled back, those that are only on the way back.
 
-    Of an action that is done to a conductor, those that a conductor reaches while it works on a move.
+    Of an action that is done to a conductor, those that a conductor reaches while it works on a move. Accidents have their own.
     """
+    if action in accidents.ACTIONS:
+        return accidents.points_of(flow, action)
     seen = _trace(site, flow)
     if flow.spoiled_by is not None:
         before = _trace(site, replace(flow, spoiled_by=None))
@@ -118,7 +113,7 @@ def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
         finally:
             injector._active.on_reach = None
         site.disarm()
-        _finish(site, flow, [uuid], {uuid: []})
+        finish(site, flow, [uuid], {uuid: []})
         asked_by_us = ("call.network GET /v2.0/ports.",)
         known[flow] = {
             point: of_conductor
@@ -126,130 +121,6 @@ def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
             if not point.startswith((*BACKGROUND, *asked_by_us))
         }
     return known[flow]
-
-
-def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
-    cases = {point: Case(flow, action, point) for point in points}
-    servers = prepare(site, flow, len(points))
-    rule = RULES[action]
-    spoiled: dict[str, Any] = {flow.spoiled_by: "refuse"} if flow.spoiled_by else {}
-    rules = spoiled | {point: rule | {"times": 1} for point in points}
-    paused_moves: paused.Paused | None = None
-    site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)
-    with ThreadPoolExecutor(len(servers), thread_name_prefix="users") as users:
-        asked = [users.submit(ask, site, flow, flow.operation, uuid) for uuid in servers]
-        if action == "crash":
-            assert isinstance(site, ChildSite)
-            wait_at_points(site, set(points))
-            hits = site.hits()
-            site.kill()
-            site.disarm()
-            site.restart()
-        answers = {uuid: each.result() for uuid, each in zip(servers, asked, strict=True)}
-        if action in paused.ACTIONS:
-            assert isinstance(site, RolesSite)
-            paused.tell(site, servers)
-            wait_at_points(site, set(points))
-            hits = [hit for hit in site.hits() if hit["point"] in cases]
-            paused_moves = paused.pause(site, hits, paused.COUNTED | spoiled)
-            if action == "pause":
-                paused.wake(site, paused_moves)
-    found: dict[str, list[str]] = {uuid: [] for uuid in servers}
-    for uuid in servers:
-        if not until(lambda uuid=uuid: look.is_settled(site, uuid), bool):  # type: ignore[misc]
-            found[uuid].append(f"not settled: {_unsettled(site, uuid)}")
-    if isinstance(site, LocalSite):
-        # Who was too slow has learnt of it, too.
-        assert until(site.is_idle, bool)
-        hits = site.hits()
-    if isinstance(site, RolesSite) and paused_moves is not None:
-        paused.wake(site, paused_moves)
-        for uuid in servers:
-            found[uuid] += paused.complaints(site, paused_moves, uuid)
-    site.disarm()
-    ends = {}
-    for uuid in servers:
-        found[uuid] += look.complaints(site, uuid, mark(uuid))
-        done = look.is_done(site, flow.operation, uuid)
-        if done and answers[uuid].is_refused:
-            found[uuid].append(f"answered with {answers[uuid].status}, and done: {answers[uuid].text}")
-        ends[uuid] = _end(flow, done, answers[uuid].is_refused)
-    _audit(site, found)
-    _finish(site, flow, servers, found)
-    _audit(site, found)
-    by_request = {move.request_id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
-    by_move = {move.id: uuid for uuid in servers for move in journal.of_server(site.api, uuid)}
-    for hit in hits:
-        if hit["point"] in cases:
-            case = cases[hit["point"]]
-            case.reached = True
-            uuid = by_move.get(hit["move"]) or by_request.get(hit["request"])
-            case.complaints += found[uuid] if uuid else [each for complaints in found.values() for each in complaints]
-            # Of what is done for all servers alike nobody knows whose fault it was; each of them stands for it.
-            case.end = ends[uuid] if uuid else _worst(ends)
-    unexplained = [each for each in found.values() if each]
-    if unexplained and not any(case.complaints for case in cases.values()):
-        next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
-    return list(cases.values())
-
-
-def _end(flow: Flow, done: bool, refused: bool) -> str:
-    if done:
-        return FORWARD
-    if refused:
-        return REFUSED
-    return UNDONE if flow.spoiled_by else ROLLED_BACK
-
-
-def _worst(ends: dict[str, str]) -> str:
-    return next(end for end in (ROLLED_BACK, REFUSED, UNDONE, FORWARD) if end in ends.values())
-
-
-def _audit(site: Site, found: dict[str, list[str]]) -> None:
-    # What an earlier batch left is not held against this one.
-    known: set[str] = site.__dict__.setdefault("disagreements", set())
-    for uuid, disagreements in look.audit(site).items():
-        fresh = [each for each in disagreements if each not in known]
-        known.update(fresh)
-        for each in fresh:
-            named = [concerned for concerned in found if concerned == uuid or concerned in each]
-            for concerned in named or list(found):
-                found[concerned].append(each)
-
-
-def wait_at_points(site: Site, wanted: set[str]) -> None:
-    """Until every point is taken, or nothing has happened for a while."""
-    last, since = 0, time.monotonic()
-    while time.monotonic() - since < QUIET:
-        taken = {hit["point"] for hit in site.hits()} & wanted
-        if taken == wanted:
-            return
-        if len(taken) > last:
-            last, since = len(taken), time.monotonic()
-        time.sleep(0.02)
-
-
-def _unsettled(site: Site, uuid: str) -> str:
-    move = journal.active_of_server(site.api, uuid)
-    return f"{move.recipe} {move.state} {move.error} {move.owner}" if move else "no move, but a task"
-
-
-def _finish(site: Site, flow: Flow, servers: list[str], found: dict[str, list[str]]) -> None:
-    """The servers can be used: what waits is confirmed or reverted, all are deleted, and nothing is left."""
-    for number, uuid in enumerate(servers):
-        if site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE":
-            refusal = ask(site, flow, ("confirm", "revert")[number % 2], uuid)
-            if not refusal.is_accepted:
-                found[uuid].append(f"not to be confirmed or reverted: {refusal.text}")
-            until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
-            found[uuid] += [f"afterwards, {each}" for each in look.complaints(site, uuid, mark(uuid))]
-    for uuid in servers:
-        site.admin.compute.delete_server(uuid)
-    for uuid in servers:
-        there = until(lambda uuid=uuid: look.record(site, uuid), lambda record: record is None, 15)  # type: ignore[misc]
-        if there is not None:
-            found[uuid].append(f"not deleted: {there.vm_state} {there.task_state}")
-        found[uuid] += [f"left after it was deleted: {each}" for each in look.remains(site, uuid)]
 
 
 # running
@@ -260,6 +131,8 @@ def make_site(action: str, directory: Path, driver: str) -> Site:
         return LibvirtSite(directory)
     if action in paused.ACTIONS:
         return RolesSite(directory)
+    if action == "power-cut":
+        return PowerSite(directory)
     return ChildSite(directory) if action == "crash" else LocalSite(directory, conductors=2 if action == "hang" else 1)
 
 
@@ -280,6 +153,13 @@ def all_points(flows: list[Flow], actions: Sequence[str]) -> dict[str, dict[Flow
         return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
 
 
+def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
+    if action in accidents.ACTIONS:
+        assert isinstance(site, LocalSite)
+        return accidents.run_batch(site, flow, action, points)
+    return run_batch(site, flow, action, points)
+
+
 def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case], None]) -> list[Case]:
     """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
     cases = []
@@ -289,14 +169,14 @@ def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[
         spread = [point for start in range(size) for point in wanted[start::size]]
         left: list[str] = []
         for batch in chunks(spread, size):
-            for case in run_batch(site, flow, action, batch):
+            for case in run_any(site, flow, action, batch):
                 if case.reached:
                     cases.append(case)
                     tell(case)
                 else:
                     left.append(case.point)
         for point in left:
-            cases += run_batch(site, flow, action, [point])
+            cases += run_any(site, flow, action, [point])
             tell(cases[-1])
     return cases
 
@@ -339,6 +219,9 @@ def main(
     if why_not() is not None and set(actions) & set(paused.ACTIONS):
         console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)
         actions = tuple(action for action in actions if action not in paused.ACTIONS)
+    if shutil.which("strace") is None and "power-cut" in actions:
+        console.print("Without power-cut: there is no strace")
+        actions = tuple(action for action in actions if action != "power-cut")
     if driver == "libvirt":
         actions, flows = ("crash",), [flow for flow in flows if flow.reach == "cross"]
     points = all_points(flows, actions)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import openstack
 import yaml
 
@@ -23,9 +24,12 @@ from causeway import roles
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
+from causeway.model.states import PowerState
 from causeway.store.cells import Cells
 from causeway.store.database import Database
+from causeway.virt.simulated.guest import Guest
 
+from . import unsynced
 from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
 
 PATIENCE = 40.0
@@ -161,6 +165,7 @@ class LocalSite(Site):
     def __init__(self, directory: Path, *, conductors: int = 1) -> None:
         super().__init__(directory)
         self._conductors = conductors
+        self._double_starts: list[str] = []
 
     def start(self) -> None:
         self.cloud = EmbeddedCloud(
@@ -180,6 +185,30 @@ class LocalSite(Site):
             other.stop()
         self.cloud.stop()
 
+    def kill_host(self, host: str) -> None:
+        """Its machine is off, its guests with it, and its operator says so (``forced_down``)."""
+        self._double_starts += self.cloud.computes[host].host.driver.double_starts  # type: ignore[attr-defined]
+        self.cloud.computes[host].stop()
+        for path in (self.state.host(host) / "guests").glob("*.json"):
+            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
+            guest.power_state = PowerState.SHUTDOWN
+            path.write_bytes(msgspec.json.encode(guest))
+        self._force_down(host, True)
+
+    def revive_host(self, host: str) -> None:
+        """It is on again, and its operator takes their word back."""
+        cell = next(cell for cell in self.cells.mappings(cell0=False) if host.startswith(cell.name))
+        cloud = self.cloud
+        compute = roles.compute(cloud.around, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host))
+        compute.start()
+        cloud.computes[host] = compute
+        cloud._cleanup.callback(compute.stop)
+        self._force_down(host, False)
+
+    def _force_down(self, host: str, down: bool) -> None:
+        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
+        self.admin.compute.update_service_forced_down(service, forced=down)
+
     def is_idle(self) -> bool:
         """Whether nobody hangs, and no conductor has anything in hand."""
         conductors = [self.cloud.conductor, *self._others]
@@ -187,7 +216,8 @@ class LocalSite(Site):
         return not hanging and not any(conductor._keeper.is_busy for conductor in conductors)
 
     def double_starts(self) -> list[str]:
-        return [uuid for compute in self.cloud.computes.values() for uuid in compute.host.driver.double_starts]  # type: ignore[attr-defined]
+        drivers = [compute.host.driver for compute in self.cloud.computes.values()]
+        return self._double_starts + [uuid for driver in drivers for uuid in driver.double_starts]  # type: ignore[attr-defined]
 
 
 class ChildSite(Site):
@@ -227,13 +257,16 @@ class ChildSite(Site):
             str(config),
         ]
         self.errors = (self.state.path / "stderr").open("a")
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        self.process = subprocess.Popen(self._run_as(command), stdout=subprocess.PIPE, stderr=self.errors, text=True)
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline() if ready else "nothing in time"
         if not line.startswith("ready"):
             self.process.kill()
             raise AssertionError(f"the cloud did not start: {line} {(self.state.path / 'stderr').read_text()[-2000:]}")
+
+    def _run_as(self, command: list[str]) -> list[str]:
+        return command
 
     def stop(self) -> None:
         self.process.terminate()
@@ -256,6 +289,41 @@ class ChildSite(Site):
         log = self.state.path / "causeway.log"
         marks = [line for line in log.read_text().splitlines() if "while another host runs it" in line]
         return [line.split("Guest ")[1].split()[0] for line in marks]
+
+
+class PowerSite(ChildSite):
+    """In a process of its own; what is killed loses what it had not synced. Needs strace. See `unsynced`."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory.resolve())
+        self.taken: list[str] = []
+
+    def _run_as(self, command: list[str]) -> list[str]:
+        self._log = self.state.path.with_name(f"{self.state.path.name}.strace")
+        self._trace = unsynced.Trace.of(self.state.path)
+        return unsynced.command(self._log, command)
+
+    def kill(self) -> None:
+        """As the power cord does: what was not synced is gone."""
+        pid = str(self.process.pid)
+        super().kill()
+        until(lambda: _last_line(self._log), lambda line: line.startswith(f"{pid} ") and "killed by SIGKILL" in line)
+        self._trace.read(self._log)
+        # Connections of this process would go on with what SQLite shared before.
+        self.cells.close()
+        self.api.close()
+        self.taken = self._trace.cut()
+
+    def stop(self) -> None:
+        super().stop()
+        self._log.unlink(missing_ok=True)
+
+
+def _last_line(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").splitlines()
+    return lines[-1] if lines else ""
 
 
 class LibvirtSite(ChildSite):

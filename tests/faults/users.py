@@ -22,6 +22,7 @@ class Answer:
 
     status: int | None
     text: str = ""
+    request_id: str | None = None
 
     @property
     def is_accepted(self) -> bool:
@@ -32,8 +33,15 @@ class Answer:
         """Whether the user was told that nothing happens."""
         return self.status is not None and not self.is_accepted
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody said what became of it: it may have been done."""
+        return self.status is None or self.status >= 500
+
 
 ACCEPTED = Answer(202)
+# Seconds for one answer; a cloud that is killed meanwhile gives none at all.
+ANSWER_TIMEOUT = 30
 
 
 def answer_of(work: Callable[[], Any]) -> Answer:
@@ -47,6 +55,17 @@ def answer_of(work: Callable[[], Any]) -> Answer:
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:
         return Answer(None, str(broken))
     return ACCEPTED
+
+
+def call(site: Site, method: str, path: str, body: Any = None) -> Answer:
+    """One call to the Compute API as a user, made once: who tries again does not know what came of the first."""
+    try:
+        answer = site.member.compute.request(
+            path, method, json=body, raise_exc=False, connect_retries=0, timeout=ANSWER_TIMEOUT
+        )
+    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:
+        return Answer(None, str(broken))
+    return Answer(answer.status_code, answer.text, answer.headers.get("x-openstack-request-id"))
 
 
 def boot(site: Site, flow: Flow, count: int) -> list[str]:

@@ -173,6 +173,9 @@ class NetworkClient(NetworkRequests, PortBindings):
     ) -> list[Vif]:
         """A server's ports as they are now, in the order of ``previous``, whose tags and ``preserve_on_delete`` are kept.
 
+        A port that is not in ``previous`` was plugged by somebody who died before they wrote it down. It may be its user's own:
+        it is not deleted with the server.
+
         One call for the ports; networks and subnets are remembered for some seconds. Floating IPs are those of
         ``previous`` unless a port was not there, or ``refresh_floating_ips``: then they are asked for.
         """
@@ -193,6 +196,8 @@ class NetworkClient(NetworkRequests, PortBindings):
             vif = vif_of(port, networks, subnets, floating)
             if port["id"] in known:
                 vif.tag, vif.preserve_on_delete = known[port["id"]].tag, known[port["id"]].preserve_on_delete
+            else:
+                vif.preserve_on_delete = True
             vifs.append(vif)
         return vifs
 

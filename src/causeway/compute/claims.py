@@ -70,7 +70,7 @@ class Claims:
     def load(self, topology: NUMATopology | None, devices: list[PciDevice]) -> None:
         """What the host has, and what is held of it since earlier."""
         self._topology, self._devices = topology, devices
-        self._directory.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(self._directory)
         durable.discard_unfinished(self._directory)
         # A file that was torn before this start, and not made again since, is still missing.
         self._torn = {path.name.partition(".")[0] for path in self._directory.glob("*.torn*")}

@@ -44,7 +44,7 @@ class DiskOffers:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_folder(directory, mode=0o700)
 
     def make(
         self,

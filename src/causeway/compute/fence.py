@@ -74,7 +74,7 @@ class Fence:
         self.host = host
         self._directory = directory
         self._ask = ask
-        directory.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(directory)
         durable.discard_unfinished(directory)
         for path in directory.glob("*.json"):
             if path.stat().st_mtime < time.time() - KEPT_FOR:

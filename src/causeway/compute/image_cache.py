@@ -6,6 +6,7 @@ from pathlib import Path
 
 from oslo_concurrency import lockutils
 
+from causeway import durable
 from causeway.clients.image import ImageClient
 from causeway.context import RequestContext
 from causeway.virt.driver import Progress, no_progress
@@ -17,7 +18,7 @@ class ImageCache:
     def __init__(self, directory: Path, images: ImageClient) -> None:
         self.directory = directory
         self._images = images
-        directory.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(directory)
         for path in directory.glob(".*.partial"):
             # Of a download that ended with an earlier process.
             path.unlink(missing_ok=True)

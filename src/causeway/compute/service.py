@@ -6,6 +6,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from causeway import durable
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
@@ -59,7 +60,7 @@ class ComputeService:
         volumes: VolumeClient,
         state_dir: Path,
     ) -> None:
-        state_dir.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(state_dir)
         offers = DiskOffers(state_dir / "offers")
         conductor = CellConductorClient(transport)
 

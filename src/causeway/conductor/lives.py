@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from causeway import durable
+
 LOG = logging.getLogger(__name__)
 
 
@@ -42,7 +44,7 @@ class Life:
                 )
 
     def _begin(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         path = folder / f"{quote(self.owner, safe='')}.lock"
         # Nobody may see it before its lock is held: it would be that of a life which is over.
         self._lock = _locked(path.with_suffix(".new"))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from causeway import durable
 from causeway.devcloud import bootstrap
 from causeway.devcloud.faults import Faults
 from causeway.devcloud.identity.routes import make_service as make_identity
@@ -58,11 +59,11 @@ class Devcloud:
 
     def __init__(self, config: DevcloudConfig) -> None:
         self.config = config
-        config.state_dir.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(config.state_dir)
         self.images_dir = config.state_dir / "images"
         self.volumes_dir = config.state_dir / "volumes"
-        self.images_dir.mkdir(exist_ok=True)
-        self.volumes_dir.mkdir(exist_ok=True)
+        durable.make_folder(self.images_dir)
+        durable.make_folder(self.volumes_dir)
         self.store = Store(config.state_dir / "devcloud.sqlite")
         self.tokens = Tokens(self.store)
         self.faults = Faults(config.state_dir / "devcloud-faults.yaml")

@@ -48,7 +48,7 @@ class StateDir:
 
     def prepare(self) -> None:
         """Makes the directory, readable by its owner only: it holds credentials."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(self.path)
         self.path.chmod(0o700)
         if not self.policy.exists():
             durable.write(self.policy, POLICY)

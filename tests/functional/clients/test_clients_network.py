@@ -78,6 +78,14 @@ def test_network_info_of_a_known_server_is_one_call(
     assert info[0].fixed_ips[0].floating_ips == ["203.0.113.9"]
 
 
+def test_a_port_that_nobody_wrote_down_may_be_its_users_own_and_is_not_deleted_with_the_server(
+    network: NetworkClient, demo: RequestContext, net: str, server_uuid: str
+) -> None:
+    made = [network.create_port(demo, demo.project_id or "", server_uuid, net) for _ in range(2)]
+    info = network.network_info(demo, server_uuid, previous=made[:1])
+    assert {vif.id: vif.preserve_on_delete for vif in info} == {made[0].id: False, made[1].id: True}
+
+
 def test_network_info_of_a_server_without_ports_is_empty(network: NetworkClient, demo: RequestContext) -> None:
     assert network.network_info(demo, str(uuid.uuid4())) == []
 

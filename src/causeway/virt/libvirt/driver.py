@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
+from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -99,7 +100,7 @@ class LibvirtDriver(Driver):
         self._shared_cpus: list[int] = []
 
     def start(self) -> None:
-        self._instances_dir.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(self._instances_dir)
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()

@@ -81,7 +81,7 @@ class SimulatedDriver(virt.Driver):
     def start(self) -> None:
         shutil.rmtree(self._exports_dir, ignore_errors=True)
         for directory in (self._guests_dir, self._disks_dir, self._exports_dir):
-            directory.mkdir(parents=True, exist_ok=True)
+            durable.make_folder(directory)
         durable.discard_unfinished(self._guests_dir)
         for path in self._guests_dir.glob("*.json"):
             try:

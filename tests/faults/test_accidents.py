@@ -1,0 +1,27 @@
+"""Hosts that are dead for good, and copies that are gone; ``make faults`` runs all of them. See `accidents`."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import accidents
+from .flows import FLOWS
+from .matrix import run
+from .site import LocalSite
+
+LOSSES = [
+    ("target-lost", "cross confirm image", "the guest and its disks"),
+    ("target-lost", "same confirm image", "torn disk of a guest that is off"),
+    ("target-lost", "cross confirm volume", "the guest"),
+    ("source-lost", "cross revert disks", "an ephemeral disk"),
+    ("source-lost", "same revert image", "the stashed disks"),
+]
+
+
+@pytest.mark.parametrize(("action", "name", "point"), LOSSES, ids=lambda value: value.replace(" ", "-"))
+def test_what_may_be_the_last_copy_is_not_destroyed(local_site: LocalSite, action: str, name: str, point: str) -> None:
+    (flow,) = [flow for flow in FLOWS if flow.name == name]
+    assert point in accidents.points_of(flow, action)
+    (case,) = run(local_site, action, {flow: [point]}, lambda _case: None)
+    assert (case.outcome, case.complaints) == ("recovered", [])
+    assert case.end != "forward"
