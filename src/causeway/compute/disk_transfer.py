@@ -41,7 +41,8 @@ def send(
 ) -> Snapshot:
     """Uploads a local disk of a stopped guest into an image that was made for it.
 
-    Sent before (the compute died after the upload): nothing is sent again.
+    Sent before (the compute died after the upload): nothing is sent again. Raises DiskTransferBroken if the image takes no
+    data any more, because the image service died in the middle of an upload.
     """
     flatten = name != ROOT_DISK or not _base_is_available(host, context, instance)
     with host.driver.export_disk(instance, name, flatten=flatten) as export:
@@ -49,9 +50,15 @@ def send(
         try:
             report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
             snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
-        except errors.ServiceRefused:
-            if host.images.show(context, image_id).status != "active":
+        except errors.ServiceRefused as refusal:
+            status = host.images.show(context, image_id).status
+            if status == "queued":
                 raise
+            if status != "active":
+                raise errors.DiskTransferBroken(
+                    "The image service broke off the upload of a disk of the server.",
+                    details=f"image {image_id} is {status}: {refusal.details}",
+                ) from refusal
     return snapshot
 
 

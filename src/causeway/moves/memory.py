@@ -66,6 +66,8 @@ class MoveMemory:
     # The server went back to a host that an operator said to be dead: its disks are there, and no guest.
     source_is_dead: bool = False
     image_id: str | None = None
+    # How often the temporary images were made anew (see `causeway.moves.steps.images`).
+    image_round: int = 0
     snapshot: Snapshot | None = None
     # Ephemeral disks and swap as they were before, for a revert; the images and snapshots of the former, by name.
     local_devices: list[BlockDevice] = field(default_factory=list)
@@ -92,6 +94,7 @@ class MoveMemory:
             "image_id": None,
             "snapshot": None,
             "local_devices": [],
+            "image_round": 0,
             "disk_image_ids": {},
             "disks": {},
             "offer": None,

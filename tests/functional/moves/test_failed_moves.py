@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud
 
+from causeway.devcloud.image import files
 from causeway.errors import ClaimRefused
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
@@ -185,6 +186,21 @@ def test_what_passes_is_waited_for(cloud: Cloud, one_server: Any, failure: str) 
     cloud.reverted(one_server)
     assert "precious" in cloud.driver(cloud.show(one_server).compute_host).guest_read(one_server.id)
     assert len(cloud.attachments(one_server)) == 1
+
+
+def test_an_image_whose_upload_its_service_did_not_survive_is_made_anew(
+    cloud: Cloud, one_server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays "saving" for good, and takes no data any more."""
+    monkeypatch.setattr(files, "_set_queued", lambda *_: None)
+    cloud.fail("drop", "/file$", service="image", method="PUT", after_bytes=50, times=1)
+    after = cloud.resized(one_server)
+    cloud.settle()
+    assert "precious" in cloud.driver(after.compute_host).guest_read(one_server.id)
+    moves = journal.of_migration(cloud.parts.api_database, cloud.migration(one_server).uuid)
+    assert [(move.state, move.error) for move in moves] == [("done", None)]
+    assert cloud.temporary_images() == []
+    cloud.reverted(one_server)
 
 
 def test_a_flavor_that_no_host_has_room_for(cloud: Cloud, one_server: Any) -> None:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from sqlalchemy import select
-
 from causeway import durable
 from causeway.devcloud.errors import ApiError, bad_request, conflict, forbidden
 from causeway.devcloud.image import views
@@ -89,10 +87,7 @@ def _set_queued(call: Call, image_id: str) -> None:
 
 
 def drop_broken_uploads(cloud: "Devcloud") -> None:
-    """Images that were being uploaded when devcloud ended are queued again, without bytes. To be called at the start."""
-    with cloud.store.transaction() as session:
-        for row in session.scalars(select(Image).where(Image.status == "saving")):
-            row.status = "queued"
+    """Bytes of images that were being uploaded when devcloud ended. Those images stay "saving", as in the field."""
     for partial in cloud.images_dir.glob("*.partial"):
         partial.unlink()
 

@@ -7,36 +7,59 @@ import uuid as uuids
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 
+# Of an image that takes data, or has them already.
+_USABLE = ("queued", "active")
 
-def image_id_of(run: Run, disk: str | None = None) -> str:
+
+def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
     """A temporary image's id follows from the move's: it is found again without having been written down.
 
     ``disk``: the name of an ephemeral disk; None: the root disk.
     """
-    return str(uuids.uuid5(uuids.UUID(run.move.id), "resize-temp" if disk is None else f"resize-temp {disk}"))
+    words = ["resize-temp", *([disk] if disk is not None else []), *([str(image_round)] if image_round else [])]
+    return str(uuids.uuid5(uuids.UUID(run.move.id), " ".join(words)))
 
 
 def image_ids_of(run: Run) -> list[str]:
-    """Every temporary image that the move may have made."""
-    return [image_id_of(run), *(image_id_of(run, disk) for disk in _ephemeral_disks(run))]
+    """Every temporary image that the move may have made, those of a round that nobody wrote down among them."""
+    return [
+        image_id_of(run, disk, image_round)
+        for image_round in range(run.memory.image_round + 2)
+        for disk in (None, *_ephemeral_disks(run))
+    ]
 
 
 def make_images(run: Run) -> None:
-    """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks."""
+    """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks.
+
+    An image service that died in the middle of an upload leaves an image that takes no data any more. Then all are made anew,
+    under other ids; the former ones are deleted with them, for an upload into them may still be under way.
+    """
     memory = run.memory
+    while not _make_round(run):
+        memory.image_round += 1
+
+
+def _make_round(run: Run) -> bool:
+    """Whether all images of this round can be used."""
+    memory, usable = run.memory, True
     if not memory.volume_backed:
-        memory.image_id = _make(run, image_id_of(run), "resize-temp")
+        memory.image_id = image_id_of(run, None, memory.image_round)
+        usable = _make(run, memory.image_id, "resize-temp")
     memory.disk_image_ids = {
-        disk: _make(run, image_id_of(run, disk), f"{disk}-resize-temp") for disk in _ephemeral_disks(run)
+        disk: image_id_of(run, disk, memory.image_round) for disk in _ephemeral_disks(run) if usable
     }
+    return usable and all(
+        _make(run, image_id, f"{disk}-resize-temp") for disk, image_id in memory.disk_image_ids.items()
+    )
 
 
 def delete_images(run: Run) -> None:
     """After the move has used them."""
     memory = run.memory
-    for image_id in (memory.image_id, *memory.disk_image_ids.values()):
-        if image_id is not None:
-            run.services.images.delete(run.context, image_id)
+    used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
+    for image_id in image_ids_of(run) if memory.image_round else used:
+        run.services.images.delete(run.context, image_id)
 
 
 def _ephemeral_disks(run: Run) -> list[str]:
@@ -44,8 +67,8 @@ def _ephemeral_disks(run: Run) -> list[str]:
     return [name for name, device in local_disk_names(run.memory.local_devices) if device.is_ephemeral]
 
 
-def _make(run: Run, image_id: str, suffix: str) -> str:
-    """The record of a temporary image; the name and properties of the root disk's are the field's."""
+def _make(run: Run, image_id: str, suffix: str) -> bool:
+    """The record of a temporary image; the name and properties of the root disk's are the field's. Whether it can be used."""
     instance = run.source_instance()
     meta = instance.image_meta
     owned = instance.project_id == run.context.project_id
@@ -57,7 +80,7 @@ def _make(run: Run, image_id: str, suffix: str) -> str:
     }
     if not owned:
         properties["instance_owner"] = instance.project_id
-    run.services.images.create(
+    made = run.services.images.create(
         run.context,
         image_id=image_id,
         name=f"{instance.display_name}-{suffix}",
@@ -70,4 +93,4 @@ def _make(run: Run, image_id: str, suffix: str) -> str:
     )
     if not owned:
         run.services.images.add_member(run.context, image_id, instance.project_id)
-    return image_id
+    return made.status in _USABLE
