@@ -85,10 +85,9 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     for uuid in wait_until_settled(site, servers):
         found[uuid].append(f"not settled: {unsettled(site, uuid)}")
     for uuid in servers:
-        _switch_on(site, uuid, dead)
+        ends[uuid] = end_of(flow, look.is_done(site, flow.operation, uuid), answers[uuid].is_refused)
+        _switch_on(site, uuid, flow, dead)
         found[uuid] += until(lambda uuid=uuid: look.complaints(site, uuid, mark(uuid)), lambda seen: not seen, 10)  # type: ignore[misc]
-        done = look.is_done(site, flow.operation, uuid)
-        ends[uuid] = end_of(flow, done, answers[uuid].is_refused)
     audit(site, found)
     finish(site, flow, servers, found)
     audit(site, found)
@@ -109,14 +108,18 @@ def _lives_there(site: LocalSite, uuid: str, dead: list[str]) -> bool:
     return site.admin.compute.get_server(uuid).compute_host in dead
 
 
-def _switch_on(site: LocalSite, uuid: str, dead: list[str]) -> None:
-    """Guests of a machine that was off are off: their users start them."""
+def _switch_on(site: LocalSite, uuid: str, flow: Flow, dead: list[str]) -> None:
+    """Guests of a machine that was off are off: their users start them, after a confirm if one is waited for."""
     server = site.admin.compute.get_server(uuid)
-    if server.compute_host not in dead or server.status not in ("ACTIVE", "SHUTOFF"):
+    if server.compute_host not in dead or site.guests.power_states(uuid) != {server.compute_host: PowerState.SHUTDOWN}:
         return
+    if server.status == "VERIFY_RESIZE":
+        ask(site, flow, "confirm", uuid)
+        until(lambda: look.is_settled(site, uuid), bool)
+        server = site.admin.compute.get_server(uuid)
     if server.status == "SHUTOFF":
         site.member.compute.start_server(uuid)
-    else:
+    elif server.status == "ACTIVE":
         site.member.compute.reboot_server(uuid, "HARD")
     until(lambda: look.is_settled(site, uuid), bool)
 

@@ -39,6 +39,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "report_interval": 60,
         "service_down_time": 600,
         "vif_plugging_timeout": 2,
+        # Who asks a host that is dead learns of it before a test has lost its patience.
+        "rpc_response_timeout": 10,
         "allow_resize_to_same_host": True,
     },
     "fault_injection": {"enabled": True},
