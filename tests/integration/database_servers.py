@@ -100,10 +100,12 @@ def mariadb(folder: Path) -> Server:
     if daemon is None or install is None:
         pytest.skip("MariaDB is not installed")
     who, port = account("mysql"), free_port()
-    data = folder / "mariadb"
-    data.mkdir()
-    if who:
-        shutil.chown(data, "mysql", "mysql")
+    # In a folder that it shares with others a server that starts deletes their temporary tables.
+    data, temporary = folder / "mariadb", folder / "tmp"
+    for own in (data, temporary):
+        own.mkdir()
+        if who:
+            shutil.chown(own, "mysql", "mysql")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     setup = [
         install,
@@ -111,9 +113,11 @@ def mariadb(folder: Path) -> Server:
         f"--datadir={data}",
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
+        f"--tmpdir={temporary}",
     ]
     subprocess.run(setup, check=True, cwd="/", **quiet, **who)  # type: ignore[call-overload]
     settings = [f"--datadir={data}", f"--socket={data}/s", f"--port={port}", "--bind-address=127.0.0.1"]
+    settings.append(f"--tmpdir={temporary}")
     tuning = [
         "--innodb-flush-log-at-trx-commit=0",
         "--max-connections=300",
