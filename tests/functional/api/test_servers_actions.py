@@ -525,7 +525,7 @@ class TestResize:
     def test_confirm_needs_the_source(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
         self._finished(cloud, server)
         (service,) = hosts.list_services(cloud.cell("cell1"))
-        hosts.update_service(cloud.cell("cell1"), service.uuid, forced_down=True)
+        hosts.update_service(cloud.cell("cell1"), service.uuid, last_seen_up=None)
         assert act(api, server, "confirmResize").fault == "conflictingRequest"
         assert asked.others == []
 

@@ -22,13 +22,13 @@ CROSS_CELL = {
         "prep_snapshot_based_resize_at_source",
         "finish_snapshot_based_resize_at_dest",
     ],
-    "confirm": ["confirm_snapshot_based_resize_at_source"],
-    "revert": ["drop_move_at_dest", "restore_at_source"],
+    "confirm": ["verify_server", "confirm_snapshot_based_resize_at_source"],
+    "revert": ["verify_server", "drop_move_at_dest", "restore_at_source"],
 }
 SAME_CELL = {
     "resize": ["prep_resize", "resize_instance", "finish_resize"],
-    "confirm": ["confirm_resize"],
-    "revert": ["revert_resize", "finish_revert_resize"],
+    "confirm": ["verify_server", "confirm_resize"],
+    "revert": ["verify_server", "revert_resize", "finish_revert_resize"],
 }
 
 

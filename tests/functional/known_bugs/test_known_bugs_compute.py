@@ -156,6 +156,7 @@ def test_a_migration_never_says_that_its_target_is_its_source(cloud: KnownBugsCl
     server = cloud.boot()
     home = cloud.show(server).compute_host
     seen: list[str | None] = []
+    cloud.without_patience()
 
     def look(message: Outgoing) -> Verdict:
         if message.topic == "compute":
