@@ -65,12 +65,17 @@ def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
         yield
     except errors.RpcTimeout as failure:
         life = life_of(run)
-        if life.is_fenced:
-            raise errors.HostFenced(
-                "A host that the server needs is dead.", details=f"{life.explained()}; {failure.details}"
-            ) from failure
+        raise_if_fenced(life, failure)
         raise_if_down(life, failure)
         raise
+
+
+def raise_if_fenced(life: HostLife, cause: errors.CausewayError | None = None) -> None:
+    if life.is_fenced:
+        raise errors.HostFenced(
+            "A host that the server needs is dead.",
+            details="; ".join([life.explained(), *([cause.details] if cause is not None else [])]),
+        ) from cause
 
 
 def raise_if_down(life: HostLife, cause: errors.CausewayError | None = None) -> None:

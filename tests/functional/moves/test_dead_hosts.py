@@ -22,6 +22,7 @@ pytestmark = pytest.mark.embedded("stops compute services and starts them again"
 REACHES = pytest.mark.parametrize("reach", ["cross", "same"])
 FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.medium")}
 FINISH = ("finish_snapshot_based_resize_at_dest", "finish_resize")
+PREPARE = ("prep_snapshot_based_resize_at_dest", "prep_resize")
 HAND_OVER = ("prep_snapshot_based_resize_at_source", "resize_instance")
 
 
@@ -191,6 +192,35 @@ def dies_when(
         return verdict
 
     cloud.embedded.around.transports.on_send = on_send
+
+
+@REACHES
+def test_a_target_that_dies_before_it_is_prepared_is_left_for_the_next(
+    cloud: Cloud, dead: Callable[..., None], reach: str
+) -> None:
+    """Nobody waits for it until patience is over, nor asks it again."""
+    server = cloud.boot(flavor=FLAVORS[reach][0])
+    asked: list[str] = []
+
+    def look(message: Outgoing) -> Verdict:
+        if message.method not in PREPARE:
+            return Verdict.DELIVER
+        asked.append(message.server or "")
+        if len(asked) > 1:
+            return Verdict.DELIVER
+        dead(message.server)
+        return Verdict.LOSE_REQUEST
+
+    cloud.parts.around.transports.on_send = look
+    if reach == "cross":
+        moved = cloud.resized(server, FLAVORS[reach][1])
+        assert [moved.compute_host] == asked[1:] != asked[:1]
+        return
+    cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
+    # There is no other host than the one where the server is.
+    cloud.failed(server)
+    assert len(asked) == 1
+    assert "is dead" in cloud.faults(server)[-1].message
 
 
 @REACHES

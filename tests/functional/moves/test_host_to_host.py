@@ -52,7 +52,7 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
     if end == "confirm":
         cloud.confirmed(server)
         assert cloud.events(server, "confirmResize") == [("compute_confirm_resize", "Success")]
-        assert steps(cloud, server) == [moving, ["ConfirmResize", "FinishConfirm"]]
+        assert steps(cloud, server) == [moving, ["CheckTarget", "ConfirmResize", "FinishConfirm"]]
     else:
         cloud.reverted(server)
         assert cloud.events(server, "revertResize") == [
@@ -60,6 +60,7 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
             ("compute_finish_revert_resize", "Success"),
         ]
         back = [
+            "CheckSource",
             "BeginRevert",
             "RevertResize",
             "ReturnRecord",

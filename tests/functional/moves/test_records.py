@@ -198,6 +198,7 @@ def test_the_targets_records_are_written_whole_or_not_at_all(cloud: Cloud, monke
         works(connection, history)
 
     monkeypatch.setattr(actions, "insert_history", breaks)
+    cloud.without_patience()
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
     assert seen, "the failure came before anything had been written"
