@@ -8,12 +8,11 @@ import sys
 LEARN = """
 import causeway.roles
 from causeway import decoding
-from causeway.compute.fence import _Record
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import RequestSpec, SchedulingResult
 from causeway.store.api.build_requests import BuildRequest
 
-types = [BuildRequest, MoveMemory, RequestSpec, SchedulingResult, _Record]
+types = [BuildRequest, MoveMemory, RequestSpec, SchedulingResult]
 assert not any("__msgspec_cache__" in vars(each) for each in types), "known without it"
 decoding.learn()
 unknown = [each.__qualname__ for each in types if "__msgspec_cache__" not in vars(each)]

@@ -41,7 +41,8 @@ class Cloud:
         # What one has and the other has not skips a test when it is reached for.
         self.parts: Any = parts
         self.by_url = isinstance(parts, DeployedCloud)
-        self._options: list[tuple[str, str | None]] = []
+        # What options were, before a test changed them.
+        self._options: list[tuple[str, str | None, Any]] = []
         self._patches = pytest.MonkeyPatch()
         self.member = self.connection("demo")
         self.admin = self.connection("admin", project="demo")
@@ -421,8 +422,9 @@ class Cloud:
         if self.by_url:
             self.parts.needs(name, value, group)
             return
-        self.parts.conf.set_override(name, value, group=group)
-        self._options.append((name, group))
+        conf = self.parts.conf
+        self._options.append((name, group, (conf[group] if group else conf)[name]))
+        conf.set_override(name, value, group=group)
 
     def without_patience(self) -> None:
         """What fails is undone at once and for good, also what passes."""
@@ -447,8 +449,8 @@ class Cloud:
         devcloud.plug_delay, devcloud.unpluggable_hosts = 0.0, set()
         self.parts.around.transports.on_send = None
         while self._options:
-            name, group = self._options.pop()
-            self.parts.conf.clear_override(name, group=group)
+            name, group, before = self._options.pop()
+            self.parts.conf.set_override(name, before, group=group)
 
 
 def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> Any:

@@ -153,7 +153,8 @@ def check_move(heard: list[dict[str, Any]], source: str, target: str, conductors
         "instance.resize_confirm.end",
     ]
     # As in the field: of a confirm across cells a conductor tells, as if it were a compute.
-    assert {publisher for _event, publisher in told[-2:]} <= {f"nova-compute:{name}" for name in conductors}
+    publishers = {publisher for _event, publisher in told[-2:]}
+    assert publishers <= {f"nova-compute:{name}" for name in conductors}, publishers
     for each in heard:
         assert not {"auth_token", "service_catalog", "password"} & each["context"].keys()
         if each["event_type"].startswith("instance.resize"):

@@ -181,7 +181,7 @@ def test_notifications_as_a_consumer_hears_them(cloud: Deployment, billing: Cons
     server = cloud.boot(admin_password="a-guests-password", user_data=b64encode(b"a-users-data").decode())
     source = cloud.show(server).compute_host
     migrated = cloud.admin.compute.post(
-        f"/servers/{server.id}/action", json={"migrate": {"host": min(other_cell(cloud, source))}}
+        f"/servers/{server.id}/action", json={"migrate": {"host": min(other_cell(cloud, source))}}, microversion="2.56"
     )
     found = cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()

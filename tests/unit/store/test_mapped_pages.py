@@ -161,15 +161,12 @@ class TestOlderMappings:
             instance = cloud.instance(f"s{number}")
             Cloud.map(cloud, instance, number)
             cloud.insert(instance, number)
-        database = cloud.cells.database
 
-        def down(cell_uuid: str) -> Any:
-            if cell_uuid == cloud.uuids[0]:
-                raise errors.DatabaseFailed("down")
-            return database(cell_uuid)
+        def down() -> Any:
+            raise errors.DatabaseFailed("down")
 
         with monkeypatch.context() as patched:
-            patched.setattr(cloud.cells, "database", down)
+            patched.setattr(cloud.cells.database(cloud.uuids[0]), "read", down)
             assert mapping_facts.fill(cloud.cells) == 1
         assert mapping_facts.fill(cloud.cells) == 1
 
