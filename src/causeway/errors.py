@@ -260,6 +260,7 @@ class Misconfigured(CausewayError):
     """What an operator wrote is not understood, or can't be; a process does not start with it."""
 
     code = "misconfigured"
+    passing, few_tries = False, False
 
 
 class DatabaseFailed(CausewayError):

@@ -29,6 +29,7 @@ from causeway import errors
 from causeway.model.instance import InstanceAction
 from causeway.model.moves import Move, MoveState
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.store import servers
 from causeway.store.api import journal, migrations
 from causeway.store.cell import actions, device_changes, instances
 from causeway.store.cells import Cells
@@ -78,8 +79,8 @@ def status_of(move: Move) -> MigrationStatus | None:
     return MigrationStatus.REVERTING if move.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
 
 
-def enter(api: Database, cells: Cells, database: Database, request: Request) -> None:
-    """Has a request accepted; ``database``: the server's cell.
+def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None:
+    """Has a request accepted; ``cell_uuid``: the server's cell. Right after its switch between cells that is waited for.
 
     Raises StateChanged if another request was quicker, DatabaseFailed if it could not be written down; then it never runs.
     """
@@ -89,7 +90,7 @@ def enter(api: Database, cells: Cells, database: Database, request: Request) -> 
             request.move.id = str(uuids.uuid4())
         try:
             _propose(api, request)
-            _swap_when_devices_rest(database, request, again=attempt > 0)
+            _swap_when_devices_rest(cells, cell_uuid, request, again=attempt > 0)
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
             # It is not known what took effect, but for what the journal says of it.
@@ -115,38 +116,41 @@ def _propose(api: Database, request: Request) -> None:
         journal.insert_in(connection, move)
 
 
-def _swap_when_devices_rest(database: Database, request: Request, *, again: bool) -> None:
+def _swap_when_devices_rest(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
     """`_swap`; a volume that was detached just now may be written down a moment later than its user sees it."""
     for pause in DEVICE_PAUSES:
         try:
-            return _swap(database, request, again=again)
+            return _swap(cells, cell_uuid, request, again=again)
         except errors.DevicesChanging:
             time.sleep(pause)
-    return _swap(database, request, again=again)
+    return _swap(cells, cell_uuid, request, again=again)
 
 
-def _swap(database: Database, request: Request, *, again: bool) -> None:
+def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
     """``again``: the server may be as the attempt before left it, or as a conductor restored it."""
     move, action = request.move, request.action
+
+    def swap(connection: sa.Connection) -> None:
+        if not (again and _is_swapped(connection, move)):
+            instances.swap_in(
+                connection,
+                move.instance_uuid,
+                expected_task=request.expected_task,
+                expected_vm=request.expected_vm,
+                **request.changes,
+            )
+            if request.expected_vm is not None:
+                # A server that is to be deleted does not wait for its devices.
+                device_changes.refuse_move_in(connection, move.instance_uuid)
+        if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
+            actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
+        else:
+            actions.start_in(connection, action)
+
     try:
-        with database.write() as connection:
-            if not (again and _is_swapped(connection, move)):
-                instances.swap_in(
-                    connection,
-                    move.instance_uuid,
-                    expected_task=request.expected_task,
-                    expected_vm=request.expected_vm,
-                    **request.changes,
-                )
-                if request.expected_vm is not None:
-                    # A server that is to be deleted does not wait for its devices.
-                    device_changes.refuse_move_in(connection, move.instance_uuid)
-            if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
-                actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
-            else:
-                actions.start_in(connection, action)
+        servers.change(cells, move.instance_uuid, cell_uuid, swap, follow=False)
     except errors.DatabaseFailed:
-        if not _patiently(lambda: _took_effect(database, move)):
+        if not _patiently(lambda: _took_effect(cells.database(cell_uuid), move)):
             raise
 
 

@@ -266,7 +266,7 @@ class _Progress:
 
     @property
     def attempt(self) -> int:
-        """The how manieth attempt of its step the present one is."""
+        """Which attempt of its step the present one is: 1 for the first."""
         return self._steps[-1].attempt if self._steps else 1
 
     def next_step(self, recipe: Recipe) -> Step | None:

@@ -98,14 +98,14 @@ def request_resize(
         changes={"task_state": acceptance.task_of(move), "progress": 0} | changes,
         on_acceptance=lambda connection: migrations.insert_in(connection, migration),
     )
-    _enter(services, context, database, request)
+    _enter(services, context, cell, request)
     _start(services, context, move)
     return migration
 
 
-def _enter(services: RequestServices, context: RequestContext, database: Database, request: acceptance.Request) -> None:
+def _enter(services: RequestServices, context: RequestContext, cell: CellMapping, request: acceptance.Request) -> None:
     try:
-        acceptance.enter(services.api, services.cells, database, request)
+        acceptance.enter(services.api, services.cells, cell.uuid, request)
     except errors.CausewayError:
         _delete_if_wanted(services, context, request.move.instance_uuid)
         raise
@@ -149,7 +149,7 @@ def request_confirm(
     ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state.
     """
     migration = finished_migration(services.api, instance)
-    _cell, database = _home(services, instance, cell_uuid)
+    cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "confirm")
     request = acceptance.Request(
         move,
@@ -157,7 +157,7 @@ def request_confirm(
         expected_task={None, TaskState.DELETING} if start else None,
         expected_vm={VmState.RESIZED} if start else None,
     )
-    _enter(services, context, database, request)
+    _enter(services, context, cell, request)
     if start:
         _start(services, context, move)
     return move.id
@@ -168,7 +168,7 @@ def request_revert(
 ) -> None:
     """Asks for the revert of a finished migration; MigrationNotFinished if there is none."""
     migration = finished_migration(services.api, instance)
-    _cell, database = _home(services, instance, cell_uuid)
+    cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "revert")
     request = acceptance.Request(
         move,
@@ -177,7 +177,7 @@ def request_revert(
         expected_vm={VmState.RESIZED},
         changes={"task_state": acceptance.task_of(move)},
     )
-    _enter(services, context, database, request)
+    _enter(services, context, cell, request)
     _start(services, context, move)
 
 

@@ -29,8 +29,10 @@ T = TypeVar("T")
 PATIENCE, FIRST_PAUSE, LONGEST_PAUSE = 10.0, 0.01, 0.5
 
 
-def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connection], T]) -> T:
+def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connection], T], *, follow: bool = True) -> T:
     """``work`` in one transaction of the cell where the server lives; ``cell_uuid``: where it was found just now.
+
+    ``follow`` False: for work that is of use in that cell only; RecordsClosed or ServerNotFound if the server has left it.
 
     ``work`` must take the server's row before it writes anything (`update_in`, `swap_in` or `touch_in` of
     `causeway.store.cell.instances`), and may be called several times. Raises what it raises; RecordsClosed if the server is still
@@ -44,6 +46,8 @@ def change(cells: Cells, uuid: str, cell_uuid: str, work: Callable[[sa.Connectio
         except (errors.RecordsClosed, errors.ServerNotFound) as refusal:
             home = mappings.get(cells.api, uuid).cell_uuid
             if home is not None and home != cell_uuid:
+                if not follow:
+                    raise
                 LOG.info("Server %s was moved meanwhile: it is written to where it lives", uuid)
                 cell_uuid = home
                 continue

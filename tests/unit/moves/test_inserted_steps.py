@@ -1,0 +1,35 @@
+"""A step that a newer release put in front of what a move has begun does not run late."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from causeway.model.moves import MoveStep, StepPhase, StepState
+from causeway.moves.engine import _Progress
+from causeway.moves.recipes import CROSS_CELL_CONFIRM
+
+
+def progress(*steps: tuple[str, StepState]) -> _Progress:
+    run: Any = SimpleNamespace(steps=[])
+    records = [MoveStep(name, StepPhase.DO, number + 1, state=state) for number, (name, state) in enumerate(steps)]
+    return _Progress(run, records)
+
+
+@pytest.mark.parametrize(
+    ("done", "following"),
+    [
+        ((), "CheckTarget"),
+        ((("CheckTarget", StepState.DONE),), "ConfirmResizeAtSource"),
+        # Begun by a release without the check.
+        ((("ConfirmResizeAtSource", StepState.DONE),), "DeleteSourceRecords"),
+        ((("ConfirmResizeAtSource", StepState.STARTED),), "ConfirmResizeAtSource"),
+        ((("ConfirmResizeAtSource", StepState.DONE), ("DeleteSourceRecords", StepState.FAILED)), "DeleteSourceRecords"),
+        ((("ConfirmResizeAtSource", StepState.DONE), ("FinishConfirm", StepState.DONE)), None),
+    ],
+)
+def test_the_next_step(done: tuple[tuple[str, StepState], ...], following: str | None) -> None:
+    step = progress(*done).next_step(CROSS_CELL_CONFIRM)
+    assert (step.name if step is not None else None) == following
