@@ -12,7 +12,7 @@ from .matrix import points_of, run, sample
 from .roles_site import RolesSite, why_not
 from .site import LocalSite
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
 # Another number takes other points.
 SEED = 3
