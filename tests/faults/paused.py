@@ -81,9 +81,12 @@ def pause(site: RolesSite, hits: list[dict[str, Any]], rules: dict[str, Any]) ->
 
 
 def _writes(pid: int) -> bool:
-    """Whether a process is in the middle of writing to a file: SQLite locks it then."""
+    """Whether a process is in the middle of writing to a database: SQLite has a POSIX lock of its file then.
+
+    A conductor has another kind of lock (FLOCK) of its name's file for as long as it lives.
+    """
     locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    return any(words[3:5] == ["WRITE", str(pid)] for words in locks if len(words) > 4)
+    return any(words[1] == "POSIX" and words[3:5] == ["WRITE", str(pid)] for words in locks if len(words) > 4)
 
 
 def _taken(site: RolesSite, paused: Paused) -> set[str]:

@@ -87,7 +87,16 @@ class Process:
     def pause(self) -> None:
         """SIGSTOP: from here on none of its threads runs."""
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
+        # Not waitid: a process that is stopped again before it has gone on does not report it a second time.
+        until(self._is_stopped, bool, f"{self.name} to stop")
+
+    def _is_stopped(self) -> bool:
+        try:
+            stats = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        except (FileNotFoundError, ProcessLookupError):
+            # A thread ended meanwhile.
+            return False
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
 
     def resume(self) -> None:
         """SIGCONT."""
