@@ -18,6 +18,8 @@ from .users import ask, mark, prepare
 LONG = 3600
 # Seconds without anything new after which what was not reached is not on the way. Longer than `vif_plugging_timeout`.
 QUIET = 5.0
+# Seconds within which a conductor that was paused takes back what it did too late.
+LATE = 10.0
 RULES: dict[str, dict[str, Any]] = {
     "error": {"error": True},
     "crash": {"delay": LONG},
@@ -68,7 +70,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     site.disarm()
     ends = {}
     for uuid in servers:
-        found[uuid] += look.complaints(site, uuid, mark(uuid))
+        found[uuid] += _complaints(site, uuid)
         done = look.is_done(site, flow.operation, uuid)
         if done and answers[uuid].is_refused:
             found[uuid].append(f"answered with {answers[uuid].status}, and done: {answers[uuid].text}")
@@ -90,6 +92,14 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     if unexplained and not any(case.complaints for case in cases.values()):
         next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
     return list(cases.values())
+
+
+def _complaints(site: Site, uuid: str) -> list[str]:
+    """Of a server that is settled. A conductor in another process may take back after the move's end what it did too late."""
+    if not isinstance(site, RolesSite):
+        return look.complaints(site, uuid, mark(uuid))
+    found: list[str] = until(lambda: look.complaints(site, uuid, mark(uuid)), lambda seen: not seen, LATE)
+    return found
 
 
 def end_of(flow: Flow, done: bool, refused: bool) -> str:
