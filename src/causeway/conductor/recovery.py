@@ -27,7 +27,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.requests import of_deletion
 from causeway.rpc.conductor import TOPIC, ConductorClient
-from causeway.store.api import build_requests, journal
+from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import device_changes, hosts, instances
 from causeway.store.database import Database, utcnow
 
@@ -195,6 +195,8 @@ def _settle(
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING):
+        # Whoever was asked may have died between the task and the mapping.
+        mappings.queue_for_delete(services.api, instance.uuid)
         asked = of_deletion(services.cells, admin_context(), instance.uuid)
         conductor.delete_instance(asked, instance_uuid=instance.uuid)
         return

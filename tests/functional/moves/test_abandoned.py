@@ -9,16 +9,18 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import openstack.exceptions
 import pytest
 from moves_cloud import Cloud, until
 
-from causeway import roles
+from causeway import errors, roles
 from causeway.audit import audit_embedded
 from causeway.conductor import recovery
 from causeway.conductor.recovery import Recovery
 from causeway.conductor.service import ConductorService
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import mappings
 
 CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 2}}}
 
@@ -148,3 +150,20 @@ def test_who_was_only_thought_to_be_dead_does_no_harm(cloud: Cloud, other: Condu
     until(lambda: server.id in own._in_hand() | other._in_hand(), lambda busy: not busy, "the slow one to end")
     assert (cloud.hosts_of(server), cloud.allocations(server.id), cloud.show(server).updated_at) == before
     check(cloud, server)
+
+
+def test_a_server_whose_deletion_was_only_half_asked_for_leaves_nothing(cloud: Cloud, monkeypatch: Any) -> None:
+    """The API lost its database (or died) when the server's task said so, and before its mapping did."""
+    server = cloud.boot()
+
+    def fail(*_arguments: Any, **_options: Any) -> None:
+        raise errors.DatabaseFailed("The database is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mappings, "queue_for_delete", fail)
+        with pytest.raises(openstack.exceptions.SDKException):
+            cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.hosts_of(server), lambda hosts: not hosts, "the guest to be gone")
+    database = cloud.parts.api_database
+    until(lambda: mappings.get(database, server.id).queued_for_delete, bool, "the mapping to say so")
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
