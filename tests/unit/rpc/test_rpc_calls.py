@@ -220,7 +220,7 @@ def test_a_cast_waits_until_somebody_listens(start: Start, client: RpcClient, co
 def test_a_call_that_nobody_answers_times_out_and_is_never_delivered(
     start: Start, client: RpcClient, context: RequestContext
 ) -> None:
-    with pytest.raises(errors.RpcTimeout, match=r"note was not answered within 0.1 seconds") as raised:
+    with pytest.raises(errors.RpcTimeout, match=r"note was not answered within [\d.]+ seconds") as raised:
         client.call(context, "note", result=type(None), server="host1", timeout=0.1, text="late")
     assert "compute on host1" in raised.value.details
     endpoint = Compute()
