@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 
@@ -63,6 +63,9 @@ class Attachment:
     @property
     def is_connected(self) -> bool:
         return bool(self.connection_info)
+
+
+Listed = TypeVar("Listed", Attachment, Volume)
 
 
 class VolumeClient:
@@ -295,26 +298,20 @@ class VolumeClient:
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
         """The attachments of all projects, page by page; for an administrator's context, or one without a token."""
-        found: list[Attachment] = []
-        while True:
-            query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
-            if found:
-                query["marker"] = found[-1].id
-            answer = self._call(context, "GET", "/v3/attachments/detail", "list volume attachments", query=query)
-            page = [_attachment(each) for each in answer.json()["attachments"]]
-            found.extend(page)
-            if len(page) < PAGE_SIZE:
-                return found
+        return self._all(context, "attachments", "list volume attachments", _attachment)
 
     def list_all(self, context: RequestContext) -> list[Volume]:
         """The volumes of all projects, page by page; for an administrator's context, or one without a token."""
-        found: list[Volume] = []
+        return self._all(context, "volumes", "list volumes", _volume)
+
+    def _all(self, context: RequestContext, kind: str, what: str, made: Callable[[Any], Listed]) -> list[Listed]:
+        found: list[Listed] = []
         while True:
             query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
             if found:
                 query["marker"] = found[-1].id
-            answer = self._call(context, "GET", "/v3/volumes/detail", "list volumes", query=query)
-            page = [_volume(each) for each in answer.json()["volumes"]]
+            answer = self._call(context, "GET", f"/v3/{kind}/detail", what, query=query)
+            page = [made(each) for each in answer.json()[kind]]
             found.extend(page)
             if len(page) < PAGE_SIZE:
                 return found

@@ -43,21 +43,6 @@ class KnownBugsCloud(AuditedCloud):
 
         self.parts.around.transports.on_send = on_send
 
-    @contextmanager
-    def held(self, method: str) -> Iterator[threading.Event]:
-        """The first RPC ``method`` waits until the context is left; the event says that it is waiting."""
-        reached, opened = threading.Event(), threading.Event()
-
-        def wait() -> None:
-            reached.set()
-            assert opened.wait(30)
-
-        self.at(method, wait)
-        try:
-            yield reached
-        finally:
-            opened.set()
-
     def spec(self, server: Any) -> dict[str, Any]:
         """The request spec that is kept with a server."""
         return mappings.get_spec(self.parts.api_database, server.id)

@@ -14,8 +14,10 @@ that look behind the API use it for what both have, and are skipped by URL if th
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import openstack
@@ -370,6 +372,26 @@ class Cloud:
             return left.pop() if message.method in methods and left else Verdict.DELIVER
 
         self.parts.around.transports.on_send = on_send
+
+    @contextmanager
+    def held(self, method: str) -> Iterator[threading.Event]:
+        """Within the block the first call of an RPC method stays where it is; the event is set when it was made."""
+        reached, opened, left = threading.Event(), threading.Event(), [method]
+
+        def on_send(message: Outgoing) -> Verdict:
+            if message.method == method and left:
+                left.pop()
+                reached.set()
+                assert opened.wait(PATIENCE)
+            return Verdict.DELIVER
+
+        transports = self.parts.around.transports
+        before, transports.on_send = transports.on_send, on_send
+        try:
+            yield reached
+        finally:
+            opened.set()
+            transports.on_send = before
 
     def break_driver(self, hosts: list[str], method: str, times: int = 1000) -> None:
         """The hypervisors of hosts fail in a method, so often."""

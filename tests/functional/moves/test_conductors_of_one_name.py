@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -16,7 +15,6 @@ from causeway.conductor.recovery import WorkEndpoint
 from causeway.conductor.service import ConductorService
 from causeway.context import admin_context
 from causeway.model.moves import MoveState
-from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
@@ -37,24 +35,15 @@ def test_a_move_stays_with_who_has_it(
     cloud: Cloud, namesake: ConductorService, monkeypatch: pytest.MonkeyPatch, ahead: float
 ) -> None:
     server = cloud.boot()
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def hold(message: Outgoing) -> Verdict:
-        if message.method == "prep_snapshot_based_resize_at_source" and not arrived.is_set():
-            arrived.set()
-            assert go_on.wait(PATIENCE)
-        return Verdict.DELIVER
-
-    cloud.parts.around.transports.on_send = hold
-    cloud.member.compute.resize_server(server.id, "gen2.small")
-    assert arrived.wait(PATIENCE)
-    before = _move(cloud, server)
-    with monkeypatch.context() as patched:
-        lease_checks.put_clock_ahead(patched, ahead)
-        namesake._keeper.take_over()
-        until(lambda: namesake._keeper.is_busy, lambda busy: not busy, "the namesake to rest")
-    assert (_move(cloud, server).owner, _move(cloud, server).epoch) == (before.owner, before.epoch)
-    go_on.set()
+    with cloud.held("prep_snapshot_based_resize_at_source") as arrived:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+        assert arrived.wait(PATIENCE)
+        before = _move(cloud, server)
+        with monkeypatch.context() as patched:
+            lease_checks.put_clock_ahead(patched, ahead)
+            namesake._keeper.take_over()
+            until(lambda: namesake._keeper.is_busy, lambda busy: not busy, "the namesake to rest")
+        assert (_move(cloud, server).owner, _move(cloud, server).epoch) == (before.owner, before.epoch)
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()
     after = _move(cloud, server)

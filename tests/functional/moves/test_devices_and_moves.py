@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +12,6 @@ from moves_cloud import Cloud, until
 
 from causeway.api.servers import loading
 from causeway.moves import acceptance
-from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.cell import device_changes
 from causeway.store.database import utcnow
 
@@ -24,27 +22,6 @@ pytestmark = pytest.mark.embedded("holds calls inside one process")
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A request for a move does not wait for the end of a change that is held."""
     monkeypatch.setattr(acceptance, "DEVICE_PAUSES", ())
-
-
-@contextmanager
-def held(cloud: Cloud, method: str) -> Iterator[threading.Event]:
-    """Within the block the first call of a method stays where it is; the event is set when it was made."""
-    reached, opened, left = threading.Event(), threading.Event(), [method]
-
-    def on_send(message: Outgoing) -> Verdict:
-        if message.method == method and left:
-            left.pop()
-            reached.set()
-            assert opened.wait(30)
-        return Verdict.DELIVER
-
-    transports = cloud.parts.around.transports
-    before, transports.on_send = transports.on_send, on_send
-    try:
-        yield reached
-    finally:
-        opened.set()
-        transports.on_send = before
 
 
 class Request:
@@ -136,7 +113,7 @@ HELD = {name: change for name, change in CHANGES.items() if change[1] is not Non
 @pytest.mark.parametrize("change", CHANGES)
 def test_while_a_server_moves_its_devices_stay(cloud: Cloud, change: str) -> None:
     devices = Devices(cloud)
-    with held(cloud, "finish_snapshot_based_resize_at_dest") as reached:
+    with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
         assert devices.resize().status_code == 202
         assert reached.wait(30)
         answer = CHANGES[change][0](devices)
@@ -152,7 +129,7 @@ def test_a_move_does_not_begin_while_devices_are_changed(cloud: Cloud, change: s
     devices = Devices(cloud)
     ask, called, volumes, ports = CHANGES[change]
     assert called is not None
-    with Request(lambda: ask(devices)) as request, held(cloud, called) as reached:
+    with Request(lambda: ask(devices)) as request, cloud.held(called) as reached:
         request.start()
         assert reached.wait(30)
         refused = devices.resize()
@@ -196,7 +173,7 @@ def test_a_change_that_begins_between_the_look_and_the_request_refuses_the_move(
     assert called is not None
     swap, threads = acceptance._swap, []
 
-    with held(cloud, called) as reached:
+    with cloud.held(called) as reached:
 
         def after_the_change_began(*arguments: Any, **named: Any) -> None:
             if not threads:
@@ -217,7 +194,7 @@ def test_volumes_come_and_go_while_a_resize_waits_for_its_end(cloud: Cloud, end:
     devices = Devices(cloud)
     cloud.resized(devices.server)
     cloud.settle()
-    with Request(devices.attach) as request, held(cloud, "attach_volume") as reached:
+    with Request(devices.attach) as request, cloud.held("attach_volume") as reached:
         request.start()
         assert reached.wait(30)
         refused = devices.act(**{end: None})
@@ -231,7 +208,7 @@ def test_volumes_come_and_go_while_a_resize_waits_for_its_end(cloud: Cloud, end:
     until(lambda: device_changes.begun_before(database, utcnow()), lambda found: not found, "the detach to end")
     third = cloud.volume(name="third")
     ordered = "confirm_snapshot_based_resize_at_source" if end == "confirmResize" else "drop_move_at_dest"
-    with held(cloud, ordered) as reached:
+    with cloud.held(ordered) as reached:
         assert devices.act(**{end: None}).status_code in (202, 204)
         assert reached.wait(30)
         assert devices.attach(third.id).status_code == 409

@@ -13,7 +13,6 @@ from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.moves import MoveState
-from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 from causeway.store.database import statements, utcnow
 
@@ -43,28 +42,18 @@ def second(cloud: Cloud) -> Iterator[ConductorService]:
 def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -> None:
     """With the move under way, and with the one that waited for a worker."""
     under_way, waiting = cloud.boot("under-way"), cloud.boot("waiting")
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def hold(message: Outgoing) -> Verdict:
-        if message.method == "prep_snapshot_based_resize_at_source" and not arrived.is_set():
-            arrived.set()
-            assert go_on.wait(PATIENCE)
-        return Verdict.DELIVER
-
-    cloud.parts.around.transports.on_send = hold
-    for server in (under_way, waiting):
-        cloud.member.compute.resize_server(server.id, "gen2.small")
-        assert arrived.wait(PATIENCE)
-    database = cloud.parts.api_database
     first = cloud.parts.conductor
-    until(lambda: len(first._keeper._in_hand), lambda moves: moves == 2, "both moves to be in hand")
-    second.start()
-    second.recover()
-
-    ending = threading.Thread(target=first.stop)
-    ending.start()
-    go_on.set()
+    with cloud.held("prep_snapshot_based_resize_at_source") as arrived:
+        for server in (under_way, waiting):
+            cloud.member.compute.resize_server(server.id, "gen2.small")
+            assert arrived.wait(PATIENCE)
+        until(lambda: len(first._keeper._in_hand), lambda moves: moves == 2, "both moves to be in hand")
+        second.start()
+        second.recover()
+        ending = threading.Thread(target=first.stop)
+        ending.start()
     ending.join(PATIENCE)
+    database = cloud.parts.api_database
 
     for server in (under_way, waiting):
         cloud.wait(server, "VERIFY_RESIZE")
@@ -78,29 +67,20 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
 def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) -> None:
     """However many they are, and though all of them wait for longer than a lease."""
     servers = [cloud.boot(f"waiting-{number}") for number in range(4)]
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def hold(message: Outgoing) -> Verdict:
-        if message.method == "prep_snapshot_based_resize_at_source" and not arrived.is_set():
-            arrived.set()
-            assert go_on.wait(PATIENCE)
-        return Verdict.DELIVER
-
-    cloud.parts.around.transports.on_send = hold
     keeper = cloud.parts.conductor._keeper
-    for server in servers:
-        cloud.member.compute.resize_server(server.id, "gen2.small")
-        assert arrived.wait(PATIENCE)
-    until(lambda: len(keeper._in_hand), lambda moves: moves == 4, "all moves to be in hand")
-    waiting = journal.MOVES.c.state == MoveState.REQUESTED.value
-    with cloud.parts.api_database.write() as connection:
-        long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
-        assert connection.execute(long_ago).rowcount == 3
-    statements.log = []
-    keeper.take_over()
-    sent = [sql for name, sql in statements.log if name == cloud.parts.api_database.name and "moves" in sql]
-    statements.log = None
-    assert len(sent) == 1 and sent[0].startswith("SELECT moves.id ")
-    go_on.set()
+    with cloud.held("prep_snapshot_based_resize_at_source") as arrived:
+        for server in servers:
+            cloud.member.compute.resize_server(server.id, "gen2.small")
+            assert arrived.wait(PATIENCE)
+        until(lambda: len(keeper._in_hand), lambda moves: moves == 4, "all moves to be in hand")
+        waiting = journal.MOVES.c.state == MoveState.REQUESTED.value
+        with cloud.parts.api_database.write() as connection:
+            long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
+            assert connection.execute(long_ago).rowcount == 3
+        statements.log = []
+        keeper.take_over()
+        sent = [sql for name, sql in statements.log if name == cloud.parts.api_database.name and "moves" in sql]
+        statements.log = None
+        assert len(sent) == 1 and sent[0].startswith("SELECT moves.id ")
     for server in servers:
         cloud.wait(server, "VERIFY_RESIZE")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.rpc.transport import Outgoing, Verdict
 
 pytestmark = pytest.mark.embedded("reads the metrics of a cloud of one process")
 
@@ -98,20 +96,11 @@ def test_where_moves_stand_is_read_from_the_journal(cloud: Cloud) -> None:
     server = cloud.boot()
     measured = Measured(cloud)
     assert measured.now("causeway_moves") == 0
-    arrived, go_on = threading.Event(), threading.Event()
-
-    def hold(message: Outgoing) -> Verdict:
-        if message.method == "prep_snapshot_based_resize_at_source":
-            arrived.set()
-            assert go_on.wait(PATIENCE)
-        return Verdict.DELIVER
-
-    cloud.parts.around.transports.on_send = hold
-    cloud.member.compute.resize_server(server.id, "gen2.small")
-    assert arrived.wait(PATIENCE)
-    where = {"recipe": "cross_cell_resize", "state": "running", "step": "PrepResizeAtSource"}
-    assert measured.now("causeway_moves", **where) == 1
-    go_on.set()
+    with cloud.held("prep_snapshot_based_resize_at_source") as arrived:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+        assert arrived.wait(PATIENCE)
+        where = {"recipe": "cross_cell_resize", "state": "running", "step": "PrepResizeAtSource"}
+        assert measured.now("causeway_moves", **where) == 1
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()
     cloud.heal()

@@ -8,11 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.unit.http.test_server import CHUNKED, GET, HANGING, ask, connect
+from tests.unit.http.wire import CHUNKED, GET, SLOW, ask, check_slow_clients_keep_nobody_waiting
 
 THREADS = 4
 PROGRAM = """
@@ -20,7 +19,7 @@ import sys
 from gunicorn.app.base import BaseApplication
 from causeway.cli.api_worker import Worker
 from causeway.http.strict import strict
-from tests.unit.http.test_server import echo
+from tests.unit.http.wire import echo
 
 class Served(BaseApplication):
     def load_config(self):
@@ -56,24 +55,9 @@ def port() -> Iterator[int]:
     assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"GET / HT",
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc",
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\nabc",
-        CHUNKED + b"5\r\nab",
-        GET + b"GET / HT",
-    ],
-)
+@pytest.mark.parametrize("sent", SLOW)
 def test_slow_clients_keep_nobody_waiting(port: int, sent: bytes) -> None:
-    with ExitStack() as stack:
-        for _ in range(HANGING):
-            stack.enter_context(connect(port, sent))
-        for _ in range(3 * THREADS):
-            assert ask(port, GET).startswith(b"HTTP/1.1 200")
-        assert ask(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n", b"abc").endswith(b"abc")
+    check_slow_clients_keep_nobody_waiting(port, sent, THREADS)
 
 
 @pytest.mark.parametrize(
