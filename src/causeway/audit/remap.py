@@ -20,7 +20,7 @@ from causeway.audit.services import AuditServices
 from causeway.audit.snapshot import Record, Snapshot
 from causeway.model.audit import Report
 from causeway.model.host import CellMapping
-from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.states import MOVE_TASKS, PowerState, VmState
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import mappings
 from causeway.store.cell import block_devices, instances
@@ -30,16 +30,6 @@ from causeway.store.database import utcnow
 # What follows from the mapping, and takes nothing away that anybody uses.
 FOLLOWS = frozenset({"set_allocation", "delete_allocation", "set_hidden", "delete_copy", "complete_mapping"})
 ROUNDS = 3
-# A move that nobody knows of any more left these.
-MOVING = frozenset(
-    {
-        TaskState.RESIZE_PREP,
-        TaskState.RESIZE_MIGRATING,
-        TaskState.RESIZE_MIGRATED,
-        TaskState.RESIZE_FINISH,
-        TaskState.RESIZE_REVERTING,
-    }
-)
 
 
 def map_server(services: AuditServices, *, uuid: str, cell: str, host: str) -> Report:
@@ -112,7 +102,7 @@ def _record(snapshot: Snapshot, uuid: str, cell: CellMapping) -> Record:
     found = next((each for each in snapshot.records.get(uuid, []) if each.cell_uuid == cell.uuid), None)
     if found is None:
         raise errors.Conflict(f"{cell.name} has no record of server {uuid}: restore it from a backup first.")
-    if found.task_state is not None and found.task_state not in MOVING:
+    if found.task_state is not None and found.task_state not in MOVE_TASKS:
         raise errors.Conflict(f"Somebody works on server {uuid}: its task state is {found.task_state.value}.")
     return found
 

@@ -65,6 +65,13 @@ class TaskState(StrEnum):
     UNSHELVING = "unshelving"
 
 
+# What moves set: before them there is a move in the journal.
+RESIZE_TASKS = frozenset(
+    {TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESIZE_FINISH}
+)
+MOVE_TASKS = RESIZE_TASKS | {TaskState.RESIZE_REVERTING}
+
+
 class PowerState(IntEnum):
     """Numbers as REST shows them; notifications use the names in lower case."""
 

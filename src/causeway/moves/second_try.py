@@ -14,11 +14,10 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.moves import Move, MoveState
-from causeway.model.states import MigrationStatus, TaskState
+from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipes import RECIPES
 from causeway.moves.run import Run
-from causeway.moves.steps.prepare import MOVING
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
 
@@ -35,7 +34,7 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
     try:
         run.check_wanted()
         instances.update(
-            run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_PREP, progress=0
+            run.source_database, run.uuid, expected_task=RESIZE_TASKS, task_state=TaskState.RESIZE_PREP, progress=0
         )
     except errors.TakenOver:
         raise

@@ -6,18 +6,8 @@ from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot
 from causeway.model.audit import Disagreement, Fix, Severity
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import MOVE_TASKS, TaskState, VmState
 
-# Work under these is in the journal before the task state is set: without a move there is none.
-JOURNALED = frozenset(
-    {
-        TaskState.RESIZE_PREP,
-        TaskState.RESIZE_MIGRATING,
-        TaskState.RESIZE_MIGRATED,
-        TaskState.RESIZE_FINISH,
-        TaskState.RESIZE_REVERTING,
-    }
-)
 # Clearing these would make something of the server that it is not.
 LEFT = {
     TaskState.DELETING: "The server is half deleted: delete it again.",
@@ -31,7 +21,7 @@ def stale_tasks(snapshot: Snapshot) -> Iterator[Disagreement]:
         movement = snapshot.movement(record.uuid)
         if task is None or (movement is not None and movement.under_way):
             continue
-        if task not in JOURNALED and not snapshot.is_old(record.updated_at):
+        if task not in MOVE_TASKS and not snapshot.is_old(record.updated_at):
             continue
         left = LEFT.get(task, "")
         if record.vm_state is VmState.BUILDING:

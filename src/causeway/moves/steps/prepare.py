@@ -13,7 +13,7 @@ from causeway.conductor import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
-from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.states import RESIZE_TASKS, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_source, at_target, raise_if_fenced
 from causeway.moves.notices import told
@@ -28,14 +28,6 @@ from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
 
 LOG = logging.getLogger(__name__)
-
-# Task states of a server that a move works on; another one means that the user wants something else by now.
-MOVING = (
-    TaskState.RESIZE_PREP,
-    TaskState.RESIZE_MIGRATING,
-    TaskState.RESIZE_MIGRATED,
-    TaskState.RESIZE_FINISH,
-)
 
 
 def volumes(devices: list[BlockDevice]) -> list[tuple[BlockDevice, str]]:
@@ -68,7 +60,7 @@ class PrepResizeAtDest(Step):
         instances.update(
             run.source_database,
             run.uuid,
-            expected_task=MOVING,
+            expected_task=RESIZE_TASKS,
             migration_context=context,
             old_flavor=memory.old_flavor,
             new_flavor=memory.new_flavor,
@@ -225,7 +217,9 @@ class PrepResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        instances.update(run.source_database, run.uuid, expected_task=MOVING, task_state=TaskState.RESIZE_MIGRATING)
+        instances.update(
+            run.source_database, run.uuid, expected_task=RESIZE_TASKS, task_state=TaskState.RESIZE_MIGRATING
+        )
         self._make_room(run)
         instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
         migrated: dict[str, Any] = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
@@ -249,7 +243,7 @@ class PrepResizeAtSource(Step):
             instances.swap_in(
                 connection,
                 run.uuid,
-                expected_task=MOVING,
+                expected_task=RESIZE_TASKS,
                 power_state=outcome.power_state,
                 task_state=TaskState.RESIZE_MIGRATED,
             )

@@ -17,24 +17,15 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import MOVE_TASKS, TaskState, VmState
 from causeway.store.cell import instances
 from causeway.store.cell_tables import DeviceChanges
 from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = DeviceChanges.__table__  # type: ignore[assignment]
 
-# The tasks of moves. What changes a device's record only, and is allowed during other tasks, is refused during these.
-MOVING = frozenset(
-    {
-        TaskState.RESIZE_PREP,
-        TaskState.RESIZE_MIGRATING,
-        TaskState.RESIZE_MIGRATED,
-        TaskState.RESIZE_FINISH,
-        TaskState.RESIZE_REVERTING,
-    }
-)
-NOT_MOVING: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task not in MOVING))
+# What changes a device's record only is refused during moves, and allowed during other tasks.
+NOT_MOVING: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task not in MOVE_TASKS))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import MOVE_TASKS, TaskState, VmState
 from causeway.store.cell_tables import BlockDeviceMapping, Instances, Tags
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -125,21 +125,12 @@ def take_up(database: Database, instance: Instance) -> bool:
         return bool(changed.rowcount)
 
 
-_MOVING = (
-    TaskState.RESIZE_PREP,
-    TaskState.RESIZE_MIGRATING,
-    TaskState.RESIZE_MIGRATED,
-    TaskState.RESIZE_FINISH,
-    TaskState.RESIZE_REVERTING,
-)
-
-
 def of_host_or_moving(database: Database, host: str) -> list[Instance]:
     """The same, and servers that move or wait for the end of a move, wherever they are; without their tags."""
     concerned = sa.or_(
         TABLE.c.host == host,
         TABLE.c.vm_state == VmState.RESIZED.value,
-        TABLE.c.task_state.in_([state.value for state in _MOVING]),
+        TABLE.c.task_state.in_([state.value for state in MOVE_TASKS]),
     )
     return select(database, SELECT.where(concerned, TABLE.c.deleted.is_(False)), with_tags=False)
 
@@ -345,7 +336,7 @@ def usage(database: Database, project_id: str, user_id: str | None = None) -> Ce
     moves = sa.or_(
         TABLE.c.hidden.is_(True),
         TABLE.c.vm_state == VmState.RESIZED.value,
-        TABLE.c.task_state.in_([state.value for state in _MOVING]),
+        TABLE.c.task_state.in_([state.value for state in MOVE_TASKS]),
     )
     query = (
         sa.select(
