@@ -167,15 +167,18 @@ class VolumeClient:
                 )
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 
-    def delete(self, context: RequestContext, volume_id: str) -> None:
-        """A volume of a server; one that is not there (any more) is fine. Raises InvalidVolume if it is in use."""
+    def delete(self, context: RequestContext, volume_id: str, *, ours: bool = False) -> None:
+        """A volume of a server; one that is not there (any more) is fine. Raises InvalidVolume if it is in use.
+
+        ``ours``: it was made for the server, whoever it belongs to. What users named they must be allowed to delete.
+        """
         with suppress(errors.VolumeNotFound):
             self._call(
                 context,
                 "DELETE",
                 "/v3/volumes/{volume_id}",
                 f"delete volume {volume_id}",
-                ours=True,
+                ours=ours,
                 volume_id=volume_id,
             )
 

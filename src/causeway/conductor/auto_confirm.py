@@ -17,7 +17,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import admin_context
 from causeway.model.migration import Migration
 from causeway.model.moves import MoveState
-from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.states import DELETING, MigrationStatus, VmState
 from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal, mappings, migrations
@@ -79,8 +79,7 @@ class AutoConfirm:
     def _confirm(self, services: ConductorServices, conductor: ConductorClient, migration: Migration) -> None:
         _cell, database = services.cells.of_server(migration.instance_uuid)
         instance = instances.get(database, migration.instance_uuid)
-        deleting = instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING)
-        if instance.vm_state is not VmState.RESIZED or deleting:
+        if instance.vm_state is not VmState.RESIZED or instance.task_state in DELETING:
             return
         obstacle = _obstacle(services, migration)
         if obstacle is None:
@@ -103,6 +102,8 @@ def _obstacle(services: ConductorServices, migration: Migration) -> str | None:
     if not target.is_up:
         return target.explained()
     for move in journal.of_migration(services.api, migration.uuid):
+        if not move.recipe.endswith("_confirm"):
+            continue
         if move.state is MoveState.FAILED and move.ended_at is not None and move.ended_at > utcnow() - AFTER_FAILURE:
             return f"it failed: {(move.error or {}).get('message')}"
     return None

@@ -17,7 +17,7 @@ from causeway.moves.engine import Engine
 from causeway.moves.keeper import context_of
 from causeway.moves.requests import Requests, request_confirm
 from causeway.rpc.conductor import ConductorClient
-from causeway.store.api import groups, journal, migrations
+from causeway.store.api import groups, journal, mappings, migrations
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
 
@@ -74,6 +74,8 @@ class DeleteEndpoint:
         return True
 
     def _failed(self, database: Database, instance: Instance, failure: errors.CausewayError) -> None:
+        # Else the end of a later move would delete it. The mapping first: until it has no task, nobody asks again.
+        mappings.queue_for_delete(self._services.api, instance.uuid, queued=False)
         history.fail(database, instance.uuid, failure, instance.host, vm_state=VmState.ERROR, task_state=None)
         LOG.warning("Server %s was not deleted: %s", instance.uuid, failure.message)
 

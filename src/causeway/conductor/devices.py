@@ -122,7 +122,7 @@ def release(
             services.volumes.delete_attachment(context, device.attachment_id)
         if device.delete_on_termination and device.volume_id is not None and device.is_volume:
             try:
-                services.volumes.delete(context, device.volume_id)
+                services.volumes.delete(context, device.volume_id, ours=device.source_type != "volume")
             except (errors.ServiceFailed, errors.InvalidVolume) as failure:
                 # It may have snapshots, of an image of the server for example.
                 LOG.warning("Volume %s was not deleted with its server: %s", device.volume_id, failure.message)

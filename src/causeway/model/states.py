@@ -65,6 +65,7 @@ class TaskState(StrEnum):
     UNSHELVING = "unshelving"
 
 
+DELETING = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})
 # What moves set: before them there is a move in the journal.
 RESIZE_TASKS = frozenset(
     {TaskState.RESIZE_PREP, TaskState.RESIZE_MIGRATING, TaskState.RESIZE_MIGRATED, TaskState.RESIZE_FINISH}

@@ -103,7 +103,7 @@ class Engine:
         if run.move.pivoted or (doubtful is None and run.move.error is None):
             return None
         if doubtful is not None:
-            run.move.failing_since = run.move.failing_since or doubtful.started_at
+            run.move.failing_since = run.move.failing_since or utcnow()
             step = progress.next_step(RECIPES[run.move.recipe])
             if step is not None and retries.is_hopeless(run, step, doubtful, utcnow()):
                 return _broken_off()
@@ -181,7 +181,9 @@ class Engine:
             if failure is not None and not self._again(progress, step, StepPhase.UNDO, failure):
                 return
         injector.reach(f"{recipe.name}.give_back.before")
-        run.hold()
+        unwanted = self._unwanted(run)
+        if isinstance(unwanted, errors.MoveCancelled):
+            cause = unwanted
         if recipe.tried_again and second_try.prepare(run, cause):
             LOG.warning("Move %s was rolled back, and is tried once more: %s", run.move.id, cause.message)
         else:

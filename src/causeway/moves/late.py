@@ -148,7 +148,12 @@ def _of_revert(run: Run, waiting: list[Migration]) -> None:
     for migration in waiting:
         resize = msgspec.convert(journal.resize_of(run.unguarded.api, migration.uuid).data, MoveMemory)
         known |= {pair.source for pair in resize.attachments}
-    drop_strays(run, known)
+    drop_strays(run, known, of_volumes=_volumes_of(run))
+
+
+def _volumes_of(run: Run) -> set[str]:
+    """Those that the move reserved; others may be reserved by a user who attaches them just now."""
+    return {pair.volume_id for pair in run.memory.attachments}
 
 
 def _of_resize(run: Run) -> None:
@@ -175,7 +180,7 @@ def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None
         for vif in instance.network_info:
             services.network.delete_binding(run.context, vif.id, host)
     if any(device.is_volume for device in devices):
-        drop_strays(run, {device.attachment_id for device in devices})
+        drop_strays(run, {device.attachment_id for device in devices}, of_volumes=_volumes_of(run))
 
 
 def _of_deleted(run: Run) -> None:

@@ -57,7 +57,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "http": {"network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1},
     },
     "revert": {
-        "sql": {"API": 41, "cell1": 26, "cell2": 25},
+        "sql": {"API": 41, "cell1": 25, "cell2": 25},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
-from causeway.model.states import TaskState
+from causeway.model.states import DELETING, TaskState
 from causeway.store.api import build_requests, groups, mappings
 from causeway.store.database import Database
 
-DELETING = (TaskState.DELETING, TaskState.SOFT_DELETING)
 _OTHERS: tuple[TaskState | None, ...] = (None, *(state for state in TaskState if state not in DELETING))
 # A server gets its cell, and its build request goes, at most once.
 _ATTEMPTS = 2

@@ -15,7 +15,7 @@ from causeway.api.validation import is_uuid
 from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import ServerAction
-from causeway.model.states import TaskState, VmState
+from causeway.model.states import DELETING, TaskState, VmState
 from causeway.store import listing, servers
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
@@ -184,6 +184,6 @@ def let_go(home: Home) -> None:
         instances.update(
             home.database,
             home.instance.uuid,
-            expected_task=set(TaskState) - {TaskState.DELETING, TaskState.SOFT_DELETING},
+            expected_task=set(TaskState) - DELETING,
             task_state=None,
         )

@@ -7,6 +7,7 @@ waits for confirm or revert as before, and its user may choose the other way at 
 from __future__ import annotations
 
 import dataclasses
+import logging
 
 from causeway import errors
 from causeway.conductor.liveness import HostLife
@@ -21,6 +22,9 @@ from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices
+from causeway.virt.driver import GuestFacts
+
+LOG = logging.getLogger(__name__)
 
 
 class CheckTarget(Step):
@@ -94,6 +98,35 @@ def show_source(run: Run) -> None:
     present = {device.volume_id for device in devices if device.is_volume}
     reserved = {pair.volume_id: pair.source for pair in run.memory.attachments if pair.volume_id in present}
     _require_attachments(run, reserved, connected=False)
+
+
+def show_target_again(run: Run) -> None:
+    """Behind the pivot of a confirm. Raises CopyNotUsable if the source still has what would be destroyed."""
+    try:
+        show_target(run)
+    except errors.CopyNotUsable:
+        life = at_source(run)
+        if not life.is_up or _inspect(run, run.source_computes, life).has_stashed_disks:
+            raise
+        LOG.warning("Move %s goes on: its source has nothing of the server any more", run.move.id)
+
+
+def show_source_again(run: Run) -> None:
+    """Behind the pivot of a revert. Raises CopyNotUsable if the target still has what would be destroyed."""
+    try:
+        show_source(run)
+    except errors.CopyNotUsable:
+        life = at_target(run)
+        if not life.is_up:
+            raise
+        facts = _inspect(run, run.target_computes, life)
+        if facts.has_disks or facts.power_state is not None:
+            raise
+        LOG.warning("Move %s goes on: its target has nothing of the server any more", run.move.id)
+
+
+def _inspect(run: Run, computes: ComputeClient, life: HostLife) -> GuestFacts:
+    return computes.inspect_instance(run.context, life.host, instance_uuid=run.uuid)
 
 
 def require_way_back(run: Run) -> None:

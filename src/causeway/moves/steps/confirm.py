@@ -9,14 +9,17 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.missed import Missed
-from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.states import MigrationStatus, PowerState, VmState
 from causeway.moves.dead_hosts import answering, at_target, clean_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.check import is_deleting, show_target
+from causeway.moves.steps.check import is_deleting, show_target_again
 from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
 from causeway.store.cell import actions, copies, instances
+
+# The fields of a server that tell of a move, when it has ended.
+NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
 
 
 class ConfirmResizeAtSource(Step):
@@ -31,7 +34,7 @@ class ConfirmResizeAtSource(Step):
     def do(self, run: Run) -> None:
         if run.move.pivoted and not is_deleting(run):
             # Time has passed since `CheckTarget`.
-            show_target(run)
+            show_target_again(run)
         run.pivot()
         memory = run.memory
         run.services.notifier.instance_action(
@@ -71,24 +74,24 @@ class FinishConfirm(Step):
     name = "FinishConfirm"
 
     def do(self, run: Run) -> None:
-        instance = run.target_instance()
-        deleting = instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING)
-        power_state = self._power_state(run, instance)
+        power_state = self._power_state(run, run.target_instance())
+        vm_state = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
         # The migration first: who sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
             write_events(connection, run)
-            instances.update_in(
-                connection,
-                run.uuid,
-                vm_state=VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED,
-                task_state=instance.task_state if deleting else None,
-                power_state=power_state,
-                old_flavor=None,
-                new_flavor=None,
-                old_vm_state=None,
-                migration_context=None,
-            )
+            try:
+                instances.swap_in(
+                    connection,
+                    run.uuid,
+                    expected_vm={VmState.RESIZED},
+                    vm_state=vm_state,
+                    power_state=power_state,
+                    **NOT_MOVED,
+                )
+            except errors.StateChanged:
+                # This was done before, and the server may have another request's states by now.
+                instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             confirmed = instances.get(run.target_database, run.uuid)
             run.services.notifier.instance_action(

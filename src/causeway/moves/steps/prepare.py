@@ -87,7 +87,8 @@ class PrepResizeAtDest(Step):
                 raise
             except Exception as failure:
                 # What the services around do not answer to us they answer for no host.
-                host_alone = asked or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
+                unforeseen = not isinstance(failure, errors.CausewayError)
+                host_alone = asked or unforeseen or isinstance(failure, errors.ClaimRefused | errors.ServiceRefused)
                 if not host_alone or not self._turn_to_next(run, failure):
                     raise
             again = False
@@ -288,6 +289,8 @@ class PrepResizeAtSource(Step):
             return
         with run.event(self.undo_event, memory.source_host), answering(run, at_source):
             guest = self._bring_back(run)
+        # It may have been fenced when this was tried before.
+        memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in guest.block_devices:
                 block_devices.update_in(

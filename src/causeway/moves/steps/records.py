@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.states import DELETING, MigrationStatus, TaskState, VmState
 from causeway.moves.hardware import with_new
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
@@ -19,7 +20,7 @@ from causeway.moves.steps.local_disks import for_new_flavor
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
-from causeway.store.database import utcnow
+from causeway.store.database import Database, utcnow
 
 
 def require_authority(run: Run, cell_uuid: str) -> None:
@@ -29,9 +30,21 @@ def require_authority(run: Run, cell_uuid: str) -> None:
         raise errors.StateChanged(f"Server {run.uuid} lives in cell {found}, not in {cell_uuid}.")
 
 
+@contextmanager
+def last_read(run: Run, database: Database) -> Iterator[copies.Bundle]:
+    """All records of the server in the cell that it leaves, closed to others from here on; opened again if the block fails."""
+    bundle = copies.close_and_read(database, run.uuid, run.move.id)
+    try:
+        yield bundle
+    except Exception:
+        run.hold()
+        instances.reopen(database, run.uuid, run.move.id)
+        raise
+
+
 def task_after(present: TaskState | None, following: TaskState | None) -> TaskState | None:
     """The server's next task; one that is to be deleted stays so."""
-    return present if present in (TaskState.DELETING, TaskState.SOFT_DELETING) else following
+    return present if present in DELETING else following
 
 
 def as_moved(run: Run, instance: Instance) -> Instance:
@@ -122,11 +135,11 @@ class SwitchInstanceMapping(Step):
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
-            bundle = copies.close_and_read(run.source_database, run.uuid, run.move.id)
-            bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
-            bundle.block_devices = target_devices(run, bundle.block_devices)
-            copies.add_events(bundle, run.context.request_id, run.history())
-            copies.write(run.target_database, bundle, closed_by=run.move.id)
+            with last_read(run, run.source_database) as bundle:
+                bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
+                bundle.block_devices = target_devices(run, bundle.block_devices)
+                copies.add_events(bundle, run.context.request_id, run.history())
+                copies.write(run.target_database, bundle, closed_by=run.move.id)
             run.pivot(also=lambda connection: self._switch(connection, run))
 
     def undo(self, run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import sqlalchemy as sa
@@ -19,12 +19,12 @@ from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.check import show_source
-from causeway.moves.steps.confirm import write_events
+from causeway.moves.steps.check import show_source_again
+from causeway.moves.steps.confirm import NOT_MOVED, write_events
 from causeway.moves.steps.dead_source import go_on_without_source
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
-from causeway.moves.steps.records import change_in_place, require_authority, task_after
+from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
 from causeway.moves.steps.reservations import drop_strays, reserve
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings, migrations
@@ -112,10 +112,10 @@ class ReturnRecords(Step):
     def do(self, run: Run) -> None:
         source = run.source_instance()
         reserve_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
-        bundle = copies.close_and_read(run.target_database, run.uuid, run.move.id)
-        bundle.instance = as_reverting(run, source, bundle.instance)
-        bundle.block_devices = source_devices(run, bundle.block_devices)
-        copies.write(run.source_database, bundle, closed_by=run.move.id)
+        with last_read(run, run.target_database) as bundle:
+            bundle.instance = as_reverting(run, source, bundle.instance)
+            bundle.block_devices = source_devices(run, bundle.block_devices)
+            copies.write(run.source_database, bundle, closed_by=run.move.id)
 
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
@@ -188,7 +188,7 @@ class RevertResizeAtDest(Step):
 
     def _show_again(self, run: Run) -> None:
         if run.source_instance().task_state is not TaskState.DELETING:
-            show_source(run)
+            show_source_again(run)
 
     def _tell(self, run: Run, instance: Instance) -> None:
         """Across cells the conductor speaks first, inside one the target."""
@@ -251,11 +251,13 @@ class FinishRevertResizeAtSource(Step):
         memory = run.memory
         if at_source(run).is_fenced:
             go_on_without_source(run)
-            for vif in run.source_instance().network_info:
+            for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
             return
         with run.event(self.event, memory.source_host), answering(run, at_source):
             memory.guest = self._bring_back(run)
+        # It may have been fenced when this was tried before.
+        memory.source_is_dead = False
         with run.source_database.write() as connection:
             for device in memory.guest.block_devices:
                 block_devices.update_in(connection, device.uuid, connection_info=device.connection_info)
@@ -289,23 +291,18 @@ class FinishRevert(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        instance = run.source_instance()
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.REVERTED)
         guest = memory.guest
-        changes = {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}
+        changes: dict[str, Any] = (
+            {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}
+        )
         with run.source_database.write() as connection:
             write_events(connection, run)
-            instances.update_in(
-                connection,
-                run.uuid,
-                vm_state=VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running),
-                task_state=TaskState.DELETING if instance.task_state is TaskState.DELETING else None,
-                old_flavor=None,
-                new_flavor=None,
-                old_vm_state=None,
-                migration_context=None,
-                **changes,
-            )
+            vm_state = VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running)
+            changes |= {"vm_state": vm_state} | NOT_MOVED
+            if not instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):
+                # This was done before, and the server may have another request's states by now.
+                instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
             publisher = run.services.host if memory.is_cross_cell else memory.source_host
             devices = None if memory.is_cross_cell else block_devices.of_instance(run.source_database, run.uuid)

@@ -370,8 +370,14 @@ def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
     return None if found is None else dict(found)
 
 
+CANCELLABLE = (MoveState.REQUESTED, MoveState.RUNNING, MoveState.UNDOING, MoveState.STUCK)
+
+
 def request_cancel(database: Database, migration_uuid: str) -> bool:
-    """Asks for the end of a migration's move; False if it has none, or has passed its pivot."""
+    """Asks for the end of a migration's move; False if it has none, or has passed its pivot.
+
+    One that is being rolled back already is not tried again as a whole.
+    """
     with database.write() as connection:
         return bool(
             connection.execute(
@@ -379,7 +385,7 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
                 .where(
                     MOVES.c.migration_uuid == migration_uuid,
                     MOVES.c.pivoted.is_(False),
-                    MOVES.c.state.in_([MoveState.REQUESTED.value, MoveState.RUNNING.value]),
+                    MOVES.c.state.in_([state.value for state in CANCELLABLE]),
                 )
                 .values(cancel_requested=True)
             ).rowcount

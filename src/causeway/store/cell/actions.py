@@ -105,10 +105,8 @@ def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events:
     if action_id is None:
         return
     connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in events])
-    changes: dict[str, Any] = {"updated_at": utcnow()}
-    if any(event.result == "Error" for event in events):
-        changes["message"] = "Error"
-    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(changes))
+    # What failed on the way may have gone well in the end: the action's message is up to the caller.
+    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
 
 
 def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
@@ -170,6 +168,13 @@ def newest_request_in(connection: sa.Connection, uuid: str, names: Collection[st
 def is_recorded_in(connection: sa.Connection, uuid: str, request_id: str) -> bool:
     """Whether a request has an action of the server."""
     return _action_id(connection, uuid, request_id) is not None
+
+
+def message_in(connection: sa.Connection, uuid: str, request_id: str) -> str | None:
+    """What users read of a request's newest action; None too if there is no such action."""
+    query = sa.select(ACTIONS.c.message).where(ACTIONS.c.id == _action_id(connection, uuid, request_id))
+    found: str | None = connection.execute(query).scalar_one_or_none()
+    return found
 
 
 def set_message_in(connection: sa.Connection, uuid: str, request_id: str, message: str | None) -> None:

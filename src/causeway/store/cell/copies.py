@@ -46,12 +46,10 @@ def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
 
 
 def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]) -> None:
-    """Adds events to the newest action of a request, and marks the action if one of them failed."""
+    """Adds events to the newest action of a request. What failed on the way may have gone well in the end."""
     action = next((found for found in reversed(bundle.actions) if found.request_id == request_id), None)
     if action is not None:
         action.events = action.events + events
-        if any(event.result == "Error" for event in events):
-            action.message = "Error"
 
 
 def insert(database: Database, bundle: Bundle) -> None:

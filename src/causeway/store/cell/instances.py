@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import Instance
-from causeway.model.states import MOVE_TASKS, TaskState, VmState
+from causeway.model.states import DELETING, MOVE_TASKS, TaskState, VmState
 from causeway.store.cell_tables import BlockDeviceMapping, Instances, Tags
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -174,6 +174,22 @@ def swap_in(
         f"Server {uuid} is being changed by another request: its state is {found.vm_state}, "
         f"its task is {found.task_state or 'none'}. Try again when that has ended."
     )
+
+
+def end_task_in(connection: sa.Connection, uuid: str, tasks: Collection[TaskState], **changes: Any) -> bool:
+    """Ends one of these tasks of a server, with changes of its fields; one that is to be deleted by now stays so.
+
+    False, and nothing is changed: it has another task, or none. Raises ServerNotFound, RecordsClosed.
+    """
+    for expected, following in ((tasks, {"task_state": None}), (DELETING, {})):
+        try:
+            swap_in(connection, uuid, expected_task=expected, **changes, **following)
+        except errors.StateChanged as change:
+            if isinstance(change, errors.RecordsClosed):
+                raise
+            continue
+        return True
+    return False
 
 
 def _found_open(connection: sa.Connection, uuid: str) -> sa.Row[Any]:
