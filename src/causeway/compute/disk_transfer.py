@@ -110,7 +110,8 @@ def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -
         path = host.offers.path(token.move_id, disk.name)
         if path is None:
             raise errors.DiskTransferFailed(f"A disk of server {instance.uuid} is not offered any more.")
-        # Offered until the guest is there: a making that was broken off begins again from it.
+        # Offered until the guest is there: a making that was broken off begins again from it. So drivers take what they get
+        # and leave other names of it as they are.
         paths[disk.name] = received = _received_path(host, token, instance, disk.name)
         received.unlink(missing_ok=True)
         try:

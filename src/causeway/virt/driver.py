@@ -89,7 +89,8 @@ class RootDisk:
 
     Either a base image alone (a new server), or a snapshot that was received from another host. The snapshot holds only
     what differs from the base image if ``base`` is set, and everything if not. The driver takes ownership of ``snapshot``
-    (moves the file). The disk grows to ``size_gb`` GiB if that is larger (0: the image's own size).
+    (moves the file; if it has other names, too, what they name stays as it is). The disk grows to ``size_gb`` GiB if that is
+    larger (0: the image's own size).
     """
 
     base: Path | None

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -218,17 +217,22 @@ def _object(content: bytes) -> dict[str, Any]:
 
 
 def take(snapshot: Path, snapshot_format: str, received: Path, timeout: float) -> None:
-    """Checks a disk from another host and moves it in; whatever is called ``received`` is whole and safe."""
+    """Checks a disk that was received and moves it in; whatever is called ``received`` is whole and safe.
+
+    A file with other names than this one is copied: what follows, and the guest, write into the disk, and it is somebody else's,
+    too (the offer of a move whose target is its source, from which the disk is taken again if this attempt fails).
+    """
     partial = received.with_suffix(".partial")
     if snapshot_format != "qcow2":
         command = ("qemu-img", "convert", "-q", "-f", snapshot_format, "-O", "qcow2")
         run(*command, snapshot, partial, timeout=timeout)
     else:
         _safe_format(snapshot, expected="qcow2")
-        if snapshot.stat().st_dev == received.parent.stat().st_dev:
+        facts = snapshot.stat()
+        if facts.st_nlink == 1 and facts.st_dev == received.parent.stat().st_dev:
             durable.settle(snapshot, received)
             return
-        shutil.copyfile(snapshot, partial)
+        run("cp", "--reflink=auto", "--sparse=always", snapshot, partial, timeout=timeout)
     durable.settle(partial, received)
     snapshot.unlink()
 

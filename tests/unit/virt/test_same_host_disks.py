@@ -1,0 +1,120 @@
+"""Real disk files of a resize to the host that the server is on: what is offered stays as it was, however often it is taken."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causeway.compute import disk_transfer
+from causeway.compute.disk_offers import DiskOffers, Manifest
+from causeway.model.outcomes import DiskOffer, MoveToken
+from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, RootDisk
+from causeway.virt.libvirt import local_disks
+from causeway.virt.libvirt.commands import run
+from causeway.virt.libvirt.disks import InstanceDisks, image_info
+
+pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
+
+SERVER, MOVE = str(uuid.uuid4()), str(uuid.uuid4())
+TOKEN = MoveToken(MOVE, "migration", 1, "FinishResize")
+MIB = 1 << 20
+
+
+@dataclass
+class Server:
+    """As much of an instance as a transfer needs."""
+
+    uuid: str
+
+
+@dataclass
+class Cache:
+    directory: Path
+
+    def path(self, name: str) -> Path:
+        return self.directory / name
+
+
+@dataclass
+class Host:
+    """As much of a host as taking its own offer needs."""
+
+    directory: Path
+    offers: DiskOffers
+    image_cache: Cache
+    disks: InstanceDisks
+
+    @property
+    def base(self) -> Path:
+        return self.image_cache.path("base")
+
+    def offer(self) -> Manifest:
+        """The root disk over its base image, and an ephemeral disk."""
+
+        @contextmanager
+        def export(name: str) -> Iterator[DiskExport]:
+            path = self.directory / f"export-{name}"
+            run("qemu-img", "create", "-q", "-f", "qcow2", path, "1M")
+            yield DiskExport(name, path, "qcow2", path.stat().st_size)
+
+        return self.offers.make(MOVE, SERVER, [ROOT_DISK, "disk.eph0"], export)
+
+    def take(self, offered: Manifest) -> None:
+        """What `finish_resize` does with the disks of one attempt."""
+        there: Any = self
+        server: Any = Server(SERVER)
+        disk_transfer.discard(there, SERVER)
+        paths = disk_transfer.take(there, TOKEN, server, DiskOffer("", "", offered.disks))
+        self.disks.create_root(SERVER, RootDisk(self.base, "base", snapshot=paths[ROOT_DISK], size_gb=1))
+        wanted = LocalDisk("disk.eph0", "/dev/vdb", 2, None, "ephemeral0", snapshot=paths["disk.eph0"])
+        local_disks.create(self.disks, SERVER, wanted)
+
+    def digests(self) -> dict[str, str]:
+        files = {name: self.offers.path(MOVE, name) for name in (ROOT_DISK, "disk.eph0")}
+        return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path is not None}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    cache = Cache(tmp_path / "_base")
+    cache.directory.mkdir()
+    made = Host(tmp_path, DiskOffers(tmp_path / "offers"), cache, InstanceDisks(tmp_path / "instances", 30.0))
+    run("qemu-img", "create", "-q", "-f", "raw", made.base, "1M")
+    return made
+
+
+def test_what_failed_after_the_disks_were_taken_is_done_again(host: Host) -> None:
+    offered = host.offer()
+    host.take(offered)
+    # Something else failed: the attempt's disks are removed, and it begins again.
+    host.disks.delete(SERVER)
+    host.take(offered)
+    root, ephemeral = host.disks.root(SERVER), host.disks.folder(SERVER) / "disk.eph0"
+    assert image_info(root)["virtual-size"] == 1 << 30
+    assert image_info(root)["full-backing-filename"] == str(host.base)
+    assert image_info(ephemeral)["virtual-size"] == 2 * MIB
+
+
+def test_what_the_guest_writes_does_not_go_into_the_offer(host: Host) -> None:
+    offered = host.offer()
+    host.take(offered)
+    for name in (ROOT_DISK, "disk.eph0"):
+        run("qemu-img", "bench", "-q", "-w", "-c", "1", "-s", "4096", "-f", "qcow2", host.disks.folder(SERVER) / name)
+    assert host.digests() == {disk.name: disk.sha256 for disk in offered.disks}
+    assert list(host.image_cache.directory.glob("*.part-of-*")) == []
+
+
+def test_a_disk_that_came_from_another_host_is_not_copied(host: Host) -> None:
+    received = host.image_cache.path("received")
+    run("qemu-img", "create", "-q", "-f", "qcow2", received, "1M")
+    inode = received.stat().st_ino
+    host.disks.create_root(SERVER, RootDisk(host.base, "base", snapshot=received, size_gb=1))
+    assert host.disks.root(SERVER).stat().st_ino == inode and not received.exists()
