@@ -3,7 +3,8 @@
 What a program has written is in the system's memory until it is synced, and so is the name that a file was made, renamed or
 deleted under, which is its folder's content. So a record is written under another name, synced, renamed, and its folder synced
 (`write`); what was made by others (a disk that was received or converted) is synced before it gets the name that somebody
-counts on (`settle`). When a function of this module returns, its effect outlives the machine's power.
+counts on (`settle`). When a function of this module returns, its effect outlives the machine's power: also when it finds that
+nothing is left to do, because a process that did it may have been killed before it synced.
 """
 
 from __future__ import annotations
@@ -133,7 +134,10 @@ def make_folder(path: Path, *, mode: int = 0o777) -> None:
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(mode=mode, exist_ok=True)
-        sync(path.parent)
+    elif not os.access(path.parent, os.R_OK | os.W_OK):
+        # Others made it.
+        return
+    sync(path.parent)
 
 
 def sync_tree(folder: Path) -> None:
@@ -148,22 +152,30 @@ def sync_tree(folder: Path) -> None:
 
 def delete(path: Path) -> None:
     """Deletes a file; none there is a success."""
-    with suppress(FileNotFoundError):
-        path.unlink()
-        sync(path.parent)
+    path.unlink(missing_ok=True)
+    _sync_if_there(path.parent)
 
 
 def delete_tree(folder: Path) -> None:
     """Deletes a folder and what is in it; none there is a success. Raises OSError if something of it can't be deleted."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
-        sync(folder.parent)
+    _sync_if_there(folder.parent)
 
 
 def discard_unfinished(folder: Path) -> None:
-    """Deletes what writes of an earlier process, which did not come to their end, left in a folder."""
+    """Deletes what writes of an earlier process, which did not come to their end, left in a folder.
+
+    Those that it brought to their end and did not sync any more are synced: what is read there now is counted on.
+    """
     for path in folder.glob(f".*{_NEW}"):
         path.unlink(missing_ok=True)
+    sync(folder)
+
+
+def _sync_if_there(folder: Path) -> None:
+    with suppress(FileNotFoundError):
+        sync(folder)
 
 
 def _sync(descriptor: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,8 @@ def test_a_record_is_synced_before_it_has_its_name_and_its_name_after(
     durable.write(path, b"first")
     assert path.read_bytes() == b"first"
     content, rename, name = done[-3:]
-    assert done[0] == ("sync", tmp_path.name)
+    # As long as it is not made it is not known whether the folder above was synced.
+    assert done[:2] == [("sync", tmp_path.parent.name), ("sync", tmp_path.name)]
     assert content[0] == "sync" and content[1].startswith(".one.json.")
     assert rename == ("rename", "one.json")
     assert name == ("sync", "records")
@@ -76,11 +78,75 @@ def test_a_folder_that_gets_another_name_is_synced_in_both_folders(tmp_path: Pat
     assert done == [("rename", "guest_resize"), ("sync", "b"), ("sync", "a")]
 
 
-def test_what_an_earlier_process_did_not_finish_is_discarded(tmp_path: Path) -> None:
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_before_the_sync(folder: Path, work: Callable[[], None]) -> None:
+    def kill(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink() == folder:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", kill)
+        with pytest.raises(Killed):
+            work()
+
+
+@pytest.mark.parametrize("what", ["make_folder", "delete", "delete_tree"])
+def test_what_was_done_and_not_synced_is_synced_when_it_is_asked_for_again(
+    tmp_path: Path, done: list[tuple[str, str]], what: str
+) -> None:
+    """The process was killed between the two; whoever relies on the answer of the next one must not lose it."""
+    path = tmp_path / "one"
+    if what == "delete":
+        path.write_text("content")
+    elif what == "delete_tree":
+        (path / "inside").mkdir(parents=True)
+    work: Callable[[Path], None] = getattr(durable, what)
+    killed_before_the_sync(tmp_path, lambda: work(path))
+    assert path.exists() is (what == "make_folder")
+    done.clear()
+    work(path)
+    assert done == [("sync", tmp_path.name)]
+
+
+def test_folders_above_that_were_made_and_not_synced_are_synced(tmp_path: Path, done: list[tuple[str, str]]) -> None:
+    killed_before_the_sync(tmp_path, lambda: durable.make_folder(tmp_path / "a" / "b"))
+    assert (tmp_path / "a").is_dir()
+    done.clear()
+    durable.make_folder(tmp_path / "a" / "b")
+    assert done == [("sync", tmp_path.name), ("sync", "a")]
+
+
+def test_nothing_is_deleted_where_there_is_nothing(tmp_path: Path) -> None:
+    durable.delete(tmp_path / "none" / "file")
+    durable.delete_tree(tmp_path / "none" / "folder")
+
+
+def test_a_folder_in_one_that_is_not_ours_is_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service's state is often in a folder that it may neither read nor write."""
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path.parent)
+    real = os.open
+
+    def refuse(path: Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path) == tmp_path.parent:
+            raise PermissionError(path)
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refuse)
+    durable.make_folder(tmp_path)
+    durable.make_folder(tmp_path / "state")
+    assert (tmp_path / "state").is_dir()
+
+
+def test_what_an_earlier_process_did_not_finish_is_discarded(tmp_path: Path, done: list[tuple[str, str]]) -> None:
     (tmp_path / ".one.json.1.2.new").write_text("half")
     (tmp_path / "one.json").write_text("whole")
     durable.discard_unfinished(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["one.json"]
+    # What it renamed or deleted last may not be on the disk yet, and is counted on from now on.
+    assert done == [("sync", tmp_path.name)]
 
 
 @pytest.mark.parametrize(("synchronous", "level"), [(True, 2), (False, 1)])

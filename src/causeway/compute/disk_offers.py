@@ -12,6 +12,7 @@ the other host has its guest, at the latest until the move is confirmed or taken
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import secrets
 import shutil
@@ -25,6 +26,8 @@ import msgspec
 from causeway import durable
 from causeway.model.outcomes import OfferedDisk
 from causeway.virt.driver import DiskExport
+
+LOG = logging.getLogger(__name__)
 
 _MANIFEST = "manifest.json"
 _MOVE = re.compile(r"[0-9a-f-]{36}")
@@ -45,6 +48,8 @@ class DiskOffers:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         durable.make_folder(directory, mode=0o700)
+        # What an earlier process withdrew stays so.
+        durable.sync(directory)
 
     def make(
         self,
@@ -55,9 +60,11 @@ class DiskOffers:
     ) -> Manifest:
         """Offers the named disks for a move; made before: nothing is copied again."""
         found = self.find(move_id)
-        if found is not None:
-            return found
         folder = self._directory / f"{move_id}.{instance_uuid}"
+        if found is not None:
+            # Perhaps by a process that was killed before it synced the manifest's name.
+            durable.sync(folder)
+            return found
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700)
         durable.sync(self._directory)
@@ -115,5 +122,8 @@ class DiskOffers:
 
 def _remove(folder: Path) -> None:
     # First of all nobody can read it any more.
-    (folder / _MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    durable.delete(folder / _MANIFEST)
+    try:
+        durable.delete_tree(folder)
+    except OSError as failure:
+        LOG.warning("Offered disks could not be deleted: %s", failure)

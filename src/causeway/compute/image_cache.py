@@ -22,6 +22,8 @@ class ImageCache:
         for path in directory.glob(".*.partial"):
             # Of a download that ended with an earlier process.
             path.unlink(missing_ok=True)
+        # That process may have been killed before it synced the name of an image, on which guests are made from now on.
+        durable.sync(directory)
 
     def path(self, image_id: str) -> Path:
         return self.directory / image_id

@@ -85,7 +85,8 @@ class InstanceDisks:
             self._write_info(uuid, wanted)
             durable.settle(received, disk)
         elif disk.exists():
-            return
+            # Perhaps whoever gave it its name was killed right then.
+            durable.sync(disk.parent)
         elif wanted.snapshot is not None:
             raise DiskTransferFailed(f"The root disk of server {uuid} was not received.", details=str(wanted.snapshot))
         elif wanted.base is not None:
@@ -164,9 +165,14 @@ class InstanceDisks:
         if self.folder(uuid).exists() and not self.stashed_folder(uuid).exists():
             durable.sync_tree(self.folder(uuid))
             durable.rename(self.folder(uuid), self.stashed_folder(uuid))
+        elif self.directory.exists():
+            # Done before, perhaps by a process that was killed before it synced that.
+            durable.sync(self.directory)
 
     def restore(self, uuid: str) -> None:
         if not self.stashed_folder(uuid).exists():
+            if self.directory.exists():
+                durable.sync(self.directory)
             return
         folder = self.folder(uuid)
         if any((folder / disk).exists() for disk in (ROOT_DISK, SWAP_DISK)) or any(folder.glob("disk.eph*")):
@@ -183,8 +189,6 @@ class InstanceDisks:
         self._delete(self.folder(uuid))
 
     def _delete(self, folder: Path) -> None:
-        if not folder.exists():
-            return
         try:
             durable.delete_tree(folder)
         except OSError as error:

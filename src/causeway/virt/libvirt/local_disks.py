@@ -38,6 +38,9 @@ def create(disks: InstanceDisks, uuid: str, wanted: LocalDisk) -> None:
         raise DiskTransferFailed(f"Disk {wanted.name} of server {uuid} was not received.", details=str(wanted.snapshot))
     elif disk.exists() and not _is_other_swap(disk, wanted):
         grow(disk, wanted.size_mb * _MIB)
+        # Its name, too: perhaps whoever gave it was killed right then.
+        durable.sync(disk)
+        durable.sync(disk.parent)
     else:
         _make(partial, wanted)
         durable.settle(partial, disk)

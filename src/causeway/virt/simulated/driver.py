@@ -340,10 +340,14 @@ class SimulatedDriver(virt.Driver):
             if not self._stash(uuid).is_dir() and self._disks(uuid).is_dir():
                 durable.sync_tree(self._disks(uuid))
                 durable.rename(self._disks(uuid), self._stash(uuid))
+            else:
+                # Done before, perhaps by a process that was killed before it synced that.
+                durable.sync(self._disks_dir)
 
     def restore_stashed_disks(self, uuid: str) -> None:
         with self._locked(uuid):
             if not self._stash(uuid).is_dir():
+                durable.sync(self._disks_dir)
                 return
             self._refuse_if_defined(uuid, "restored")
             if self._disks(uuid).is_dir():
