@@ -13,9 +13,10 @@ from openstack.exceptions import ConflictException
 
 from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.moves import MoveState
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import leftovers
+from causeway.store.api import journal, leftovers
 
 pytestmark = pytest.mark.embedded("stops compute services and starts them again")
 
@@ -291,3 +292,20 @@ def test_auto_confirm_waits_while_a_host_is_down(
         lambda status: status == "SHUTOFF",
         "the confirm",
     )
+
+
+def test_what_a_confirm_or_revert_has_destroyed_keeps_it_from_nothing(cloud: Cloud, dead: Callable[..., None]) -> None:
+    """The source's disks are gone already when the target dies: there is nothing left to be careful with."""
+    server, source, target = moved(cloud, "cross")
+    cloud.option("stuck_retry_interval", 0.2, "moves")
+    cloud.option("first_pause", 0.05, "moves")
+    cloud.option("rpc_response_timeout", 2)
+    cloud.fail("status", "/bindings/", service="network", method="DELETE", status=400)
+    cloud.member.compute.confirm_server_resize(server.id)
+    moves = lambda: journal.of_server(cloud.parts.api_database, server.id)  # noqa: E731
+    until(moves, lambda found: found[-1].state is MoveState.STUCK, "the confirm to be stuck")
+    assert source not in cloud.hosts_of(server)
+    dead(target)
+    cloud.parts.devcloud.faults.clear()
+    cloud.settle()
+    assert cloud.migration(server).status == "confirmed"

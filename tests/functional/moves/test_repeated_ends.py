@@ -150,3 +150,19 @@ def test_what_went_well_at_the_second_try_has_no_message(cloud: Cloud) -> None:
     action = cloud.action(server, "resize")
     assert ("compute_finish_snapshot_based_resize_at_dest", "Success") in cloud.events(server, "resize")
     assert action.message is None
+
+
+def test_a_move_that_is_rolled_back_may_be_cancelled(cloud: Cloud) -> None:
+    """Else the whole would be tried again, though its user does not want it any more."""
+    cloud.option("patience", 0.0, "moves")
+    server = cloud.boot()
+    cloud.break_driver(["cell2-host1", "cell2-host2"], "spawn")
+    with cloud.held("drop_move_at_dest") as reached:
+        cloud.member.compute.resize_server(server.id, "gen2.small")
+        assert reached.wait(20)
+        migration = cloud.migration(server)
+        cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{migration.id}", microversion="2.80")
+    cloud.settle()
+    assert cloud.migration(server).status == "cancelled"
+    assert len(journal.of_server(cloud.parts.api_database, server.id)) == 1
+    assert cloud.show(server).fault is None
