@@ -6,59 +6,104 @@ stop an API.
 
 from __future__ import annotations
 
+import errno
 import selectors
+import socket
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from gunicorn.workers import gthread
 
-from causeway.http.arrived import DEADLINE, judge, look, wake_at
+from causeway.http.arrived import DEADLINE, SHORT_BODY, Arrived, judge, look, turn_away, wake_at
 from causeway.http.body import PATIENCE, Pace
 
 # Of the threads, those that may wait for bodies that are long or have no length.
 LONG_BODIES = 0.25
-# Seconds that unfinished requests have when the worker is told to end.
+# Seconds that unfinished requests have when the worker is told to end, and that clients have to close what was answered.
 LINGER = 2.0
+_TRY_AGAIN = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ECONNABORTED)
 
 
 class PatientSocket:
-    """What gunicorn's parser reads from: bytes must keep coming."""
+    """Waits `PATIENCE` where gunicorn would wait for ever; bytes must keep coming."""
 
     def __init__(self, sock: Any) -> None:
-        self._sock = sock
+        self.plain = sock
         self._pace = Pace()
+
+    def begin(self) -> None:
+        """Another request."""
+        self._pace = Pace()
+
+    def setblocking(self, flag: bool) -> None:
+        self.plain.settimeout(PATIENCE if flag else 0)
 
     def recv(self, size: int) -> bytes:
         self._pace.before()
-        data: bytes = self._sock.recv(size)
+        data: bytes = self.plain.recv(size)
         self._pace.after(len(data))
         return data
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._sock, name)
+        return getattr(self.plain, name)
+
+
+class Conn(gthread.TConn):  # type: ignore[misc]
+    """``linger`` is called with a connection that the client is to close first."""
+
+    def __init__(self, cfg: Any, sock: Any, client: Any, server: Any, linger: Callable[[Conn], None]) -> None:
+        super().__init__(cfg, PatientSocket(sock), client, server)
+        self._linger = linger
+
+    def close(self, graceful: bool = False) -> None:
+        """gunicorn would wait for the client here, and nobody else be served for so long."""
+        if graceful:
+            try:
+                self.sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+            else:
+                self._linger(self)
+                return
+        super().close()
 
 
 class Worker(gthread.ThreadWorker):  # type: ignore[misc]
-    """Everything but `handle_request` runs in the worker's main thread."""
+    """Everything but `handle` runs in the worker's main thread."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._room = max(1, int(self.cfg.threads * LONG_BODIES))
-        self._queue: deque[Any] = deque()
-        self._needs: dict[Any, int] = {}
-        self._long: set[Any] = set()
+        self._queue: deque[Conn] = deque()
+        self._lingering: deque[Conn] = deque()
+        self._needs: dict[Conn, int] = {}
+        self._long: set[Conn] = set()
 
-    def enqueue_req(self, conn: Any) -> None:
+    def accept(self, listener: Any) -> None:
+        try:
+            sock, client = listener.accept()
+        except OSError as error:
+            if error.errno not in _TRY_AGAIN:
+                raise
+            return
+        self.nr_conns += 1
+        self.enqueue_req(Conn(self.cfg, sock, client, listener.getsockname(), self._linger))
+
+    def enqueue_req(self, conn: Conn) -> None:
         """Called with what is new or readable; threads get what has arrived."""
         ahead = conn.parser.unreader.buf.getvalue() if conn.parser is not None else b""
-        if ahead and (judge(ahead).needs or judge(ahead).long_body):
-            self.nr_conns -= 1
-            conn.close()
+        if ahead and judge(ahead) != Arrived():
+            self._close(conn)
             return
         needed = self._needs.pop(conn, 0)
-        found = judge(ahead) if ahead else look(conn.sock, needed)
+        found = judge(ahead) if ahead else look(conn.sock.plain, needed)
+        if found.too_long:
+            turn_away(conn.sock.plain)
+            self._close(conn)
+            return
         if found.needs:
             self._wait(conn, needed, found.needs)
             return
@@ -75,7 +120,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         else:
             self._queue.append(conn)
 
-    def _wait(self, conn: Any, needed: int, needs: int) -> None:
+    def _wait(self, conn: Conn, needed: int, needs: int) -> None:
         if not needed:
             conn.timeout = time.monotonic() + DEADLINE
         if needs != needed:
@@ -85,12 +130,15 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_pending_socket_readable, conn))
 
-    def handle_request(self, req: Any, conn: Any) -> Any:
-        conn.sock.settimeout(PATIENCE)
-        conn.parser.unreader.sock = PatientSocket(conn.sock)
-        return super().handle_request(req, conn)
+    def _close(self, conn: Conn) -> None:
+        self.nr_conns -= 1
+        conn.close()
 
-    def finish_request(self, conn: Any, fs: Any) -> None:
+    def handle(self, conn: Conn) -> Any:
+        conn.sock.begin()
+        return super().handle(conn)
+
+    def finish_request(self, conn: Conn, fs: Any) -> None:
         if conn in self._long:
             self._long.remove(conn)
             self._room += 1
@@ -99,17 +147,49 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         super().finish_request(conn, fs)
 
     def murder_pending(self) -> None:
-        """Those that took too long; their order says nothing, because they come back when a part has arrived."""
+        """Those that took too long; their order says nothing, because they come back when a part has arrived.
+
+        It is called when no event is at hand, so that nothing comes to a connection that was closed meanwhile.
+        """
         now = time.monotonic()
-        for conn in list(self.pending_conns):
-            if not self.alive:
-                conn.timeout = min(conn.timeout, now + LINGER)
-            if conn.timeout <= now:
-                self.pending_conns.remove(conn)
-                self._needs.pop(conn, None)
-                self.poller.unregister(conn.sock)
-                self.nr_conns -= 1
-                conn.close()
+        for group in (self.pending_conns, self._lingering):
+            for conn in list(group):
+                if not self.alive:
+                    conn.timeout = min(conn.timeout, now + LINGER)
+                if conn.timeout <= now:
+                    self._drop(group, conn)
+        if self.nr_conns >= self.worker_connections:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Of those that no thread has, the most numerous are most likely somebody's who means no good."""
+        group = max((self.pending_conns, self._lingering, self._queue), key=len)
+        if group is self._queue and group:
+            self._close(group.popleft())
+        elif group:
+            self._drop(group, min(group, key=lambda conn: conn.timeout))
+
+    def _drop(self, group: deque[Conn], conn: Conn) -> None:
+        group.remove(conn)
+        self._needs.pop(conn, None)
+        self.poller.unregister(conn.sock)
+        self._close(conn)
+
+    def _linger(self, conn: Conn) -> None:
+        """A connection closed with something unread would be reset, and the end of the answer might be lost."""
+        self.nr_conns += 1
+        conn.timeout = time.monotonic() + LINGER
+        conn.sock.setblocking(False)
+        self._lingering.append(conn)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._drain, conn))
+
+    def _drain(self, conn: Conn, sock: PatientSocket) -> None:
+        try:
+            ended = not sock.plain.recv(SHORT_BODY)
+        except OSError:
+            ended = True
+        if ended:
+            self._drop(self._lingering, conn)
 
 
 __all__ = ["Worker"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
+from causeway.http.head import MalformedHead, body_length
+
+# Longer heads are refused.
 MAX_HEAD = 64 << 10
 # Bodies up to this are waited for before a thread has the request; longer ones are read by the thread.
 SHORT_BODY = 128 << 10
@@ -14,20 +17,22 @@ DEADLINE = 20.0
 # Most requests are shorter; room for the longest takes longer to make than to look twice.
 _USUAL = 16 << 10
 _PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
+_LINE = b"\r\n"
 _END = b"\r\n\r\n"
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
-_STREAMED = re.compile(rb"\r\n(?:transfer-encoding|expect):", re.IGNORECASE)
+_TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
 @dataclass(frozen=True)
 class Arrived:
     """``needs``: how many bytes there must be before it makes sense to look again; 0: a thread can have the request.
 
-    ``long_body``: most of the body is still to come, and the thread will wait for it.
+    ``long_body``: the thread may wait for most of the body. ``too_long``: the head is; no thread should get that, because it
+    would wait for the rest.
     """
 
     needs: int = 0
     long_body: bool = False
+    too_long: bool = False
 
 
 def look(sock: socket.socket, needed: int = 0) -> Arrived:
@@ -46,18 +51,35 @@ def look(sock: socket.socket, needed: int = 0) -> Arrived:
 def judge(data: bytes) -> Arrived:
     """The same of bytes that were taken out already."""
     end = data.find(_END)
+    if end > MAX_HEAD or (end < 0 and len(data) >= MAX_HEAD):
+        return Arrived(too_long=True)
     if end < 0:
-        # A head that is too long is the server's to refuse.
-        return Arrived(needs=len(data) + 1) if len(data) < MAX_HEAD else Arrived()
-    head = data[: end + 2]
-    if _STREAMED.search(head):
+        return Arrived(needs=len(data) + 1)
+    length = _body_length(data[: end + len(_LINE)])
+    whole = end + len(_END) + (length or 0)
+    if length is None or length > SHORT_BODY or whole > MAX_HEAD + SHORT_BODY:
         return Arrived(long_body=True)
-    match = _LENGTH.search(head)
-    length = int(match[1]) if match else 0
-    if length > SHORT_BODY or end + len(_END) + length > MAX_HEAD + SHORT_BODY:
-        return Arrived(long_body=True)
-    whole = end + len(_END) + length
     return Arrived(needs=whole) if len(data) < whole else Arrived()
+
+
+def _body_length(head: bytes) -> int | None:
+    """None if the thread that has the request shall say what it makes of the body."""
+    # One empty line before a request is passed over.
+    _request, _end, fields = head.removeprefix(_LINE).partition(_LINE)
+    try:
+        return body_length(fields)
+    except MalformedHead:
+        # Servers refuse it, each in its own way; should one not, it can have but the threads that long bodies can have.
+        return None
+
+
+def turn_away(sock: socket.socket) -> None:
+    """Says that the head is too long, if that can be said without waiting. The connection is to be closed then."""
+    with suppress(OSError):
+        sock.setblocking(False)
+        sock.send(_TOO_LONG)
+        # What is not taken out makes the kernel reset the connection, and the answer might be lost.
+        sock.recv(MAX_HEAD + SHORT_BODY)
 
 
 def wake_at(sock: socket.socket, size: int) -> None:
@@ -65,4 +87,4 @@ def wake_at(sock: socket.socket, size: int) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
 
-__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "judge", "look", "wake_at"]
+__all__ = ["DEADLINE", "MAX_HEAD", "SHORT_BODY", "Arrived", "judge", "look", "turn_away", "wake_at"]

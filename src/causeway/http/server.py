@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import logging
+import selectors
 import socket
 import threading
 import time
@@ -13,8 +15,9 @@ from typing import Any
 from cheroot import connections, wsgi
 from cheroot import server as cheroot_server
 
-from causeway.http.arrived import DEADLINE, MAX_HEAD, judge, look, wake_at
+from causeway.http.arrived import DEADLINE, MAX_HEAD, Arrived, judge, look, turn_away, wake_at
 from causeway.http.body import PATIENCE, Pace
+from causeway.http.head import body_length
 from causeway.http.strict import WsgiApp, strict
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +33,10 @@ LONG_BODIES = 0.5
 # What is built upon is not all in cheroot's stubs.
 _WsgiServer: Any = wsgi.Server
 _HttpConnection: Any = cheroot_server.HTTPConnection
+_HttpRequest: Any = cheroot_server.HTTPRequest
+_CherootReader: Any = cheroot_server.HeaderReader
 _Manager: Any = connections.ConnectionManager
+_CherootSelector: Any = connections._ThreadsafeSelector
 
 
 def make_server(address: str, port: int, app: WsgiApp, *, threads: int, name: str) -> Any:
@@ -77,8 +83,43 @@ class _Raw(socket.SocketIO):
         return size
 
 
+class _HeaderReader(_CherootReader):  # type: ignore[misc]
+    """cheroot lets the last of several headers win, and takes what is nearly one; behind it nobody sees that any more."""
+
+    def __call__(self, rfile: Any, hdict: dict[bytes, bytes] | None = None) -> dict[bytes, bytes]:
+        lines = []
+        while (line := rfile.readline()).strip(b"\r\n"):
+            lines.append(line)
+        fields = b"".join(lines)
+        body_length(fields)
+        read: dict[bytes, bytes] = super().__call__(io.BytesIO(fields + line), hdict)
+        return read
+
+    def _allow_header(self, key_name: bytes) -> bool:
+        """Applications can't tell underscores from hyphens: X_Forwarded_For would be taken for a proxy's X-Forwarded-For."""
+        return b"_" not in key_name
+
+
+class _Request(_HttpRequest):  # type: ignore[misc]
+    header_reader = _HeaderReader()
+
+    def read_request_headers(self) -> bool:
+        """Whether they are well-formed; if not, that was answered."""
+        if not super().read_request_headers():
+            return False
+        if b"Transfer-Encoding" in self.inheaders:
+            if self.response_protocol != "HTTP/1.1":
+                self.simple_response("400 Bad Request", "HTTP/1.0 has no Transfer-Encoding.")
+                return False
+            # cheroot leaves trailers, and chunks that the application did not read, to be taken for the next request.
+            self.close_connection = True
+        return True
+
+
 class _Connection(_HttpConnection):  # type: ignore[misc]
     """``since``: when the request that has not arrived began; None: there is none. ``needs``: see `Arrived`."""
+
+    RequestHandlerClass = _Request
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -98,11 +139,27 @@ class _Connection(_HttpConnection):  # type: ignore[misc]
         return kept
 
 
+class _Selector(_CherootSelector):  # type: ignore[misc]
+    """Knows what it returned last: cheroot has that at hand, and will not find closed what it comes to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_hand: set[Any] = set()
+
+    def select(self, timeout: float | None = None) -> list[tuple[int, Any]]:
+        found = list(super().select(timeout))
+        self.at_hand = {conn for _fd, conn in found}
+        return found
+
+
 class _Gate(_Manager):  # type: ignore[misc]
     """Keeps connections until their requests have arrived. All but `long_body_ended` and `put` runs in the server's thread."""
 
     def __init__(self, server: _Server, long_bodies: int) -> None:
         super().__init__(server)
+        self._selector.close()
+        self._selector: Any = _Selector()
+        self._selector.register(server.socket.fileno(), selectors.EVENT_READ, data=server)
         self._room = long_bodies
         self._queue: deque[_Connection] = deque()
         self._lock = threading.Lock()
@@ -126,6 +183,10 @@ class _Gate(_Manager):  # type: ignore[misc]
         """Whether a thread can have the connection now; if not, it is kept here."""
         if not conn.rfile.has_data():
             found = look(conn.socket, conn.needs)
+            if found.too_long:
+                turn_away(conn.socket)
+                conn.close()
+                return False
             if found.needs:
                 conn.since = conn.since or time.monotonic()
                 if found.needs != conn.needs:
@@ -159,21 +220,21 @@ class _Gate(_Manager):  # type: ignore[misc]
     def put(self, conn: _Connection) -> None:
         """An answered connection comes back. What of its next request was read already must be all of it."""
         ahead = conn.rfile.peek() if conn.rfile.has_data() else b""
-        if ahead and (judge(ahead).needs or judge(ahead).long_body):
+        if ahead and judge(ahead) != Arrived():
             conn.close()
             return
         super().put(conn)
 
     def _wait(self, conn: _Connection) -> None:
         conn.last_used = time.time()
-        self._selector.register(conn.socket.fileno(), 1, data=conn)
+        self._selector.register(conn.socket.fileno(), selectors.EVENT_READ, data=conn)
 
     def _waiting(self) -> list[_Connection]:
         return [conn for _fd, conn in self._selector.connections if conn is not self.server]
 
     def _close_one(self) -> None:
         """The connection whose request takes longest to arrive; if none is arriving, the one that is idle longest."""
-        waiting = self._waiting()
+        waiting = [conn for conn in self._waiting() if conn not in self._selector.at_hand]
         if waiting:
             self._drop(min(waiting, key=lambda conn: (conn.since is None, conn.since or conn.last_used)))
 

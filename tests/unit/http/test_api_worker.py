@@ -8,10 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.unit.http.wire import CHUNKED, GET, SLOW, ask, check_slow_clients_keep_nobody_waiting
+from tests.unit.http.wire import (
+    AMBIGUOUS,
+    CHUNKED,
+    ENDLESS,
+    GET,
+    SLOW,
+    answer,
+    ask,
+    check_slow_clients_keep_nobody_waiting,
+    connect,
+)
 
 THREADS = 4
 PROGRAM = """
@@ -24,7 +35,7 @@ from tests.unit.http.wire import echo
 class Served(BaseApplication):
     def load_config(self):
         for name, value in {"bind": sys.argv[1], "workers": 1, "threads": %d, "worker_class": Worker,
-                            "control_socket_disable": True, "graceful_timeout": 10}.items():
+                            "worker_connections": 150, "control_socket_disable": True, "graceful_timeout": 10}.items():
             self.cfg.set(name, value)
     def load(self):
         return strict(echo)
@@ -67,7 +78,23 @@ def test_slow_clients_keep_nobody_waiting(port: int, sent: bytes) -> None:
         CHUNKED + b"zz\r\nabc\r\n0\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=" + b"1" * 5000 + b"-\r\n\r\n",
         b"GARBAGE\r\n\r\n",
+        *AMBIGUOUS,
     ],
 )
 def test_what_is_malformed_is_refused(port: int, sent: bytes) -> None:
     assert ask(port, sent).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize("sent", ENDLESS)
+def test_heads_without_end_are_refused(port: int, sent: bytes) -> None:
+    assert ask(port, sent).startswith(b"HTTP/1.1 431")
+
+
+@pytest.mark.parametrize("sent", [GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), b"GARBAGE\r\n\r\n"])
+def test_clients_that_never_close_keep_nobody_waiting(port: int, sent: bytes) -> None:
+    began = time.monotonic()
+    with ExitStack() as stack:
+        for _ in range(10):
+            assert answer(stack.enter_context(connect(port, sent)))
+        assert ask(port, GET).startswith(b"HTTP/1.1 200")
+    assert time.monotonic() - began < 10

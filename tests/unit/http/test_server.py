@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
-from tests.unit.http.wire import CHUNKED, GET, SLOW, answer, ask, check_slow_clients_keep_nobody_waiting, connect, echo
+from tests.unit.http.wire import (
+    AMBIGUOUS,
+    CHUNKED,
+    ENDLESS,
+    GET,
+    SLOW,
+    answer,
+    ask,
+    check_slow_clients_keep_nobody_waiting,
+    connect,
+    echo,
+)
 
 from causeway.http import arrived, server
 
@@ -84,6 +99,49 @@ def test_too_many_connections_push_out_the_one_that_waits_longest(port: int, mon
         assert made[0].recv(100) == b""
 
 
+@contextmanager
+def running(gate: Any) -> Iterator[None]:
+    """Looks at connections, and raises what ended that."""
+    gate._stop_requested = False
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(gate.run, 0.1)
+        try:
+            yield
+        finally:
+            gate.stop()
+        done.result()
+
+
+def test_a_connection_at_hand_is_not_pushed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One look finds both a connection that is one too many and another part of one that waits."""
+    monkeypatch.setattr(server, "MAX_WAITING", 1)
+    made = server.make_server("127.0.0.1", 0, echo, threads=THREADS, name="test")
+    gate, port = made._connections, made.bind_addr[1]
+    with connect(port, GET[:5]) as waits:
+        with running(gate):
+            while gate._num_connections < 1:
+                time.sleep(0.01)
+        with connect(port, GET[:5]) as more:
+            waits.sendall(GET[5:9])
+            with running(gate):
+                waits.sendall(GET[9:])
+                assert answer(waits).startswith(b"HTTP/1.1 200")
+                more.sendall(GET[5:])
+                assert answer(more).startswith(b"HTTP/1.1 200")
+    made.stop()
+
+
+def test_what_follows_chunks_is_no_request(port: int) -> None:
+    """Trailers, and chunks that nobody read."""
+    with connect(port, CHUNKED + b"3\r\nabc\r\n0\r\n" + GET) as made:
+        assert answer(made).endswith(b"abc")
+        assert made.recv(100) == b""
+
+
+def test_headers_with_underscores_are_passed_over() -> None:
+    assert server._HeaderReader()(io.BytesIO(b"X_Project_Id: p\r\nX-Other: o\r\n\r\n")) == {b"X-Other": b"o"}
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -96,6 +154,8 @@ def test_too_many_connections_push_out_the_one_that_waits_longest(port: int, mon
         b"GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=" + b"1" * 5000 + b"-\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost x\r\n\r\n",
         b"GARBAGE\r\n\r\n",
+        CHUNKED.replace(b" chunked", b""),
+        *AMBIGUOUS,
         b"\r\n\r\n",
     ],
 )
@@ -104,3 +164,8 @@ def test_what_is_malformed_is_refused(port: int, sent: bytes) -> None:
         made.shutdown(socket.SHUT_WR)
         assert answer(made).startswith(b"HTTP/1.1 400")
     assert ask(port, GET).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("sent", ENDLESS)
+def test_heads_without_end_are_refused(port: int, sent: bytes) -> None:
+    assert ask(port, sent).startswith(b"HTTP/1.1 431")

@@ -51,6 +51,29 @@ def ask(port: int, *parts: bytes) -> bytes:
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+# Heads that say in two ways where the request ends, or in one that only some would read.
+AMBIGUOUS = [
+    HEAD + b"Content-Length: 0\r\nContent-Length: 1000\r\n\r\n",
+    HEAD + b"Content-Length: 3\r\ncontent-length: 3\r\n\r\nabc",
+    HEAD + b"Content-Length : 1000\r\n\r\n",
+    HEAD + b"Content-Length\x0b: 1000\r\n\r\n",
+    HEAD + b" Content-Length: 1000\r\n\r\n",
+    HEAD + b"X: y\r\n Content-Length: 1000\r\n\r\n",
+    HEAD + b"Content-Length: 0\r\n 1000\r\n\r\n",
+    HEAD + b"Content-Length: +1000\r\n\r\n",
+    HEAD + b"Content-Length: 1000, 1000\r\n\r\n",
+    HEAD + b"Content-Length:\r\n\r\n",
+    HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc",
+    HEAD + b"Transfer-Encoding : chunked\r\n\r\n",
+    HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+    HEAD + b"Transfer-Encoding: chunked, identity\r\n\r\n",
+    b"POST / HTTP/1.0\r\nConnection: Keep-Alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+]
+# Heads that are longer than any may be, and have not ended.
+ENDLESS = [b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 12000, (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 12000)[: 64 << 10]]
+
 # What clients that are slow have sent so far.
 SLOW = [
     b"",
@@ -59,6 +82,8 @@ SLOW = [
     b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\nabc",
     CHUNKED + b"5\r\nab",
     GET + b"GET / HT",
+    *AMBIGUOUS,
+    *ENDLESS,
 ]
 
 
