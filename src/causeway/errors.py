@@ -25,6 +25,7 @@
     │   └── ServiceDown               409  service_down
     ├── UnsupportedMediaType          415  unsupported_media_type
     ├── NotImplementedHere            501  not_implemented
+    ├── NoSuchMethod                  500  no_such_method         (a service of ours, of an older version, was asked)
     ├── Misconfigured                 500  misconfigured          (options, policy files: told when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
@@ -254,6 +255,15 @@ class UnsupportedMediaType(CausewayError):
 class NotImplementedHere(CausewayError):
     status, code = 501, "not_implemented"
     passing, few_tries = False, False
+
+
+class NoSuchMethod(CausewayError):
+    """A service of ours does not know what it was asked: it is of an older version. Another one of its kind may."""
+
+    code = "no_such_method"
+
+    def __init__(self, method: str, *, details: str = "") -> None:
+        super().__init__(f"There is no RPC method {method}.", details=details)
 
 
 class Misconfigured(CausewayError):

@@ -73,7 +73,7 @@ def list_moves(state_dir: Path, database: str | None, as_json: bool, everything:
 def list_leftovers(state_dir: Path, database: str | None, as_json: bool) -> None:
     """What is left on hosts that were forced down, and is cleaned when they come back."""
     found = leftovers.listed(_open(state_dir, database))
-    rows = [(each.host, each.instance_uuid, each.missed.what.value, str(each.created_at)) for each in found]
+    rows = [(each.host, each.instance_uuid, each.what, str(each.created_at)) for each in found]
     if as_json:
         click.echo(
             json.dumps([dict(zip(("host", "server", "missed", "since"), row, strict=True)) for row in rows], indent=2)

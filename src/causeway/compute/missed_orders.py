@@ -18,6 +18,7 @@ from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.context import RequestContext, admin_context
 from causeway.model.missed import Missed, MissedOrder
+from causeway.model.states import PowerState
 
 LOG = logging.getLogger(__name__)
 
@@ -39,9 +40,8 @@ class MissedOrdersEndpoint:
         """Returns the ids of those that succeeded; one that fails keeps nobody from the others."""
         done = []
         for order in orders:
-            LOG.warning(
-                "Host %s missed %s of server %s: it is done now", self._host.name, order.what, order.instance.uuid
-            )
+            what = "the end of the guest" if order.stop_only else order.what
+            LOG.warning("Host %s missed %s of server %s: it is done now", self._host.name, what, order.instance.uuid)
             try:
                 self._carry_out(context, order)
             except errors.CausewayError as failure:
@@ -49,11 +49,18 @@ class MissedOrdersEndpoint:
                     "What is left of server %s stays: %s %s", order.instance.uuid, failure.message, failure.details
                 )
                 continue
+            except Exception:
+                # Drivers let errors of the file system through. Whatever it is, it is this server's alone.
+                LOG.exception("What is left of server %s stays", order.instance.uuid)
+                continue
             done.append(order.id)
         return done
 
     def _carry_out(self, context: RequestContext, order: MissedOrder) -> None:
         what, instance, devices, token = order.what, order.instance, order.block_devices, order.token
+        if order.stop_only:
+            self._stop(instance.uuid)
+            return
         if what is Missed.DESTROY:
             # Its ports may be in use elsewhere.
             gone = dataclasses.replace(instance, network_info=[])
@@ -78,6 +85,13 @@ class MissedOrdersEndpoint:
         else:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
 
+    def _stop(self, uuid: str) -> None:
+        """At once, since it may run elsewhere too. It is left for whoever knows where the server lives."""
+        driver = self._host.driver
+        with self._host.lock(uuid):
+            if driver.inspect(uuid).power_state in (PowerState.RUNNING, PowerState.PAUSED):
+                driver.power_off(uuid, 0)
+
     def _restore_disks(self, uuid: str) -> None:
         driver = self._host.driver
         with self._host.lock(uuid):
@@ -90,20 +104,28 @@ class MissedOrdersEndpoint:
 def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
     """Asks the cell's conductor what was missed, and does it. Waits for an answer: who does not know must not begin."""
     context = admin_context()
+    orders = _missed(host, context)
+    if not orders:
+        return
+    done = endpoint.carry_out_missed(context, orders=orders)
+    try:
+        host.conductor.orders_carried_out(context, host=host.name, ids=done)
+    except errors.CausewayError as failure:
+        # They stay noted: conductors send them once more, and nothing is found to be done.
+        LOG.warning(
+            "Host %s could not say that it did what it missed: %s %s", host.name, failure.message, failure.details
+        )
+
+
+def _missed(host: Host, context: RequestContext) -> list[MissedOrder]:
     while not host.stopping.is_set():
         try:
-            orders = host.conductor.missed_orders(context, host=host.name)
-            break
+            return host.conductor.missed_orders(context, host=host.name)
+        except errors.NoSuchMethod as failure:
+            # A conductor of an older version noted nothing.
+            LOG.warning("Host %s can't hear what it missed: %s %s", host.name, failure.message, failure.details)
+            return []
         except errors.CausewayError as failure:
-            if type(failure) is errors.CausewayError:
-                # A conductor of an older version: it does not know the question, and noted nothing.
-                LOG.warning("Host %s can't hear what it missed: %s %s", host.name, failure.message, failure.details)
-                return
             LOG.warning("Host %s waits to hear what it missed: %s %s", host.name, failure.message, failure.details)
             host.stopping.wait(PAUSE)
-    else:
-        return
-    if orders:
-        host.conductor.orders_carried_out(
-            context, host=host.name, ids=endpoint.carry_out_missed(context, orders=orders)
-        )
+    return []

@@ -97,13 +97,13 @@ class CellEndpoint:
             self._cloud.host_is_back(context, host=report.host)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
-        """What a host that starts is to do first. Raises RpcTimeout if nobody can tell and it matters."""
+        """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if nobody can tell and it matters."""
         service = next(iter(hosts.list_services(self._database(), host=host, binary="nova-compute")), None)
         if service is None:
             return []
         try:
             return self._cloud.missed_orders(context, host=host)
-        except errors.RpcTimeout:
+        except (errors.RpcTimeout, errors.DatabaseFailed):
             # It was away for a moment only, and nobody said that it is dead: nothing went on without it.
             if hosts.is_up(service, utcnow(), self._conf.service_down_time):
                 return []

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import defaultdict
+from dataclasses import dataclass
 
 from causeway import errors
 from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
+from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.moves import MOVE_ENDED, Move, MoveState
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus, TaskState
-from causeway.store.api import journal, leftovers, migrations
+from causeway.store.api import journal, leftovers, mappings, migrations
 from causeway.store.api.leftovers import Leftover
 from causeway.store.cell import instances
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -55,19 +59,14 @@ def missed_order(host: str, what: Missed, instance: Instance, token: MoveToken |
 
 
 def due(services: ConductorServices, host: str) -> list[MissedOrder]:
-    """What a host may and must do now. What is of no use any more is forgotten."""
-    found = []
-    for leftover in leftovers.listed(services.api, host):
-        missed = leftover.missed
-        verdict = _verdict(services, leftover)
-        if verdict is None:
-            LOG.warning(
-                "What %s left of server %s on %s is its own by now: it stays", missed.what, missed.instance.uuid, host
-            )
-            leftovers.delete(services.api, host, [missed.id])
-        elif verdict:
-            found.append(dataclasses.replace(missed, token=_present(services, missed.token)))
-    return found
+    """What a host may and must do now. What is of no use any more is forgotten.
+
+    A server whose cell does not answer keeps no other from its turn: what is left of it stays, and its guest is switched off,
+    since it may run elsewhere.
+    """
+    noted = leftovers.listed(services.api, host)
+    servers = _look_for(services, {leftover.instance_uuid for leftover in noted})
+    return [order for leftover in noted if (order := _due(services, servers, leftover)) is not None]
 
 
 def clean(services: ConductorServices, context: RequestContext, host: str) -> None:
@@ -80,10 +79,79 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
         leftovers.delete(services.api, host, done)
 
 
-def _verdict(services: ConductorServices, leftover: Leftover) -> bool | None:
-    """Whether it is to be done now; None: never."""
-    missed, host = leftover.missed, leftover.host
-    instance = _living(services, leftover.instance_uuid)
+@dataclass
+class _Servers:
+    """Where servers are. ``cells``: by their mappings; ``living``: their records; ``unclear``: those whose cell does not answer.
+
+    A server that is in none of them is deleted.
+    """
+
+    cells: dict[str, str | None]
+    living: dict[str, Instance]
+    unclear: set[str]
+
+
+def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
+    """Asks each cell once. Raises DatabaseFailed if the mappings can't be read."""
+    cells = mappings.cells_of(services.api, sorted(uuids))
+    by_cell: dict[str, list[str]] = defaultdict(list)
+    for uuid, cell_uuid in cells.items():
+        if cell_uuid is not None:
+            by_cell[cell_uuid].append(uuid)
+
+    def find(cell: CellMapping, database: Database) -> list[Instance]:
+        found = (instances.find(database, uuid) for uuid in by_cell[cell.uuid])
+        return [instance for instance in found if instance is not None]
+
+    answers = services.cells.ask(by_cell, find)
+    living = {instance.uuid: instance for found in answers.by_cell.values() for instance in found}
+    unclear = {uuid for cell in answers.down for uuid in by_cell[cell.uuid]}
+    missing = sorted(uuids - living.keys() - unclear)
+    # It may have left for another cell since its mapping was read.
+    unclear |= {
+        uuid for uuid, cell_uuid in mappings.cells_of(services.api, missing).items() if cell_uuid != cells.get(uuid)
+    }
+    return _Servers(cells, living, unclear)
+
+
+def _due(services: ConductorServices, servers: _Servers, leftover: Leftover) -> MissedOrder | None:
+    """What the host is to do about it now, if anything."""
+    missed, host, living = leftover.missed, leftover.host, servers.living.get(leftover.instance_uuid)
+    if missed is None:
+        return None if living is None or living.host == host else _stop(services, host, living, None)
+    if leftover.instance_uuid in servers.unclear and missed.what is not Missed.DROP_CLAIM:
+        _require_elsewhere(leftover, servers)
+        return _stop(services, host, missed.instance, missed.token)
+    verdict = _verdict(services, host, missed, living)
+    if verdict is None:
+        LOG.warning(
+            "What %s left of server %s on %s is its own by now: it stays", missed.what, leftover.instance_uuid, host
+        )
+        leftovers.delete(services.api, host, [leftover.id])
+    return dataclasses.replace(missed, token=_present(services, missed.token)) if verdict else None
+
+
+def _require_elsewhere(leftover: Leftover, servers: _Servers) -> None:
+    """Raises DatabaseFailed for a server of the host's own cell, which may be meant to run there: nothing can be said then."""
+    if servers.cells.get(leftover.instance_uuid) == leftover.cell_uuid:
+        raise errors.DatabaseFailed(
+            "What a host missed can't be told: its cell does not answer.",
+            details=f"host {leftover.host}, server {leftover.instance_uuid}",
+        )
+
+
+def _stop(services: ConductorServices, host: str, instance: Instance, token: MoveToken | None) -> MissedOrder | None:
+    """For a server that lives elsewhere, and of which nothing else can be done now."""
+    if _moves_there(services, host, instance.uuid, token):
+        return None
+    LOG.warning("Server %s is not on %s any more: its guest there is to be off", instance.uuid, host)
+    return MissedOrder.stop(instance)
+
+
+def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instance: Instance | None) -> bool | None:
+    """Whether it is to be done now; None: never. ``instance``: None if the server is deleted."""
+    if missed.what is Missed.DROP_CLAIM:
+        return _drops_claim(services, host, missed)
     if instance is None:
         return True if missed.what is not Missed.RESTORE_DISKS else None
     if missed.what is Missed.DESTROY:
@@ -91,25 +159,45 @@ def _verdict(services: ConductorServices, leftover: Leftover) -> bool | None:
         return False if instance.task_state is TaskState.DELETING else None
     lives_there = instance.host == host
     if missed.what is Missed.RESTORE_DISKS:
-        return True if lives_there else None
-    if missed.what is Missed.DROP_CLAIM:
-        return True
-    if lives_there and missed.token is not None and _has_ended(services, missed.token.move_id):
+        if not lives_there:
+            return None
+    elif lives_there and missed.token is not None and _has_ended(services, missed.token.move_id):
         return None
-    migration_uuid = missed.token.migration_uuid if missed.token is not None else None
-    for other in migrations.search(services.api, instance_uuid=instance.uuid, statuses=_BETWEEN_HOSTS):
+    return not _moves_there(services, host, instance.uuid, missed.token)
+
+
+def _moves_there(services: ConductorServices, host: str, instance_uuid: str, token: MoveToken | None) -> bool:
+    """Whether a move that is not the token's may have something of the server on the host."""
+    migration_uuid = token.migration_uuid if token is not None else None
+    for other in migrations.search(services.api, instance_uuid=instance_uuid, statuses=_BETWEEN_HOSTS):
         if other.uuid != migration_uuid and host in (other.source_compute, other.dest_compute):
-            return False
-    return True
+            return True
+    # Another try of the same migration.
+    return token is not None and any(_is_live(move) and _chose(move, host) for move in _tries(services, token))
 
 
-def _living(services: ConductorServices, instance_uuid: str) -> Instance | None:
-    """The server where its mapping says that it lives; None if it is deleted."""
-    try:
-        _cell, database = services.cells.of_server(instance_uuid)
-        return instances.get(database, instance_uuid)
-    except errors.ServerNotFound:
+def _drops_claim(services: ConductorServices, host: str, missed: MissedOrder) -> bool | None:
+    """The tries of a migration share its claim: one that is under way may choose the host, one that did has ended its own."""
+    token = missed.token
+    if token is None:
         return None
+    tries = _tries(services, token)
+    if not _has_ended(services, token.move_id) or any(_is_live(move) for move in tries):
+        return False
+    return None if any(_chose(move, host) for move in tries) else True
+
+
+def _tries(services: ConductorServices, token: MoveToken) -> list[Move]:
+    """The other moves of a move's migration."""
+    return [move for move in journal.of_migration(services.api, token.migration_uuid) if move.id != token.move_id]
+
+
+def _is_live(move: Move) -> bool:
+    return move.state not in MOVE_ENDED and move.state is not MoveState.REFUSED
+
+
+def _chose(move: Move, host: str) -> bool:
+    return (move.data.get("selection") or {}).get("host") == host
 
 
 def _has_ended(services: ConductorServices, move_id: str) -> bool:

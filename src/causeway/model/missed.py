@@ -31,7 +31,10 @@ class Missed(StrEnum):
 
 @dataclass
 class MissedOrder:
-    """``instance`` and ``block_devices``: as the records had them then. ``token``: of the move; None: of none."""
+    """``instance`` and ``block_devices``: as the records had them then. ``token``: of the move; None: of none.
+
+    ``stop_only``: the guest, if there is one, is switched off, and nothing else is done.
+    """
 
     id: str
     what: Missed
@@ -39,3 +42,9 @@ class MissedOrder:
     block_devices: list[BlockDevice] = field(default_factory=list)
     token: MoveToken | None = None
     source_host: str | None = None
+    stop_only: bool = False
+
+    @classmethod
+    def stop(cls, instance: Instance) -> MissedOrder:
+        """Computes of an older version don't know ``stop_only``: they refuse this one, since it names no move."""
+        return cls(f"stop {instance.uuid}", Missed.DROP_CLAIM, instance, stop_only=True)

@@ -116,7 +116,7 @@ class RpcClient:
         if verdict is Verdict.LOSE_REPLY:
             raise self._timeout(method, server, time.monotonic() - started)
         if "error" in reply:
-            raise errors.from_wire(reply["error"])
+            raise _answered(method, reply["error"])
         try:
             return from_wire(reply["result"], result)
         except msgspec.ValidationError as error:
@@ -179,6 +179,14 @@ class RpcClient:
         return errors.ServiceFailed(
             f"The message queue did not take the request {method}.", details=f"{self._where(server)}: {error}"
         )
+
+
+def _answered(method: str, wire: dict[str, Any]) -> errors.CausewayError:
+    """The error that a service answered with."""
+    failure = errors.from_wire(wire)
+    unknown = errors.NoSuchMethod(method, details=failure.details)
+    # Services of before there was this class say the same in the root's.
+    return unknown if type(failure) is errors.CausewayError and failure.message == unknown.message else failure
 
 
 def _given(**values: Any) -> dict[str, Any]:

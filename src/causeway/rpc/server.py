@@ -17,7 +17,7 @@ from oslo_utils import versionutils
 
 from causeway import metrics
 from causeway.context import RequestContext
-from causeway.errors import CausewayError
+from causeway.errors import CausewayError, NoSuchMethod
 from causeway.rpc.bounded import within
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
@@ -69,7 +69,7 @@ class Dispatcher(oslo_messaging.RPCDispatcher):  # type: ignore[misc]
                         if "error" in reply:
                             timed.outcome = "error"
                     return reply
-            return failure(CausewayError(f"There is no RPC method {name}.", details=self._name))
+            return failure(NoSuchMethod(name, details=self._name))
         except Exception as error:
             # The boundary of the service: whatever it is, the caller must hear of it.
             LOG.exception("RPC method %s failed unexpectedly", name)

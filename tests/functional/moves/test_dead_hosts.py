@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +14,19 @@ from broken_hosts import force_down, start, stop
 from moves_cloud import Cloud, until
 from openstack.exceptions import ConflictException
 
+from causeway import errors
 from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.moves import MoveState
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal, leftovers
+from causeway.store.database import Database
 
 pytestmark = pytest.mark.embedded("stops compute services and starts them again")
 
+# Seconds in which a host starts, if nothing holds it up.
+START = 20.0
 REACHES = pytest.mark.parametrize("reach", ["cross", "same"])
 FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.medium")}
 FINISH = ("finish_snapshot_based_resize_at_dest", "finish_resize")
@@ -76,6 +83,43 @@ def come_back(cloud: Cloud, host: str) -> None:
     start(cloud.embedded, host)
 
 
+def comes_back(cloud: Cloud, host: str) -> None:
+    """`come_back`, which must not take long."""
+    force_down(cloud.embedded, host, False)
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(start, cloud.embedded, host)
+        try:
+            starting.result(START)
+        except TimeoutError:
+            cloud.embedded.computes[host].host.stopping.set()
+            pytest.fail(f"{host} did not start")
+
+
+@contextmanager
+def away(name: str) -> Iterator[None]:
+    """A database refuses all connections."""
+
+    def refuse(work: Any) -> Any:
+        def ask(database: Database) -> Any:
+            if database.name == name:
+                raise errors.DatabaseFailed(f"The database of {name} is away.")
+            return work(database)
+
+        return ask
+
+    with pytest.MonkeyPatch.context() as patched:
+        for each in ("read", "write"):
+            patched.setattr(Database, each, refuse(getattr(Database, each)))
+        yield
+
+
+def runs_on(cloud: Cloud, host: str, server: Any) -> None:
+    """The guest runs on, whatever was said of its host."""
+    guest = cloud.driver(host)._guests[server.id]
+    guest.power_state = PowerState.RUNNING
+    cloud.driver(host)._save(guest)
+
+
 def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
     server = cloud.boot(flavor=FLAVORS[reach][0], **fields)
     source = cloud.show(server).compute_host
@@ -84,7 +128,7 @@ def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:
 
 
 def left_on(cloud: Cloud, host: str) -> list[str]:
-    return [found.missed.what.value for found in leftovers.listed(cloud.parts.api_database, host)]
+    return [found.what for found in leftovers.listed(cloud.parts.api_database, host)]
 
 
 def fault_of(cloud: Cloud, server: Any, ask: Callable[[str], None]) -> Any:
@@ -125,10 +169,8 @@ def test_a_guest_that_still_runs_on_a_host_that_was_called_dead_is_destroyed(
 ) -> None:
     server, source, target = moved(cloud, reach)
     dead(target)
-    guest = cloud.driver(target)._guests[server.id]
     found = cloud.reverted(server)
-    guest.power_state = PowerState.RUNNING
-    cloud.driver(target)._save(guest)
+    runs_on(cloud, target, server)
     come_back(cloud, target)
     assert cloud.driver(source).running_anywhere(server.id) == [source] == [found.compute_host]
     assert cloud.hosts_of(server) == {source: "guest"}
@@ -309,3 +351,51 @@ def test_what_a_confirm_or_revert_has_destroyed_keeps_it_from_nothing(cloud: Clo
     cloud.parts.devcloud.faults.clear()
     cloud.settle()
     assert cloud.migration(server).status == "confirmed"
+
+
+def test_a_dead_cell_keeps_no_host_of_another_cell_from_starting(cloud: Cloud, dead: Callable[..., None]) -> None:
+    """Of a server that may live in the dead cell nothing is destroyed, and nothing of it runs."""
+    lost, source, target = moved(cloud, "cross")
+    other = cloud.boot(flavor="gen2.small")
+    while cloud.show(other).compute_host != target:
+        other = cloud.boot(flavor="gen2.small")
+    dead(target)
+    cloud.reverted(lost)
+    cloud.driver(source).guest_write(lost.id, "more")
+    runs_on(cloud, target, lost)
+    with away("cell1"):
+        comes_back(cloud, target)
+        facts = cloud.driver(target).inspect(lost.id)
+        assert (facts.power_state, facts.has_disks) == (PowerState.SHUTDOWN, True)
+        cloud.parts.computes[target].host.driver.power_off(other.id, 0)
+        assert left_on(cloud, target) == ["drop_move_at_dest"]
+    cloud.member.compute.reboot_server(other.id, "HARD")
+    cloud.wait(other, "ACTIVE")
+    assert cloud.driver(source).running_anywhere(lost.id) == [source]
+
+
+def test_a_host_that_was_away_for_a_moment_starts_without_the_api_database(cloud: Cloud) -> None:
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    cloud.embedded.computes[host].stop()
+    with away(cloud.parts.api_database.name):
+        comes_back(cloud, host)
+    assert cloud.show(server).status == "ACTIVE"
+
+
+def test_a_host_that_was_dead_waits_for_the_api_database(
+    cloud: Cloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("causeway.compute.missed_orders.PAUSE", 0.2)
+    server, source, target = moved(cloud, "cross")
+    dead(target)
+    cloud.reverted(server)
+    runs_on(cloud, target, server)
+    force_down(cloud.embedded, target, False)
+    waiting = threading.Thread(target=start, args=(cloud.embedded, target))
+    with away(cloud.parts.api_database.name):
+        waiting.start()
+        waiting.join(1)
+        assert waiting.is_alive()
+    waiting.join(START)
+    assert cloud.hosts_of(server) == {source: "guest"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +14,12 @@ from causeway import errors
 from causeway.compute import missed_orders
 from causeway.compute.host import Host
 from causeway.compute.missed_orders import MissedOrdersEndpoint, catch_up
+from causeway.context import RequestContext
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed, MissedOrder
+from causeway.model.states import PowerState
+from causeway.virt.driver import GuestFacts
 
 
 class Conductor:
@@ -38,7 +46,98 @@ def test_it_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert conductor.answers == []
 
 
+def test_it_does_not_begin_because_a_conductor_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missed_orders, "PAUSE", 0.0)
+    conductor = Conductor(
+        errors.CausewayError("missed_orders failed unexpectedly: KeyError."),
+        errors.CausewayError("missed_orders answered with something unexpected: Expected `str`"),
+        [],
+    )
+    started(conductor)
+    assert conductor.answers == []
+
+
 def test_an_older_conductor_noted_nothing() -> None:
-    conductor = Conductor(errors.CausewayError("missed_orders failed unexpectedly: NoSuchMethod."), [])
+    conductor = Conductor(errors.NoSuchMethod("missed_orders"), [])
     started(conductor)
     assert conductor.answers == [[]]
+
+
+class Driver:
+    """Knows the guests of some servers; stashed disks of others can't be put back."""
+
+    def __init__(self, guests: dict[str, PowerState], broken: Exception) -> None:
+        self.guests, self._broken = guests, broken
+        self.restored: list[str] = []
+
+    def inspect(self, uuid: str) -> GuestFacts:
+        return GuestFacts(uuid, self.guests.get(uuid))
+
+    def power_off(self, uuid: str, timeout: float) -> None:
+        assert timeout == 0
+        self.guests[uuid] = PowerState.SHUTDOWN
+
+    def restore_stashed_disks(self, uuid: str) -> None:
+        if uuid == "broken":
+            raise self._broken
+        self.restored.append(uuid)
+
+
+def server(uuid: str) -> Instance:
+    return Instance(uuid, "project", "user", "vm", Flavor("1", "small", 1, 128, 1))
+
+
+def endpoint_of(driver: Driver) -> MissedOrdersEndpoint:
+    endpoint = MissedOrdersEndpoint.__new__(MissedOrdersEndpoint)
+    host = SimpleNamespace(
+        name="host",
+        driver=driver,
+        lock=lambda _uuid: nullcontext(),
+        offers=SimpleNamespace(withdraw_all=lambda _uuid: None),
+    )
+    endpoint._host = cast(Host, host)
+    return endpoint
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        errors.GuestFailed("It broke."),
+        OSError("The disk is full."),
+        subprocess.CalledProcessError(1, "qemu-img"),
+        KeyError("a mistake"),
+    ],
+)
+def test_an_order_that_fails_keeps_nobody_from_the_others(broken: Exception) -> None:
+    driver = Driver({}, broken)
+    orders = [MissedOrder(uuid, Missed.RESTORE_DISKS, server(uuid)) for uuid in ("one", "broken", "two")]
+    assert endpoint_of(driver).carry_out_missed(RequestContext(), orders=orders) == ["one", "two"]
+    assert driver.restored == ["one", "two"]
+
+
+def test_a_guest_that_is_only_to_be_off_keeps_all_it_has() -> None:
+    guests = {"runs": PowerState.RUNNING, "paused": PowerState.PAUSED, "suspended": PowerState.SUSPENDED}
+    driver = Driver(dict(guests), KeyError())
+    orders = [MissedOrder.stop(server(uuid)) for uuid in (*guests, "not there")]
+    endpoint_of(driver).carry_out_missed(RequestContext(), orders=orders)
+    assert driver.guests == {
+        "runs": PowerState.SHUTDOWN,
+        "paused": PowerState.SHUTDOWN,
+        "suspended": PowerState.SUSPENDED,
+    }
+
+
+def test_what_was_done_and_can_not_be_said_keeps_no_host_from_starting() -> None:
+    class Deaf(Conductor):
+        def orders_carried_out(self, _context: object, *, host: str, ids: list[str]) -> None:
+            assert (host, ids) == ("host", ["one"])
+            raise errors.RpcTimeout("orders_carried_out", "conductor", 60)
+
+    driver = Driver({}, KeyError())
+    host = SimpleNamespace(
+        name="host",
+        conductor=Deaf([MissedOrder("one", Missed.RESTORE_DISKS, server("one"))]),
+        stopping=threading.Event(),
+    )
+    catch_up(cast(Host, host), endpoint_of(driver))
+    assert driver.restored == ["one"]

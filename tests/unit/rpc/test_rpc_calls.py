@@ -19,6 +19,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.states import PowerState, VmState
 from causeway.rpc import Outgoing, RpcClient, RpcServer, Transport, Transports, Verdict, counters, expose
+from causeway.rpc.client import _answered
 
 TIMEOUT = 10
 
@@ -130,6 +131,20 @@ def test_an_error_is_raised_again_as_the_same_class(start: Start, client: RpcCli
     with pytest.raises(errors.ServerNotFound, match="Instance i7 could not be found") as raised:
         client.call(context, "refuse", result=type(None), uuid="i7")
     assert raised.value.details == "looked on host1"
+
+
+def test_a_service_that_does_not_know_a_method_is_told_from_one_that_fails(
+    start: Start, client: RpcClient, context: RequestContext
+) -> None:
+    start(Compute())
+    with pytest.raises(errors.NoSuchMethod):
+        client.call(context, "no_such", result=str)
+    older = {"code": "internal_error", "message": "There is no RPC method no_such.", "details": "host1"}
+    assert isinstance(_answered("no_such", older), errors.NoSuchMethod)
+    assert not isinstance(_answered("another", older), errors.NoSuchMethod)
+    with pytest.raises(errors.CausewayError) as raised:
+        client.call(context, "break_down", result=str)
+    assert not isinstance(raised.value, errors.NoSuchMethod)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ Each row is an order that the host missed. When it comes back it carries them ou
 
 from __future__ import annotations
 
+import logging
 import uuid as uuids
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -16,19 +18,22 @@ from causeway.model.missed import MissedOrder
 from causeway.store.api_tables import HostLeftovers
 from causeway.store.database import Database, utcnow
 
+LOG = logging.getLogger(__name__)
+
 TABLE: sa.Table = HostLeftovers.__table__  # type: ignore[assignment]
 
 
 @dataclass
 class Leftover:
+    """``cell_uuid``: the host's. ``missed``: None if this release can't read it."""
+
+    id: str
     host: str
     cell_uuid: str
-    missed: MissedOrder
+    instance_uuid: str
+    what: str
+    missed: MissedOrder | None
     created_at: datetime
-
-    @property
-    def instance_uuid(self) -> str:
-        return self.missed.instance.uuid
 
 
 def id_of(host: str, instance_uuid: str, move_id: str | None, what: str) -> str:
@@ -56,15 +61,25 @@ def note_in(connection: sa.Connection, host: str, cell_uuid: str, missed: Missed
 
 def listed(database: Database, host: str | None = None) -> list[Leftover]:
     """What is left on a host (None: on all), in the order in which it was noted."""
-    columns = (TABLE.c.host, TABLE.c.cell_uuid, TABLE.c.missed, TABLE.c.created_at)
-    query = sa.select(*columns).order_by(TABLE.c.created_at, TABLE.c.id)
+    query = sa.select(TABLE).order_by(TABLE.c.created_at, TABLE.c.id)
     if host is not None:
         query = query.where(TABLE.c.host == host)
     with database.read() as connection:
         return [
-            Leftover(row.host, row.cell_uuid, msgspec.convert(row.missed, MissedOrder, str_keys=True), row.created_at)
+            Leftover(
+                row.id, row.host, row.cell_uuid, row.instance_uuid, row.what, _read(row.id, row.missed), row.created_at
+            )
             for row in connection.execute(query)
         ]
+
+
+def _read(leftover_id: str, missed: Any) -> MissedOrder | None:
+    try:
+        return msgspec.convert(missed, MissedOrder, str_keys=True)
+    except msgspec.ValidationError as error:
+        # A newer release's, for example, which has it carried out when it runs everywhere.
+        LOG.error("What is noted as %s in host_leftovers can't be read: %s", leftover_id, error)
+        return None
 
 
 def any_on(database: Database, host: str) -> bool:
