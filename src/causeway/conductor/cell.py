@@ -94,7 +94,11 @@ class CellEndpoint:
         was_forced_down = report.host in self._forced_down and not forced_down
         (self._forced_down.add if forced_down else self._forced_down.discard)(report.host)
         if was_unreachable or was_forced_down or report.guests.keys() - there:
-            self._cloud.host_is_back(context, host=report.host)
+            try:
+                self._cloud.host_is_back(context, host=report.host)
+            except errors.CausewayError as failure:
+                # Conductors look for it from time to time; the report is taken all the same.
+                LOG.warning("Host %s is not cleaned yet: %s %s", report.host, failure.message, failure.details)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
         """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if nobody can tell and it matters."""

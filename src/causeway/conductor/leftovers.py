@@ -74,7 +74,7 @@ def clean(services: ConductorServices, context: RequestContext, host: str) -> No
     orders = due(services, host)
     if not orders:
         return
-    for cell_uuid in {leftover.cell_uuid for leftover in leftovers.listed(services.api, host)}:
+    for cell_uuid in leftovers.cells_of(services.api, host):
         done = services.computes(cell_uuid).carry_out_missed(context, host, orders=orders)
         leftovers.delete(services.api, host, done)
 

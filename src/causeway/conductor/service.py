@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import auto_confirm, auto_offload, recovery
+from causeway.conductor import auto_confirm, auto_offload, cleaning, recovery
 from causeway.conductor.audit import AuditEndpoint
 from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
@@ -60,6 +60,7 @@ class ConductorService:
         self._periodic += [
             Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
             Periodic("recovery", services.conf.service_down_time, self._recovery.look, services.stopping),
+            Periodic("leftovers", services.conf.service_down_time, partial(cleaning.look, services), services.stopping),
             Periodic(
                 "mappings",
                 services.conf.service_down_time,

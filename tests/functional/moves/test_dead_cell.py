@@ -12,11 +12,13 @@ import pytest
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors, roles
-from causeway.conductor import auto_confirm, auto_offload
+from causeway.conductor import auto_confirm, auto_offload, leftovers
 from causeway.conductor.service import ConductorService
+from causeway.model.missed import Missed
 from causeway.moves import keeper as keepers
 from causeway.rpc.server import RpcServer
 from causeway.store.api import journal, migrations
+from causeway.store.api import leftovers as noted
 from causeway.store.database import Database, utcnow
 
 pytestmark = pytest.mark.embedded("makes databases and queues of its process hang")
@@ -129,6 +131,26 @@ def test_servers_of_other_cells_are_confirmed_and_offloaded(
 
     until(confirmed, bool, "the other cell's server to be confirmed")
     auto_offload.offload_shelved(services, conductor)
+
+
+def test_hosts_of_other_cells_are_cleaned(
+    cloud: Cloud, services: Any, cell1_hangs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From time to time, by every conductor."""
+    monkeypatch.setattr(services.cells, "timeout", 0.5)
+    cells = {cell.name: cell.uuid for cell in services.cells.mappings()}
+    records = [cloud.record(cloud.boot(), "cell1"), cloud.record(cloud.boot(flavor="gen2.small"), "cell2")]
+    for record in records:
+        cloud.member.compute.delete_server(record.uuid)
+    until(lambda: list(cloud.member.compute.servers()), lambda found: not found, "the servers to go")
+    cell1_hangs()
+    for cell, record in zip(("cell1", "cell2"), records, strict=True):
+        leftovers.note(services, f"{cell}-host1", cells[cell], Missed.DESTROY, record, [])
+    until(
+        lambda: [found.host for found in noted.listed(services.api)],
+        lambda hosts: hosts == ["cell1-host1"],
+        "the other cell's host to be clean",
+    )
 
 
 def test_a_conductor_starts_and_looks_while_a_cell_is_dead(

@@ -10,13 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from broken_hosts import force_down, start, stop
-from moves_cloud import Cloud, until
+from moves_cloud import PATIENCE, Cloud, until
 from openstack.exceptions import ConflictException
 
 from causeway import errors
+from causeway.compute.missed_orders import MissedOrdersEndpoint
+from causeway.conductor import cleaning
 from causeway.conductor.auto_confirm import AutoConfirm
+from causeway.conductor.leftovers import note
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.missed import Missed
 from causeway.model.moves import MoveState
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
@@ -399,3 +404,110 @@ def test_a_host_that_was_dead_waits_for_the_api_database(
         assert waiting.is_alive()
     waiting.join(START)
     assert cloud.hosts_of(server) == {source: "guest"}
+
+
+def cleaned(cloud: Cloud, host: str) -> None:
+    """Conductors look, as they do from time to time, until nothing is left on a host."""
+    services = cloud.embedded.conductor._services
+    until(lambda: cleaning.look(services) or left_on(cloud, host), lambda left: not left, f"{host} to be clean")
+
+
+def test_what_could_not_be_done_when_the_host_came_back_is_done_later(cloud: Cloud, dead: Callable[..., None]) -> None:
+    server, source, target = moved(cloud, "cross")
+    dead(target)
+    cloud.reverted(server)
+    with away("cell1"):
+        comes_back(cloud, target)
+    assert cloud.hosts_of(server) == {source: "guest", target: "guest"}
+    cleaned(cloud, target)
+    assert cloud.hosts_of(server) == {source: "guest"}
+
+
+def test_disks_that_could_not_be_put_back_are_put_back_later(
+    cloud: Cloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = cloud.boot()
+    source = cloud.show(server).compute_host
+    cloud.driver(source).guest_write(server.id, "precious")
+    dies_when(cloud, dead, HAND_OVER, Verdict.LOSE_REQUEST, fenced=True)
+    cloud.member.compute.resize_server(server.id, "gen2.small")
+    until(lambda: cloud.show(server).status, lambda status: status == "ERROR", "the server to be in ERROR")
+    cloud.settle()
+
+    def fails(*_: object) -> None:
+        raise OSError("The disk is full.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MissedOrdersEndpoint, "_restore_disks", fails)
+        comes_back(cloud, source)
+        assert left_on(cloud, source) == ["restore_disks"]
+    cleaned(cloud, source)
+    cloud.member.compute.reboot_server(server.id, "HARD")
+    until(lambda: cloud.show(server).status, lambda status: status == "ACTIVE", "the server to run again")
+    assert "precious" in cloud.driver(source).guest_read(server.id)
+
+
+def left_of_deleted(cloud: Cloud, hosts: list[str]) -> None:
+    """Something of a server that is deleted is left on hosts."""
+    services = cloud.embedded.conductor._services
+    cells = {cell.name: cell.uuid for cell in services.cells.mappings()}
+    deleted = cloud.record(cloud.boot(), "cell1")
+    cloud.member.compute.delete_server(deleted.uuid)
+    until(lambda: cloud.member.compute.find_server(deleted.uuid), lambda found: found is None, "the server to go")
+    for host in hosts:
+        note(services, host, cells[host[:5]], Missed.DESTROY, deleted, [])
+
+
+def test_neither_a_host_nor_a_cell_holds_up_the_cleaning_of_another_host(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, opened = cloud.embedded.conductor._services, threading.Event()
+    left_of_deleted(cloud, list(cloud.parts.computes))
+    monkeypatch.setattr(services.cells, "timeout", 0.5)
+
+    def on_send(message: Outgoing) -> Verdict:
+        if (message.method, message.server) == ("carry_out_missed", "cell1-host1"):
+            opened.wait(PATIENCE)
+        return Verdict.DELIVER
+
+    cloud.embedded.around.transports.on_send = on_send
+    with away("cell2"):
+        cleaned(cloud, "cell1-host2")
+        assert left_on(cloud, "cell1-host1") == left_on(cloud, "cell2-host1") == ["destroy_instance"]
+    opened.set()
+    for host in cloud.parts.computes:
+        cleaned(cloud, host)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_a_look_sends_nothing_to_a_host_that_is_not_there(
+    cloud: Cloud, dead: Callable[..., None], fenced: bool
+) -> None:
+    left_of_deleted(cloud, ["cell1-host1", "cell1-host2"])
+    dead("cell1-host1", fenced=fenced)
+    asked: list[str | None] = []
+
+    def on_send(message: Outgoing) -> Verdict:
+        asked.extend([message.server] if message.method == "carry_out_missed" else [])
+        return Verdict.DELIVER
+
+    cloud.embedded.around.transports.on_send = on_send
+    cleaned(cloud, "cell1-host2")
+    assert set(asked) == {"cell1-host2"}
+    come_back(cloud, "cell1-host1")
+    assert left_on(cloud, "cell1-host1") == []
+
+
+def test_a_look_costs_one_statement_while_nothing_is_left(cloud: Cloud) -> None:
+    services = cloud.embedded.conductor._services
+    asked: list[threading.Thread] = []
+
+    def count(*_: Any) -> None:
+        asked.append(threading.current_thread())
+
+    sa.event.listen(services.api.engine, "before_cursor_execute", count)
+    try:
+        cleaning.look(services)
+    finally:
+        sa.event.remove(services.api.engine, "before_cursor_execute", count)
+    assert asked.count(threading.current_thread()) == 1

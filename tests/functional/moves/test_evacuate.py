@@ -11,7 +11,9 @@ from audited_cloud import AuditedCloud
 from broken_hosts import lose_guest
 from moves_cloud import Cloud, until
 
-from causeway import roles
+from causeway import errors, roles
+from causeway.conductor import cleaning
+from causeway.conductor.cloud_records import CloudEndpoint
 from causeway.conductor.evacuate import EvacuateEndpoint
 from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
@@ -183,3 +185,26 @@ def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) 
     assert cloud.hosts_of(server) == {DEAD: "guest"}
     assert cloud.driver(DEAD).running_anywhere(server.id) == []
     assert cloud.migration(server).status == "done"
+
+
+def test_a_host_that_could_not_be_cleaned_when_it_came_back_is_cleaned_later(
+    cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise errors.DatabaseFailed("The API's database is away.")
+
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    evacuate(cloud, server, {"host": "cell1-host2"})
+    until(lambda: cloud.migration(server).status, lambda status: status == "done", "the evacuation")
+    monkeypatch.setattr(CloudEndpoint, "host_is_back", fails)
+    # Its report is taken all the same.
+    come_back(cloud, DEAD)
+    assert set(cloud.hosts_of(server)) == {DEAD, "cell1-host2"}
+    services = cloud.embedded.conductor._services
+    until(
+        lambda: cleaning.look(services) or cloud.migration(server).status,
+        lambda status: status == "completed",
+        "the host to be cleaned",
+    )
+    assert cloud.hosts_of(server) == {"cell1-host2": "guest"}

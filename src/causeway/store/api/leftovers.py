@@ -15,12 +15,13 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway.model.missed import MissedOrder
-from causeway.store.api_tables import HostLeftovers
+from causeway.store.api_tables import HostLeftovers, Migrations
 from causeway.store.database import Database, utcnow
 
 LOG = logging.getLogger(__name__)
 
 TABLE: sa.Table = HostLeftovers.__table__  # type: ignore[assignment]
+MIGRATIONS: sa.Table = Migrations.__table__  # type: ignore[assignment]
 
 
 @dataclass
@@ -82,9 +83,31 @@ def _read(leftover_id: str, missed: Any) -> MissedOrder | None:
         return None
 
 
-def any_on(database: Database, host: str) -> bool:
+def hosts(database: Database, *, evacuation: str, evacuated: str) -> list[tuple[str, str]]:
+    """The hosts on which something is left, each with its cell: orders that they missed, and servers evacuated from them.
+
+    ``evacuation`` is the type of those migrations, ``evacuated`` the status of one whose host was not cleaned yet.
+    """
+    gone = sa.select(MIGRATIONS.c.source_compute, MIGRATIONS.c.source_cell).where(
+        MIGRATIONS.c.migration_type == evacuation,
+        MIGRATIONS.c.status == evacuated,
+        MIGRATIONS.c.source_compute.is_not(None),
+        MIGRATIONS.c.source_cell.is_not(None),
+    )
     with database.read() as connection:
-        return connection.execute(sa.select(TABLE.c.id).where(TABLE.c.host == host).limit(1)).first() is not None
+        rows = connection.execute(sa.select(TABLE.c.host, TABLE.c.cell_uuid).union(gone))
+        return [(host, cell_uuid) for host, cell_uuid in rows]
+
+
+def any_on(database: Database, host: str) -> bool:
+    return bool(cells_of(database, host))
+
+
+def cells_of(database: Database, host: str) -> list[str]:
+    """The cell of a host on which something is left; nothing is left: none."""
+    query = sa.select(TABLE.c.cell_uuid).where(TABLE.c.host == host).distinct()
+    with database.read() as connection:
+        return list(connection.execute(query).scalars())
 
 
 def delete(database: Database, host: str, ids: list[str]) -> None:

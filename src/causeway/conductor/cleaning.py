@@ -1,0 +1,37 @@
+"""Hosts that are up, and on which something is left, clean it: what failed there, or could not be done yet, when they came back.
+
+Every conductor looks from time to time. While nothing is left anywhere a look is one statement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+
+from causeway.conductor.evacuate import EVACUATION, EvacuateEndpoint
+from causeway.conductor.liveness import BINARY
+from causeway.conductor.services import ConductorServices
+from causeway.context import admin_context
+from causeway.model.states import MigrationStatus
+from causeway.store.api import leftovers
+from causeway.store.cell import hosts
+from causeway.store.database import utcnow
+
+
+def look(services: ConductorServices) -> None:
+    """Has each of them asked, on a thread of its own: neither a host nor a cell that hangs holds up another."""
+    waiting: dict[str, set[str]] = defaultdict(set)
+    for host, cell_uuid in leftovers.hosts(services.api, evacuation=EVACUATION, evacuated=MigrationStatus.DONE):
+        waiting[cell_uuid].add(host)
+    work = {cell_uuid: partial(_look_in, services, cell_uuid, of_cell) for cell_uuid, of_cell in waiting.items()}
+    services.by_cell("Looking for hosts to clean").each(work, services.cells.timeout)
+
+
+def _look_in(services: ConductorServices, cell_uuid: str, waiting: set[str]) -> None:
+    """Raises DatabaseFailed."""
+    now, down_time = utcnow(), services.conf.service_down_time
+    for service in hosts.list_services(services.cells.database(cell_uuid), binary=BINARY):
+        # One that was forced down may not be there, and nobody sends it anything.
+        if service.host in waiting and hosts.is_up(service, now, down_time):
+            clean = partial(EvacuateEndpoint(services).clean_evacuated, admin_context(), host=service.host)
+            services.by_cell("Cleaning hosts").start(f"{cell_uuid}, host {service.host}", clean)
