@@ -81,20 +81,31 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
 
 
 def drop_claim_if_there(run: Run, host: str, step: str) -> None:
-    """`drop_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same."""
+    """`drop_claim` for a host that did not answer, and may not answer this either: the next one is tried all the same.
+
+    Then it is noted, and the host is told when the move has ended.
+    """
+    if not _claims(run):
+        return
     try:
-        _drop(run, host, step)
+        if _is_up(run, host):
+            _drop(run, host, step)
+            return
     except errors.RpcTimeout:
-        LOG.warning("Host %s may keep a claim for server %s; `causeway audit` tells", host, run.uuid)
+        LOG.warning("Host %s keeps a claim for server %s until it answers", host, run.uuid)
+    note_target(run, host, Missed.DROP_CLAIM)
 
 
 def _claims(run: Run) -> bool:
     return bool(asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta))
 
 
+def _is_up(run: Run, host: str) -> bool:
+    return liveness.of_host(run.services, run.target_database, host).is_up
+
+
 def _drop(run: Run, host: str, step: str) -> None:
-    if _claims(run):
-        run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
+    run.target_computes.drop_move_claim(run.context, host, token=run.token(step), instance_uuid=run.uuid)
 
 
 def drop_claim(run: Run, host: str, step: str) -> None:
@@ -104,12 +115,11 @@ def drop_claim(run: Run, host: str, step: str) -> None:
     """
     if not _claims(run):
         return
-    life = liveness.of_host(run.services, run.target_database, host)
     try:
-        if life.is_up:
+        if _is_up(run, host):
             _drop(run, host, step)
             return
     except errors.RpcTimeout:
-        if liveness.of_host(run.services, run.target_database, host).is_up:
+        if _is_up(run, host):
             raise
     note_target(run, host, Missed.DROP_CLAIM)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from typing import Any
 
 import openstack
 import pinned_cloud
 import pytest
-from moves_cloud import Cloud, until
+from moves_cloud import PATIENCE, Cloud, until
 from pinned_cloud import NOTHING, claims_of, guest_topology, held, make_flavor, nothing_held, pinned
 
 from causeway import errors
 from causeway.compute.claims import Claims
+from causeway.conductor import cleaning
+from causeway.conductor.evacuate import EvacuateEndpoint
+from causeway.conductor.leftovers import missed_order
+from causeway.context import admin_context
+from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
-from causeway.rpc.transport import Verdict
-from causeway.store.api import journal, mappings
+from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import journal, leftovers, mappings, migrations
 from causeway.store.cell import hosts, pci_devices
 
 CLOUD = pinned_cloud.CLOUD
@@ -61,6 +67,84 @@ def test_a_target_that_refuses_or_does_not_answer_keeps_nothing(
     ]
     cloud.reverted(server)
     assert claims_of(cloud, server) == [source]
+
+
+def test_a_target_that_does_not_answer_at_all_is_told_later(cloud: Cloud) -> None:
+    """It claimed, and does not hear that it was given up for the next one."""
+    services = cloud.embedded.conductor._services
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    source = cloud.show(server).compute_host
+    deaf: list[str | None] = []
+
+    def on_send(message: Outgoing) -> Verdict:
+        if message.method == "prep_snapshot_based_resize_at_dest" and not deaf:
+            deaf.append(message.server)
+            return Verdict.LOSE_REPLY
+        is_lost = message.method == "drop_move_claim" and message.server in deaf
+        return Verdict.LOSE_REQUEST if is_lost else Verdict.DELIVER
+
+    cloud.embedded.around.transports.on_send = on_send
+    target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
+    cloud.settle()
+    assert sorted(claims_of(cloud, server)) == sorted([source, target, *deaf])
+    cloud.heal()
+    cleaned(cloud)
+    assert sorted(claims_of(cloud, server)) == sorted([source, target])
+    assert held(cloud, target)["cpus"] == [4, 5, 6, 7]
+    assert leftovers.listed(services.api) == []
+    cloud.confirmed(server)
+    assert claims_of(cloud, server) == [target]
+
+
+def cleaned(cloud: Cloud) -> None:
+    """Conductors look, as they do from time to time, until nothing is left anywhere."""
+    services = cloud.embedded.conductor._services
+    until(
+        lambda: cleaning.look(services) or leftovers.listed(services.api),
+        lambda left: not left,
+        "all hosts to be clean",
+    )
+
+
+def left_by_an_earlier_try(cloud: Cloud, server: Any, what: Missed) -> str:
+    """What another move of the server's migration left on the host that the present one chose."""
+    services = cloud.embedded.conductor._services
+    (migration,) = migrations.search(services.api, instance_uuid=server.id)
+    host, cell_uuid = migration.dest_compute or "", migration.dest_cell or ""
+    token = MoveToken(str(uuid.uuid4()), migration.uuid, 1, "PrepResizeAtDest")
+    with services.api.write() as connection:
+        missed = missed_order(host, what, cloud.record(server, "cell1"), token)
+        leftovers.note_in(connection, host, cell_uuid, missed)
+    return host
+
+
+def test_what_an_earlier_try_of_a_move_left_is_not_taken_from_the_one_that_succeeded(cloud: Cloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    target = cloud.resized(server, pinned(cloud, "pinned.4.2", 4, gen="2")).compute_host
+    cloud.settle()
+    for what in (Missed.DROP_CLAIM, Missed.DROP_CROSS_CELL):
+        assert left_by_an_earlier_try(cloud, server, what) == target
+    cleaned(cloud)
+    assert target in claims_of(cloud, server)
+    assert cloud.hosts_of(server)[target] == "guest"
+    cloud.confirmed(server)
+
+
+def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one(cloud: Cloud) -> None:
+    services = cloud.embedded.conductor._services
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
+        cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
+        assert reached.wait(PATIENCE)
+        for what in (Missed.DROP_CLAIM, Missed.DROP_CROSS_CELL):
+            target = left_by_an_earlier_try(cloud, server, what)
+        EvacuateEndpoint(services).clean_evacuated(admin_context(), host=target)
+        assert target in claims_of(cloud, server)
+        assert len(leftovers.listed(services.api)) == 2
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.settle()
+    cleaned(cloud)
+    assert guest_topology(cloud, server)[0] is not None
 
 
 def test_two_that_race_for_the_last_cpus_of_a_host(cloud: Cloud) -> None:
