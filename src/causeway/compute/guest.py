@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
@@ -64,7 +64,7 @@ def connected_volumes(
         if device.connection_info is None and device.attachment_id is not None:
             connector = host.driver.volume_connector()
             try:
-                info = host.volumes.update_attachment(context, device.attachment_id, connector, device.device_name)
+                info = _connect(host, context, device.attachment_id, connector, device.device_name)
             except errors.VolumeNotFound:
                 # The attachment alone may be gone because somebody works on it: that is no reason to go without a disk.
                 if device.is_root or device.volume_id is None or not host.volumes.is_gone(context, device.volume_id):
@@ -78,6 +78,20 @@ def connected_volumes(
     yield connected
     for attachment_id in fresh:
         host.volumes.complete_attachment(context, attachment_id)
+
+
+def _connect(
+    host: Host, context: RequestContext, attachment_id: str, connector: Mapping[str, Any], device_name: str | None
+) -> dict[str, Any]:
+    """The connection info of an attachment of this host; raises VolumeNotFound, ServiceRefused."""
+    try:
+        return host.volumes.update_attachment(context, attachment_id, connector, device_name)
+    except errors.ServiceRefused:
+        # An attempt before may have connected it: a volume with two attachments is not connected a second time.
+        present = host.volumes.get_attachment(context, attachment_id)
+        if not present.is_connected:
+            raise
+        return present.connection_info
 
 
 def with_connections(host: Host, context: RequestContext, block_devices: list[BlockDevice]) -> list[BlockDevice]:

@@ -2,7 +2,7 @@
 
 As in Block Storage: an attachment is `reserved` while it has no connector, `attaching` with one, and `attached` after
 `os-complete`. On a volume that is not multiattach, a second attachment is for the same instance only (it moves to
-another host), and may not get a connector by update while any other has one.
+another host), and may not get a connector by update while any of the two has one.
 """
 
 from typing import Any
@@ -110,7 +110,7 @@ def update(call: Call, attachment_id: str, **_: str) -> Json:
             "Invalid volume: Volume attachments can not be updated if the volume is in an error state. "
             f"The Volume {volume.id} currently has a status of: {volume.status}"
         )
-    if not volume.multiattach and any(each.connector for each in volume.attachments if each is not row):
+    if not volume.multiattach and len(volume.attachments) > 1 and any(each.connector for each in volume.attachments):
         raise conflict(f"Invalid volume: duplicate connectors detected on volume {volume.id}")
     row.mode = _mode(given, connector) or row.mode
     _connect(row, connector)
