@@ -20,6 +20,7 @@ from causeway.cli import processes
 from causeway.cli.api_worker import Worker
 from causeway.conf import PROJECT
 from causeway.conf.conductor import CELL, SUPER
+from causeway.http.server import KEEP
 from causeway.http.strict import strict
 from causeway.metrics.endpoint import count_into_files
 from causeway.model.host import CellMapping
@@ -77,6 +78,9 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
             "worker_class": Worker,
             "proc_name": "causeway-api",
             "graceful_timeout": GRACE_SECONDS,
+            # gunicorn's own two seconds are those between two questions of clients that wait for a server: their
+            # connection would be closed just when they ask.
+            "keepalive": KEEP,
             "control_socket_disable": True,
             "when_ready": self._ready,
             "worker_exit": self._worker_exit,
