@@ -50,6 +50,11 @@ def check_values(conf: cfg.ConfigOpts, options: Iterable[tuple[str, list[cfg.Opt
                 raise cfg.ConfigFileValueError(
                     f"[{group}] {option.name}: {_reason(failure)}. Accepted: {accepted(option)}."
                 ) from failure
+            except (cfg.TemplateSubstitutionError, cfg.NoSuchOptError) as failure:
+                # The value is not told: with a $ that was not meant it is likely a password.
+                raise cfg.ConfigFileValueError(
+                    f"[{group}] {option.name}: what follows its $ is no option. Write $$ for a dollar sign."
+                ) from failure
 
 
 def check_names(template: str) -> None:

@@ -123,9 +123,10 @@ class Instance:
 
 def name_guest(template: str, uuid: str, project_id: str | None, user_id: str | None, hostname: str | None) -> str:
     """As `Instance.guest_name`. Places for numbers take the uuid as a number: ids of rows differ from cell to cell."""
-    fields = {"uuid": uuid, "project_id": project_id, "user_id": user_id, "hostname": hostname}
+    number = UUID(uuid).int
+    fields = {"uuid": uuid, "id": number, "project_id": project_id, "user_id": user_id, "hostname": hostname}
     try:
-        return template % (fields if "%(" in template else UUID(uuid).int)
+        return template % (fields if "%(" in template else number)
     except (TypeError, KeyError) as failure:
         raise ValueError(f"{template} makes no name: {failure}") from failure
 

@@ -81,6 +81,7 @@ def test_options_that_are_here_are_not_called_missing() -> None:
     [
         ("instance-%(uuid)s", "instance-11111111-2222-4333-8444-555555555555"),
         ("instance-%08x", "instance-11111111222243338444555555555555"),
+        ("instance-%(id)08x", "instance-11111111222243338444555555555555"),
         ("%(hostname)s-%(uuid)s", "h-11111111-2222-4333-8444-555555555555"),
     ],
 )
@@ -112,3 +113,11 @@ def test_releases_of_the_field_are_taken(tmp_path: Path, level: str | None, cap:
     text = f"[upgrade_levels]\ncompute = {level}\n" if level else ""
     given = new_config(config_files=[written(tmp_path, text)]).upgrade_levels.compute
     assert (versions.cap(given), versions.allows_cross_cell(given)) == (cap, moves)
+
+
+def test_a_dollar_sign_that_was_not_meant_is_told_without_its_value(tmp_path: Path) -> None:
+    file = tmp_path / "causeway.conf"
+    file.write_text("[api_database]\nconnection = mysql+pymysql://user:p$secret@host/api\n")
+    with pytest.raises(cfg.ConfigFileValueError, match=r"\[api_database\] connection: .* Write \$\$") as raised:
+        new_config(config_files=[file])
+    assert "secret" not in str(raised.value)
