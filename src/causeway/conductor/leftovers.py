@@ -111,7 +111,19 @@ def _look_for(services: ConductorServices, uuids: set[str]) -> _Servers:
     unclear |= {
         uuid for uuid, cell_uuid in mappings.cells_of(services.api, missing).items() if cell_uuid != cells.get(uuid)
     }
-    return _Servers(cells, living, unclear)
+    return _Servers(cells, living, unclear | _without_mapping(services, uuids - cells.keys()))
+
+
+def _without_mapping(services: ConductorServices, uuids: set[str]) -> set[str]:
+    """Those that are not deleted for sure: some cell has them still, or does not answer. A mapping may be lost (`map_server`)."""
+    if not uuids:
+        return set()
+
+    def find(_cell: CellMapping, database: Database) -> set[str]:
+        return {uuid for uuid in uuids if instances.find(database, uuid, with_tags=False) is not None}
+
+    answers = services.cells.ask_all(find, cell0=False)
+    return uuids if answers.down else set().union(*answers.by_cell.values())
 
 
 def _due(services: ConductorServices, servers: _Servers, leftover: Leftover) -> MissedOrder | None:

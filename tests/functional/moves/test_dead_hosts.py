@@ -25,7 +25,7 @@ from causeway.model.missed import Missed
 from causeway.model.moves import MoveState
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import journal, leftovers
+from causeway.store.api import journal, leftovers, mappings
 from causeway.store.database import Database
 
 pytestmark = pytest.mark.embedded("stops compute services and starts them again")
@@ -166,6 +166,23 @@ def test_a_revert_goes_on_without_a_target_that_is_dead(cloud: Cloud, dead: Call
     # Before it takes any order.
     assert cloud.hosts_of(server) == {source: "guest"}
     assert left_on(cloud, target) == []
+
+
+def test_a_server_whose_mapping_was_lost_is_not_taken_for_deleted(cloud: Cloud, dead: Callable[..., None]) -> None:
+    """What a host has of it stays, until somebody has found out where the server lives."""
+    server, _source, target = moved(cloud, "cross")
+    dead(target)
+    cloud.reverted(server)
+    database = cloud.parts.api_database
+    lost = mappings.get(database, server.id)
+    with database.write() as connection:
+        connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server.id))
+    try:
+        come_back(cloud, target)
+        assert left_on(cloud, target) and cloud.driver(target).inspect(server.id).has_disks
+    finally:
+        with database.write() as connection:
+            mappings.insert_in(connection, lost)
 
 
 @REACHES
