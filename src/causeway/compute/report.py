@@ -73,10 +73,7 @@ class Reporter:
         self._uuid = node_uuid(self._state_dir, self._known_uuid, lived=self._lived)
         self.report_provider()
         self.report_alive()
-        try:
-            self.restore_claims()
-        except errors.CausewayError as failure:
-            LOG.warning("Host %s could not ask what servers hold: %s", self._host.name, failure.message)
+        self._try("claim again what servers hold", self.restore_claims)
         self._thread.start()
 
     def stop(self) -> None:
@@ -86,14 +83,18 @@ class Reporter:
 
     def _run(self) -> None:
         while not self._stopping.wait(self._host.conf.report_interval):
-            try:
-                self.restore_claims()
-                self.report_alive()
-            except errors.CausewayError as failure:
-                LOG.warning("Host %s could not report: %s %s", self._host.name, failure.message, failure.details)
-            except Exception:
-                # The boundary of the thread: without it the host would be down for ever.
-                LOG.exception("Host %s could not report", self._host.name)
+            # The host is up, whatever else it can't do.
+            self._try("report", self.report_alive)
+            self._try("claim again what servers hold", self.restore_claims)
+
+    def _try(self, what: str, work: Callable[[], None]) -> None:
+        """The boundary of what is done again with the next report: without it the host would be down for ever."""
+        try:
+            work()
+        except errors.CausewayError as failure:
+            LOG.warning("Host %s could not %s: %s %s", self._host.name, what, failure.message, failure.details)
+        except Exception:
+            LOG.exception("Host %s could not %s", self._host.name, what)
 
     def _known_uuid(self) -> str | None:
         found = self._placement.list_providers(name=self._host.driver.host_facts().hypervisor_hostname)
@@ -161,10 +162,7 @@ class Reporter:
 
     def _claims_changed(self) -> None:
         """The scheduler sees it with the next request; if the conductor can't be told now, with the next report."""
-        try:
-            self.report_alive()
-        except errors.CausewayError as failure:
-            LOG.warning("Host %s could not report its claims: %s", self._host.name, failure.message)
+        self._try("report its claims", self.report_alive)
 
     def restore_claims(self) -> None:
         """Claims again what servers hold here whose files were torn, as their records say."""
@@ -177,8 +175,8 @@ class Reporter:
             of_server = [each for each in recorded if each.instance.uuid == uuid]
             try:
                 host.claims.restore(uuid, [(each.instance, each.migration_uuid) for each in of_server])
-            except errors.ClaimRefused as refusal:
-                LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, refusal.message)
+            except (errors.ClaimRefused, OSError) as failure:
+                LOG.error("Host %s can't restore what server %s holds: %s", host.name, uuid, failure)
 
     def report_alive(self) -> None:
         """Tells the cell's conductor. One after the other: no report overtakes a newer one."""

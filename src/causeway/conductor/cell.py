@@ -87,18 +87,21 @@ class CellEndpoint:
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
     ) -> None:
         """A host that was unreachable, or forced down, or that has guests of servers that are not there, may hold what was
-        evacuated from it or went on without it."""
+        evacuated from it or went on without it. The cloud is told until it has heard it."""
         last, now = self._heard.get(report.host), time.monotonic()
-        self._heard[report.host] = now
         was_unreachable = last is None or now - last > self._conf.service_down_time
         was_forced_down = report.host in self._forced_down and not forced_down
-        (self._forced_down.add if forced_down else self._forced_down.discard)(report.host)
+        if forced_down:
+            self._forced_down.add(report.host)
         if was_unreachable or was_forced_down or report.guests.keys() - there:
             try:
                 self._cloud.host_is_back(context, host=report.host)
             except errors.CausewayError as failure:
-                # Conductors look for it from time to time; the report is taken all the same.
                 LOG.warning("Host %s is not cleaned yet: %s %s", report.host, failure.message, failure.details)
+                return
+        self._heard[report.host] = now
+        if not forced_down:
+            self._forced_down.discard(report.host)
 
     def missed_orders(self, context: RequestContext, *, host: str) -> list[MissedOrder]:
         """What a host that starts is to do first. Raises RpcTimeout or DatabaseFailed if nobody can tell and it matters."""
@@ -139,7 +142,7 @@ class CellEndpoint:
         power_state = report.guests.get(instance.uuid, PowerState.NOSTATE)
         if looks and instance.vm_state is VmState.STOPPED and power_state in (PowerState.RUNNING, PowerState.PAUSED):
             LOG.warning("Guest of server %s on %s runs, though the server is stopped", instance.uuid, report.host)
-            self._cloud.guest_runs(context, instance_uuid=instance.uuid)
+            self._have_stopped(context, instance, report.host)
             return
         if power_state == instance.power_state or power_state is PowerState.NOSTATE:
             return
@@ -155,6 +158,15 @@ class CellEndpoint:
                 expected_vm={instance.vm_state},
                 power_state=power_state,
                 **({"vm_state": VmState.STOPPED} if stopped else {}),
+            )
+
+    def _have_stopped(self, context: RequestContext, instance: Instance, host: str) -> None:
+        try:
+            self._cloud.guest_runs(context, instance_uuid=instance.uuid)
+        except errors.CausewayError as failure:
+            # Other servers' reports are not held up by it, and the next look finds it again.
+            LOG.warning(
+                "Guest of server %s on %s was not stopped: %s %s", instance.uuid, host, failure.message, failure.details
             )
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:

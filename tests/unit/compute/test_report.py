@@ -1,0 +1,109 @@
+"""A host's reports: what can't be done beside them does not keep the host from being up."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from causeway import errors
+from causeway.compute.claims import Claims
+from causeway.compute.report import Reporter
+from causeway.conf import new_config
+from causeway.hardware.fit import Limits
+from causeway.model.outcomes import HostReport
+from causeway.virt.simulated import SimulatedDriver
+
+SERVER, OTHER = (str(uuid.uuid4()) for _number in range(2))
+
+
+class Ended(BaseException):
+    """Enough was seen."""
+
+
+@dataclass
+class Conductor:
+    """Takes reports, and can't say what servers hold."""
+
+    failure: Exception
+    reports: list[HostReport] = field(default_factory=list)
+    asked: list[list[str]] = field(default_factory=list)
+
+    def report_host(self, _context: Any, *, report: HostReport) -> bool:
+        self.reports.append(report)
+        return True
+
+    def recorded_claims(self, _context: Any, *, host: str, instance_uuids: list[str]) -> list[Any]:
+        assert host == "host1"
+        self.asked.append(instance_uuids)
+        raise self.failure
+
+
+@dataclass
+class Host:
+    """As much of a host as its reports need."""
+
+    conductor: Conductor
+    driver: SimulatedDriver
+    claims: Claims
+    conf: Any = field(default_factory=new_config)
+    name: str = "host1"
+
+
+def reporter(directory: Path, failure: Exception) -> tuple[Reporter, Conductor]:
+    """Of a host with a torn claim."""
+    (directory / "claims").mkdir()
+    (directory / "claims" / f"{SERVER}.json").write_bytes(b"")
+    host: Any = Host(
+        Conductor(failure), SimulatedDriver("host1", directory), Claims(directory / "claims", "host1", limits=LIMITS)
+    )
+    host.claims.load(None, [])
+    placement: Any = None
+    return Reporter(host, placement, directory), host.conductor
+
+
+LIMITS = Limits(1.0, 1.0)
+FAILURES = [errors.RpcTimeout("recorded_claims", "cell_conductor", 10.0), OSError("no space left on device")]
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_a_host_whose_torn_claims_nobody_can_tell_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    made, conductor = reporter(tmp_path, failure)
+    waits = 0
+
+    def wait(_seconds: float) -> bool:
+        nonlocal waits
+        waits += 1
+        return waits > 3
+
+    monkeypatch.setattr(made._stopping, "wait", wait)
+    made._run()
+    assert len(conductor.reports) == 3
+    assert conductor.asked == [[SERVER]] * 3
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_it_starts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    made, conductor = reporter(tmp_path, failure)
+    made._uuid = str(uuid.uuid4())
+    monkeypatch.setattr(made, "_known_uuid", lambda: None)
+    monkeypatch.setattr(made, "report_provider", lambda: None)
+    made.start()
+    made.stop()
+    assert len(conductor.reports) == 1
+
+
+def test_a_claim_is_made_though_it_can_not_be_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is on the disk by then, and the next report tells of it."""
+    made, _conductor = reporter(tmp_path, FAILURES[0])
+
+    def fail() -> None:
+        raise OSError("the hypervisor is away")
+
+    monkeypatch.setattr(made, "report_alive", fail)
+    made._host.claims.on_change()
