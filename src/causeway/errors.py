@@ -41,6 +41,7 @@
         ├── VifPluggingFailed         500  vif_plugging_failed
         ├── HostDown                  500  host_down              (a host is needed that does not report; it is waited for)
         ├── HostFenced                500  host_fenced            (an operator said that it is dead)
+        ├── ClaimsUnknown             500  claims_unknown         (a host asks what a server holds of it; it is waited for)
         ├── RpcTimeout                500  rpc_timeout            (a service of ours did not answer in time)
         └── ServiceFailed             503  service_failed         (a service around us failed or did not answer)
             └── ServiceRefused        500  service_refused        (it answered, and refused)
@@ -360,6 +361,13 @@ class HostFenced(OperationFailed):
     """What is asked needs a host that an operator said to be dead (``forced_down``)."""
 
     code = "host_fenced"
+
+
+class ClaimsUnknown(OperationFailed):
+    """A host lost its record of what a server holds of it, and asks for it: no guest is made before it knows."""
+
+    code = "claims_unknown"
+    passing = True
 
 
 class RpcTimeout(OperationFailed):

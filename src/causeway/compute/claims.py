@@ -122,8 +122,7 @@ class Claims:
             self._torn.discard(instance_uuid)
             if instance_uuid not in self._claims:
                 # Nothing to write: else the file that is written tells the next start that this was done.
-                for kept in self._directory.glob(f"{instance_uuid}.json.torn*"):
-                    durable.delete(kept)
+                self._delete_torn(instance_uuid)
         LOG.warning("What server %s holds on host %s is claimed again, as its record says", instance_uuid, self._host)
 
     def _try(self, instance: Instance, migration_uuid: str | None) -> Claim:
@@ -163,10 +162,17 @@ class Claims:
             return instance_uuid in self._claims
 
     def use(self, instance: Instance, migration_uuid: str | None) -> Instance:
-        """The server as its guest is made here: with what was claimed, which is in use from now on."""
+        """The server as its guest is made here: with what was claimed, which is in use from now on.
+
+        Raises ClaimsUnknown while it is not known what that is, ClaimRefused if others hold what the server was promised.
+        """
         with self._lock:
-            held = self._claims.get(instance.uuid, [])
-            claim = _of_migration(held, migration_uuid)
+            if instance.uuid in self._torn:
+                raise errors.ClaimsUnknown(
+                    f"The host does not know at the moment what server {instance.uuid} holds of its CPUs and devices.",
+                    details=f"host {self._host}: torn record in {self._directory}",
+                )
+            claim = self._held(instance.uuid, migration_uuid) or self._as_promised(instance, migration_uuid)
             if claim is None:
                 # A server that moves here may have held something where it was.
                 return dataclasses.replace(instance, numa_topology=None, pci_requests=[], pci_devices=[])
@@ -175,7 +181,7 @@ class Claims:
                 claim.in_use = True
                 for device in claim.pci_devices:
                     device.status = PciDeviceStatus.ALLOCATED
-                self._write(instance.uuid, held)
+                self._write(instance.uuid, self._claims[instance.uuid])
         if first_use and claim.pci_devices:
             self.on_change()
         return dataclasses.replace(
@@ -184,6 +190,28 @@ class Claims:
             pci_requests=claim.pci_requests,
             pci_devices=claim.pci_devices,
         )
+
+    def _held(self, instance_uuid: str, migration_uuid: str | None) -> Claim | None:
+        return _of_migration(self._claims.get(instance_uuid, []), migration_uuid)
+
+    def _as_promised(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
+        """The claim of a move, made again from what its server's record says was promised here; None if that is nothing.
+
+        It was lost: its file was torn or deleted when nobody else knew of the promise yet.
+        """
+        promise = instance.migration_context
+        if promise is None or (promise.migration_uuid, promise.dest_host) != (migration_uuid, self._host):
+            return None
+        promised = dataclasses.replace(
+            instance,
+            numa_topology=promise.new_numa_topology,
+            pci_requests=promise.new_pci_requests,
+            pci_devices=promise.new_pci_devices,
+        )
+        claim = self._adopt(promised, migration_uuid)
+        if claim is not None:
+            LOG.warning("What server %s was promised on host %s is claimed again", instance.uuid, self._host)
+        return claim
 
     def release(self, instance_uuid: str, migration_uuid: str | None) -> None:
         """Ends the claim of this migration; there is none: nothing happens."""
@@ -207,22 +235,31 @@ class Claims:
 
     def adopt(self, instance: Instance, migration_uuid: str | None) -> None:
         """Claims exactly what the server's record says that it holds here. Raises ClaimRefused if others hold it."""
-        claim = Claim(migration_uuid, instance.numa_topology, instance.pci_requests, instance.pci_devices, in_use=True)
         with self._lock:
-            held = self._claims.get(instance.uuid, [])
-            if any(other.migration_uuid == migration_uuid for other in held):
+            if any(claim.migration_uuid == migration_uuid for claim in self._claims.get(instance.uuid, [])):
                 return
-            cells = self._topology_now().cells if self._topology is not None else []
-            free = {cpu for cell in cells for cpu in cell.free_pcpus}
-            wanted = {cpu for cell in (instance.numa_topology or NO_CELLS).cells for cpu in cell.held_cpus}
-            free_devices = {d.address for d in self._devices_now() if d.status == PciDeviceStatus.AVAILABLE}
-            if not wanted <= free or not {device.address for device in instance.pci_devices} <= free_devices:
-                raise errors.ClaimRefused(
-                    f"What server {instance.uuid} should hold is held by others, or not there.",
-                    details=f"host {self._host}",
-                )
-            self._write(instance.uuid, [*held, claim])
-        self.on_change()
+            adopted = self._adopt(instance, migration_uuid)
+        if adopted is not None:
+            self.on_change()
+
+    def _adopt(self, instance: Instance, migration_uuid: str | None) -> Claim | None:
+        """None: it holds nothing, and has no claim."""
+        if instance.numa_topology is None and not instance.pci_devices:
+            return None
+        cells = self._topology_now().cells if self._topology is not None else []
+        free = {cpu for cell in cells for cpu in cell.free_pcpus}
+        wanted = {cpu for cell in (instance.numa_topology or NO_CELLS).cells for cpu in cell.held_cpus}
+        free_devices = {d.address for d in self._devices_now() if d.status == PciDeviceStatus.AVAILABLE}
+        if not wanted <= free or not {device.address for device in instance.pci_devices} <= free_devices:
+            raise errors.ClaimRefused(
+                f"What server {instance.uuid} should hold is held by others, or not there.",
+                details=f"host {self._host}",
+            )
+        # What was claimed for a guest that is not made yet becomes its own when it is.
+        in_use = all(device.status == PciDeviceStatus.ALLOCATED for device in instance.pci_devices)
+        claim = Claim(migration_uuid, instance.numa_topology, instance.pci_requests, instance.pci_devices, in_use)
+        self._write(instance.uuid, [*self._claims.get(instance.uuid, []), claim])
+        return claim
 
     # what others are told
 
@@ -268,7 +305,13 @@ class Claims:
             self._claims[instance_uuid] = claims
         else:
             durable.delete(path)
+            self._delete_torn(instance_uuid)
             self._claims.pop(instance_uuid, None)
+
+    def _delete_torn(self, instance_uuid: str) -> None:
+        """The next start would take what was torn once, and made again and ended since, for missing."""
+        for kept in self._directory.glob(f"{instance_uuid}.json.torn*"):
+            durable.delete(kept)
 
 
 NO_CELLS = InstanceNUMATopology()

@@ -33,6 +33,11 @@ def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
     )
 
 
+def promises(context: MigrationContext) -> bool:
+    """Whether the target claimed anything."""
+    return context.new_numa_topology is not None or bool(context.new_pci_devices)
+
+
 def note_old(context: MigrationContext, instance: Instance) -> None:
     """Completes what the target returned with what the source keeps."""
     context.old_numa_topology = instance.numa_topology

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import openstack
@@ -190,6 +191,75 @@ def test_claims_outlive_the_compute(cloud: Cloud) -> None:
         again.load(before._topology, before._devices)
         assert again.topology() == before.topology()
         assert (again.devices(), again.listed()) == (before.devices(), before.listed())
+
+
+def tear_claim(cloud: Cloud, server: Any, host: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The compute is started again, and what it wrote down of the server's claims can't be read.
+
+    What is returned has it ask the conductor, which it does not do by itself.
+    """
+    reporter = cloud.parts.computes[host]._reporter
+    restore: Callable[[], None] = reporter.restore_claims
+    monkeypatch.setattr(reporter, "restore_claims", lambda: None)
+    claims = reporter._host.claims
+    (claims._directory / f"{server.id}.json").write_bytes(b"")
+    claims._claims.clear()
+    claims.load(claims._topology, claims._devices)
+    assert claims.torn() == [server.id]
+    return restore
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["chosen", "alternate"])
+def test_a_claim_that_is_torn_between_the_promise_and_the_guest(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, turned: bool
+) -> None:
+    """The target's cell knows what was promised: nobody else gets it, and the guest has it."""
+    server = cloud.boot(flavor=pinned(cloud, "pinned.nic", gen="1", pci_passthrough__alias="nic:1"))
+    before = held(cloud, cloud.show(server).compute_host)
+    flavor = pinned(cloud, "pinned.nic.2", gen="2", pci_passthrough__alias="nic:1")
+    if turned:
+        cloud.break_driver(["cell2-host1", "cell2-host2"], "inspect", times=1)
+    with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
+        cloud.member.compute.resize_server(server.id, flavor)
+        assert reached.wait(60)
+        target = cloud.migration(server).dest_compute
+        restore = tear_claim(cloud, server, target, monkeypatch)
+        restore()
+        assert held(cloud, target) == before
+    assert cloud.wait(server, "VERIFY_RESIZE").compute_host == target
+    assert guest_topology(cloud, server) == (cloud.record(server, "cell2").numa_topology, [pinned_cloud.FIRST])
+    assert held(cloud, target) == before
+    prepared = [
+        result for event, result in cloud.events(server, "resize") if "prep_snapshot_based_resize_at_dest" in event
+    ]
+    assert sorted(prepared) == (["Error", "Success"] if turned else ["Success"])
+    cloud.reverted(server)
+    assert held(cloud, target) == NOTHING
+
+
+def test_the_guest_waits_until_it_is_known_what_was_claimed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
+    with cloud.held("finish_snapshot_based_resize_at_dest") as reached:
+        cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
+        assert reached.wait(60)
+        target = cloud.migration(server).dest_compute
+        restore = tear_claim(cloud, server, target, monkeypatch)
+
+    def failed_once() -> bool:
+        return ("compute_finish_snapshot_based_resize_at_dest", "Error") in [
+            (event.event, event.result) for step in steps_of(cloud, server) for event in step.events or ()
+        ]
+
+    until(failed_once, bool, "the target to refuse")
+    restore()
+    assert cloud.wait(server, "VERIFY_RESIZE").compute_host == target
+    assert guest_topology(cloud, server)[0] == cloud.record(server, "cell2").numa_topology
+    assert held(cloud, target)["cpus"] == [4, 5, 6, 7]
+
+
+def steps_of(cloud: Cloud, server: Any) -> list[Any]:
+    (move,) = journal.of_migration(cloud.parts.api_database, cloud.migration(server).uuid)
+    return journal.steps(cloud.parts.api_database, move.id)
 
 
 def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> None:

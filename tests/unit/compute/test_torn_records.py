@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,9 @@ from causeway.compute.disk_server import DiskServer
 from causeway.compute.fence import UNDONE_BY, Fence
 from causeway.compute.report import node_uuid
 from causeway.hardware.fit import Limits
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology, NUMACell, NUMATopology
 from causeway.model.outcomes import MoveToken
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.simulated import SimulatedDriver
@@ -122,6 +126,71 @@ def test_a_torn_claim_is_asked_for_and_nobody_is_given_anything_before(
         claims._try(None, None)  # type: ignore[arg-type]
     claims.restore(SERVER, [])
     assert claims.torn() == [] and claims_in(tmp_path).torn() == []
+
+
+PINNED = InstanceNUMATopology([InstanceNUMACell(0, [], [0], 128, cpu_policy="dedicated", cpu_pinning_raw={"0": 4})])
+MIGRATION = "migration"
+
+
+def cpus_of(directory: Path) -> Claims:
+    """The claims of a host with one NUMA cell of two CPUs for pinned guests."""
+    claims = Claims(directory, "host1", limits=Limits(1.0, 1.0))
+    claims.load(NUMATopology([NUMACell(0, [], [4, 5], 1024)]), [])
+    return claims
+
+
+def server(**fields: Any) -> Instance:
+    flavor = Flavor("pinned", "pinned", vcpus=1, memory_mb=128, root_gb=1)
+    return Instance(fields.pop("uuid", SERVER), "project", "user", "server", flavor, **fields)
+
+
+def moving(promised: InstanceNUMATopology | None, dest_host: str = "host1") -> Instance:
+    """A server as the target is told to make its guest."""
+    return server(migration_context=MigrationContext(MIGRATION, new_numa_topology=promised, dest_host=dest_host))
+
+
+def test_no_guest_is_made_while_it_is_not_known_what_it_holds(tmp_path: Path) -> None:
+    torn(tmp_path / f"{SERVER}.json", b"")
+    claims = cpus_of(tmp_path)
+    with pytest.raises(errors.ClaimsUnknown) as refusal:
+        claims.use(moving(PINNED), MIGRATION)
+    assert refusal.value.passing
+    claims.restore(SERVER, [(server(numa_topology=PINNED), MIGRATION)])
+    assert claims.use(moving(PINNED), MIGRATION).numa_topology == PINNED
+
+
+def test_the_record_that_does_not_know_yet_makes_no_empty_claim(tmp_path: Path) -> None:
+    """The host was asked to claim, and what it promised was not written down yet."""
+    torn(tmp_path / f"{SERVER}.json", b"")
+    claims = cpus_of(tmp_path)
+    claims.restore(SERVER, [(server(), MIGRATION)])
+    assert claims.torn() == [] and claims.listed() == []
+    assert claims.use(moving(PINNED), MIGRATION).numa_topology == PINNED
+    assert [claim.migration_uuid for claim in cpus_of(tmp_path).listed()] == [MIGRATION]
+
+
+def test_what_was_promised_and_given_to_others_is_refused(tmp_path: Path) -> None:
+    claims = cpus_of(tmp_path)
+    claims.adopt(server(uuid=str(uuid.uuid4()), numa_topology=PINNED), None)
+    with pytest.raises(errors.ClaimRefused, match="held by others"):
+        claims.use(moving(PINNED), MIGRATION)
+
+
+@pytest.mark.parametrize(
+    ("instance", "migration"),
+    [
+        (moving(None), MIGRATION),
+        (moving(PINNED), "another migration"),
+        (moving(PINNED), None),
+        (moving(PINNED, "host2"), MIGRATION),
+        (server(numa_topology=PINNED), MIGRATION),
+    ],
+    ids=["nothing", "another migration", "none", "another host", "no move"],
+)
+def test_who_was_promised_nothing_has_nothing(tmp_path: Path, instance: Instance, migration: str | None) -> None:
+    claims = cpus_of(tmp_path)
+    assert claims.use(instance, migration).numa_topology is None
+    assert claims.listed() == []
 
 
 # offers, the disk server's port

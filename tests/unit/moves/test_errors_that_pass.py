@@ -8,6 +8,7 @@ from causeway import errors
 
 WAITED_FOR = {
     "cell_down",
+    "claims_unknown",
     "database_failed",
     "disk_transfer_broken",
     "host_down",

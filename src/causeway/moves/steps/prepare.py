@@ -66,6 +66,9 @@ class PrepResizeAtDest(Step):
             new_flavor=memory.new_flavor,
             old_vm_state=memory.old_vm_state,
         )
+        if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
+            # The target's cell tells its hosts what they hold for the server, and counts what it takes of them.
+            instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
     def _prepare_one(self, run: Run) -> MigrationContext:
         """Prepares the chosen target, or the first alternate where that goes well."""

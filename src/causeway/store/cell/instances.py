@@ -231,6 +231,12 @@ def show(database: Database, uuid: str, move_id: str) -> None:
         connection.execute(statement.values(hidden=False, closed_by=None, updated_at=utcnow()))
 
 
+def change_copy(database: Database, uuid: str, move_id: str, **changes: Any) -> None:
+    """Sets fields of the copy that this move wrote and keeps closed; there is none: nothing happens."""
+    with database.write() as connection:
+        connection.execute(TABLE.update().where(*_closed_by(uuid, move_id)).values(MAPPER.changes(changes)))
+
+
 def set_hidden(database: Database, uuid: str, hidden: bool) -> None:
     """Derives the flag from the server's mapping, also if the row is closed."""
     with database.write() as connection:
