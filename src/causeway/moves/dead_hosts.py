@@ -59,8 +59,20 @@ def note_target(run: Run, host: str, what: Missed) -> None:
 def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
     """An order that needs its host; a host that did not answer is looked at.
 
-    Raises HostDown instead of RpcTimeout if it is down, HostFenced if it is dead.
+    Raises HostDown instead of RpcTimeout if it is down, HostFenced if it is dead. What is tried again, or undone, looks first:
+    an order to a host that is down takes the time of a whole call, and a worker that other moves wait for.
     """
+    if run.is_repeated or run.is_undoing:
+        life = life_of(run)
+        raise_if_fenced(life)
+        raise_if_down(life)
+    with _told_apart(run, life_of):
+        yield
+
+
+@contextmanager
+def _told_apart(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
+    """Says of a host that did not answer what is the matter with it."""
     try:
         yield
     except errors.RpcTimeout as failure:
@@ -98,7 +110,9 @@ def _clean(
         _note(run, life.host, cell_uuid, what, instance, devices)
         return
     raise_if_down(life)
-    with answering(run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)):
+    with _told_apart(
+        run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)
+    ):
         send()
 
 

@@ -196,6 +196,9 @@ class Engine:
         """Tries a step that must succeed a few times more; parks the move if it does not."""
         pause = self._options.first_pause
         for _attempt in range(self._options.attempts - 1):
+            if isinstance(failure, errors.HostDown):
+                # It will be down in a second, too: the worker is for others.
+                break
             if self._services.stopping.wait(pause):
                 progress.let_go()
                 return False

@@ -18,6 +18,8 @@ from causeway.moves.run import Run
 HELD = 3.0
 # Seconds: the longest pause while a guest is off.
 LONGEST_WHILE_OFF = 3.0
+# Seconds: the shortest pause for a host that is down, longer than `HELD`. It is not back sooner than it reports.
+WHILE_DOWN = 5.0
 
 
 def pause_after(run: Run, step: Step, attempt: int, failure: errors.CausewayError, now: datetime) -> float | None:
@@ -33,7 +35,7 @@ def pause_after(run: Run, step: Step, attempt: int, failure: errors.CausewayErro
         min(options.stuck_retry_interval, LONGEST_WHILE_OFF) if is_off(run, step) else options.stuck_retry_interval
     )
     pause: float = min(options.first_pause * 2 ** min(attempt - 1, 20), longest)
-    return pause
+    return max(pause, WHILE_DOWN) if isinstance(failure, errors.HostDown) else pause
 
 
 def is_hopeless(run: Run, step: Step, record: MoveStep, now: datetime) -> bool:

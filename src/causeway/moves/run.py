@@ -18,7 +18,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
-from causeway.model.moves import Move, MoveStep, StepEvent
+from causeway.model.moves import Move, MoveStep, StepEvent, StepPhase
 from causeway.model.outcomes import MoveToken
 from causeway.moves.memory import MoveMemory
 from causeway.rpc.compute import ComputeClient
@@ -103,6 +103,11 @@ class Run:
     def is_repeated(self) -> bool:
         """Whether the present step was tried before: something of it may be there."""
         return self.step is not None and self.step.attempt > 1
+
+    @property
+    def is_undoing(self) -> bool:
+        """Whether the present step is being undone."""
+        return self.step is not None and self.step.phase is StepPhase.UNDO
 
     def _renewed_epoch(self, _attempt: int) -> int:
         journal.renew(self.unguarded.api, self.unguarded.life.owner, [self.move.id], self._lease)

@@ -15,7 +15,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves import hardware
-from causeway.moves.dead_hosts import answering, at_source, at_target, raise_if_fenced
+from causeway.moves.dead_hosts import answering, at_source, at_target
 from causeway.moves.notices import told
 from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
@@ -76,15 +76,14 @@ class PrepResizeAtDest(Step):
         while True:
             asked = False
             try:
-                with run.event(self.event, run.memory.dest_host), _told_of_preparing(run), answering(run, at_target):
+                with run.event(self.event, run.memory.dest_host), _told_of_preparing(run):
                     if again:
                         self._find_what_is_there(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
                     self._make_reservations(run, run.memory.destination)
                     asked = True
-                    if again:
-                        raise_if_fenced(at_target(run))
-                    return self._ask(run, run.memory.dest_host)
+                    with answering(run, at_target):
+                        return self._ask(run, run.memory.dest_host)
             except errors.StateChanged:
                 # Taken over, or nobody wants the move any more.
                 raise
