@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from causeway.compute import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -18,16 +20,20 @@ class DevicesEndpoint:
 
     def attach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> BlockDevice:
         host = self._host
-        with (
-            host.lock(instance.uuid),
-            guest.connected_volumes(host, context, [block_device]) as (connected,),
-        ):
-            host.driver.attach_volume(instance.uuid, connected)
+        with host.lock(instance.uuid), ExitStack() as undo:
+            with guest.connected_volumes(host, context, [block_device]) as (connected,):
+                host.driver.attach_volume(instance.uuid, connected)
+                # Whoever asked takes the attachment away if the volume service does not hear that the guest has it.
+                undo.callback(host.driver.detach_volume, instance.uuid, connected)
+            undo.pop_all()
         return connected
 
-    def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:  # noqa: ARG002
+    def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:
+        """Also of a guest that does not have it, or is not there."""
         with self._host.lock(instance.uuid):
-            self._host.driver.detach_volume(instance.uuid, block_device)
+            # Of an attach that broke off, only the volume service knows how it was connected.
+            (connected,) = guest.with_connections(self._host, context, [block_device])
+            self._host.driver.detach_volume(instance.uuid, connected)
 
     def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
         host = self._host

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import string
-import uuid as uuids
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Any
 
 from causeway import errors
-from causeway.clients.port_resources import ALLOCATION, request_of
+from causeway.clients.port_resources import ALLOCATION
 from causeway.clients.volume import Volume
 from causeway.conductor import history, port_resources
 from causeway.conductor.services import ConductorServices
@@ -21,7 +19,8 @@ from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
-from causeway.store.cell import block_devices, device_changes, instances
+from causeway.store.api import journal
+from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -146,8 +145,9 @@ def reserve_volume(
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise
-        ours = admin_context(request_id=context.request_id)
-        for found in services.volumes.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id):
+        own = admin_context(request_id=context.request_id)
+        known = known | noted_by_moves(services, instance_uuid)
+        for found in services.volumes.list_attachments(own, instance_uuid=instance_uuid, volume_id=volume_id):
             if found.id not in known and not found.is_connected:
                 return found.id
         raise
@@ -162,160 +162,62 @@ def check_zone(services: ConductorServices, instance: Instance, volume: Volume) 
         )
 
 
-class DevicesEndpoint:
-    """RPC: attach and detach volumes and ports of servers."""
+def detach_volume(
+    services: ConductorServices,
+    context: RequestContext,
+    cell_uuid: str,
+    database: Database,
+    instance: Instance,
+    mapping: BlockDevice,
+) -> None:
+    """Takes a volume from a server. May be repeated, wherever it broke off; raises GuestFailed if the guest keeps it."""
+    with history.event(database, context, instance.uuid, "compute_detach_volume", instance.host or ""):
+        if instance.host:
+            services.computes(cell_uuid).detach_volume(context, instance.host, instance=instance, block_device=mapping)
+        if mapping.attachment_id is not None:
+            services.volumes.delete_attachment(context, mapping.attachment_id)
+        block_devices.delete(database, mapping.uuid)
 
-    def __init__(self, services: ConductorServices) -> None:
-        self._services = services
 
-    @contextmanager
-    def _changing(self, context: RequestContext, instance_uuid: str, what: str) -> Iterator[None]:
-        """No move of the server begins meanwhile; raises StateChanged if one works on it already."""
-        _cell, database = self._services.cells.of_server(instance_uuid)
-        device_changes.go_on(database, instance_uuid, context.request_id, what)
-        try:
-            yield
-        finally:
-            try:
-                device_changes.end(database, instance_uuid, context.request_id)
-            except errors.DatabaseFailed as failure:
-                LOG.warning(
-                    "Server %s can't be moved until its %s is forgotten: %s", instance_uuid, what, failure.details
-                )
+def detach_interface(
+    services: ConductorServices,
+    context: RequestContext,
+    cell_uuid: str,
+    database: Database,
+    instance: Instance,
+    vif: Vif,
+    *,
+    is_held: bool = True,
+) -> None:
+    """Takes a port from a server. May be repeated, wherever it broke off; raises GuestFailed if the guest keeps it.
 
-    def attach_volume(
-        self,
-        context: RequestContext,
-        *,
-        instance_uuid: str,
-        volume_id: str,
-        device: str | None,
-        tag: str | None,
-        delete_on_termination: bool,
-    ) -> BlockDevice:
-        with self._changing(context, instance_uuid, "attach_volume"):
-            return self._attach_volume(context, instance_uuid, volume_id, device, tag, delete_on_termination)
-
-    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
-        with self._changing(context, instance_uuid, "detach_volume"):
-            self._detach_volume(context, instance_uuid, volume_id)
-
-    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
-        with self._changing(context, instance_uuid, "attach_interface"):
-            return self._attach_interface(context, instance_uuid, requested)
-
-    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
-        with self._changing(context, instance_uuid, "detach_interface"):
-            self._detach_interface(context, instance_uuid, port_id)
-
-    def _attach_volume(
-        self,
-        context: RequestContext,
-        instance_uuid: str,
-        volume_id: str,
-        device: str | None,
-        tag: str | None,
-        delete_on_termination: bool,
-    ) -> BlockDevice:
-        services = self._services
-        cell, database = services.cells.of_server(instance_uuid)
-        instance = instances.get(database, instance_uuid)
-        present = block_devices.of_instance(database, instance_uuid)
-        if device is not None and any(other.device_name == device for other in present):
-            raise errors.Conflict(f"The supplied device path ({device}) is in use.")
-        volume = services.volumes.show(context, volume_id)
-        check_zone(services, instance, volume)
-        mapping = BlockDevice(
-            uuid=str(uuids.uuid4()),
-            instance_uuid=instance_uuid,
-            source_type="volume",
-            destination_type="volume",
-            device_name=device or next_device_name(present),
-            volume_id=volume_id,
-            volume_size=volume.size,
-            multiattach=volume.multiattach,
-            tag=tag,
-            delete_on_termination=delete_on_termination,
-            attachment_id=reserve_volume(
-                services, context, volume_id, instance_uuid, {other.attachment_id for other in present}
-            ),
-        )
-        block_devices.add(database, mapping)
-        try:
-            if instance.host is None:
-                # Shelved and offloaded: connected when the server is brought back. As in the field it is in use all the same.
-                with history.event(database, context, instance_uuid, "compute_attach_volume", ""):
-                    services.volumes.complete_attachment(context, mapping.attachment_id or "")
-                return mapping
-            with history.event(database, context, instance_uuid, "compute_attach_volume", instance.host or ""):
-                connected = services.computes(cell.uuid).attach_volume(
-                    context, instance.host or "", instance=instance, block_device=mapping
-                )
-        except errors.CausewayError as failure:
-            services.volumes.delete_attachment(context, mapping.attachment_id or "")
-            block_devices.delete(database, mapping.uuid)
-            if instances.find(database, instance_uuid, with_tags=False) is None:
-                raise errors.ServerNotFound(instance_uuid) from failure
-            raise
-        block_devices.update(database, mapping.uuid, connection_info=connected.connection_info)
-        return connected
-
-    def _detach_volume(self, context: RequestContext, instance_uuid: str, volume_id: str) -> None:
-        services = self._services
-        cell, database = services.cells.of_server(instance_uuid)
-        instance = instances.get(database, instance_uuid)
-        present = block_devices.of_instance(database, instance_uuid)
-        mapping = next((found for found in present if found.volume_id == volume_id), None)
-        if mapping is None:
-            return
-        with history.event(database, context, instance_uuid, "compute_detach_volume", instance.host or ""):
-            if instance.host:
-                services.computes(cell.uuid).detach_volume(
-                    context, instance.host, instance=instance, block_device=mapping
-                )
-            if mapping.attachment_id is not None:
-                services.volumes.delete_attachment(context, mapping.attachment_id)
-            block_devices.delete(database, mapping.uuid)
-
-    def _attach_interface(self, context: RequestContext, instance_uuid: str, requested: RequestedNetwork) -> Vif:
-        services = self._services
-        cell, database = services.cells.of_server(instance_uuid)
-        instance = instances.get(database, instance_uuid)
-        if requested.network_id is None and requested.port_id is None:
-            requested = services.network.validate_networks(context, [], 1, instance.project_id)[0]
-        vif = make_port(services, context, instance, requested)
-        instance.network_info.append(vif)
-        asked = request_of(vif.id, requested.resource_request)
-        try:
-            if asked is not None:
-                port_resources.claim(services, database, instance, vif, asked)
-            with history.event(database, context, instance_uuid, "compute_attach_interface", instance.host or ""):
-                ports = services.computes(cell.uuid).attach_interface(
-                    context, instance.host or "", instance=instance, port_id=vif.id
-                )
-            instances.update(database, instance_uuid, network_info=ports)
-        except errors.CausewayError as failure:
-            instance.network_info = [vif]
-            release(services, context, instance, [])
-            if asked is not None:
-                port_resources.settle(services, context, instance)
-            # Bug 1944787: a server that was deleted meanwhile is not found, whatever failed because of that.
-            if instances.find(database, instance_uuid, with_tags=False) is None:
-                raise errors.ServerNotFound(instance_uuid) from failure
-            raise
-        return next(port for port in ports if port.id == vif.id)
-
-    def _detach_interface(self, context: RequestContext, instance_uuid: str, port_id: str) -> None:
-        services = self._services
-        cell, database = services.cells.of_server(instance_uuid)
-        instance = instances.get(database, instance_uuid)
-        vif = next((found for found in instance.network_info if found.id == port_id), None)
-        if vif is None:
-            return
-        with history.event(database, context, instance_uuid, "compute_detach_interface", instance.host or ""):
-            services.computes(cell.uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
+    ``is_held`` False: the network service does not have it as the server's any more, it may be another's by now.
+    """
+    with history.event(database, context, instance.uuid, "compute_detach_interface", instance.host or ""):
+        services.computes(cell_uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
+        if is_held:
             release(services, context, dataclasses.replace(instance, network_info=[vif]), [])
-            if ALLOCATION in vif.profile:
-                port_resources.settle(services, context, instance)
-        left = [other for other in instance.network_info if other.id != port_id]
-        instances.update(database, instance_uuid, network_info=left)
+        if ALLOCATION in vif.profile:
+            port_resources.settle(services, context, instance)
+    with database.write() as connection:
+        left = [port for port in instances.get_in(connection, instance.uuid).network_info if port.id != vif.id]
+        instances.update_in(connection, instance.uuid, network_info=left)
+
+
+def drop_reservations(
+    services: ConductorServices, context: RequestContext, instance_uuid: str, volume_id: str, known: set[str | None]
+) -> None:
+    """Ends the server's attachments of a volume that are neither ``known`` nor kept for a revert: nobody knows of them."""
+    kept = known | noted_by_moves(services, instance_uuid)
+    ours = admin_context(request_id=context.request_id)
+    for found in services.volumes.list_attachments(ours, instance_uuid=instance_uuid, volume_id=volume_id):
+        if found.id not in kept:
+            services.volumes.delete_attachment(ours, found.id)
+
+
+def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str | None]:
+    """The attachments that moves of the server know of: the source of one that may be reverted reserves its volumes."""
+    pairs = [
+        pair for move in journal.of_server(services.api, instance_uuid) for pair in move.data.get("attachments", [])
+    ]
+    return {pair[side] for pair in pairs for side in ("source", "target")}

@@ -14,7 +14,8 @@ from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
-from causeway.conductor.devices import DevicesEndpoint
+from causeway.conductor.device_changes import DevicesEndpoint
+from causeway.conductor.device_recovery import DeviceRecoveryEndpoint
 from causeway.conductor.evacuate import EvacuateEndpoint
 from causeway.conductor.events import EventsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
@@ -79,6 +80,7 @@ class ConductorService:
                     CandidatesEndpoint(services),
                     DeleteEndpoint(services, engine, conductor),
                     DevicesEndpoint(services),
+                    DeviceRecoveryEndpoint(services),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),

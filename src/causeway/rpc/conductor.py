@@ -5,6 +5,7 @@ Casts return when the message is in the queue. What comes of them is seen in the
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from causeway.context import RequestContext
@@ -87,6 +88,19 @@ class ConductorClient(ConductorVerbs):
 
     def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
         self._rpc.cast(context, "detach_interface", instance_uuid=instance_uuid, port_id=port_id)
+
+    def settle_device_change(
+        self, context: RequestContext, *, instance_uuid: str, cell_uuid: str, change_id: int, started_at: datetime
+    ) -> None:
+        """Settles an attach or detach that was abandoned, unless somebody has touched it since ``started_at``."""
+        self._rpc.cast(
+            context,
+            "settle_device_change",
+            instance_uuid=instance_uuid,
+            cell_uuid=cell_uuid,
+            change_id=change_id,
+            started_at=started_at,
+        )
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
         """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""

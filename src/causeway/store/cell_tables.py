@@ -133,6 +133,8 @@ class DeviceChanges(CellBase):
     request_id: Mapped[str] = mapped_column(sa.String(64))
     what: Mapped[str] = mapped_column(sa.String(64))
     started_at: Mapped[datetime] = mapped_column(index=True)
+    resource_id: Mapped[str | None] = mapped_column(Uuid)
+    owner: Mapped[str | None] = mapped_column(Name)
 
 
 class InstanceActions(CellBase):

@@ -228,7 +228,7 @@ class TestVolumes:
         answer = api.post(path, {"volumeAttachment": wanted}, version="2.96")
         assert answer.status == 200 and answer.json["volumeAttachment"]["device"] == "/dev/vdc"
         assert [action.action for action in actions.of_instance(cloud.cell("cell1"), server.uuid)] == ["attach_volume"]
-        answer = api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}, version="2.101")
+        answer = api.post(path, {"volumeAttachment": {"volumeId": OTHER}}, version="2.101")
         assert (answer.status, answer.text) == (202, "")
         assert len(conductor.calls) == 2
 

@@ -12,8 +12,8 @@ from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.pci import PciDevice
 from causeway.store import schema
-from causeway.store.cell import hosts, instances, pci_devices
-from causeway.store.database import Database
+from causeway.store.cell import device_changes, hosts, instances, pci_devices
+from causeway.store.database import Database, utcnow
 
 
 def test_numa_and_pci(tmp_path: Path) -> None:
@@ -44,4 +44,27 @@ def test_numa_and_pci(tmp_path: Path) -> None:
     devices = [PciDevice("0000:81:00.0", "8086", "154d")]
     pci_devices.save(database, "node", devices)
     assert pci_devices.of_node(database, "node") == devices
+    database.close()
+
+
+def test_device_changes(tmp_path: Path) -> None:
+    """A change that an older version began is there still; nobody knows what it is about."""
+    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
+    schema.sync(database, "cell")
+    server = Instance("11111111-1111-1111-1111-111111111111", "project", "user", "old", Flavor("1", "f", 1, 1, 1))
+    with database.write() as connection:
+        instances.insert(connection, server)
+        device_changes.begin_in(connection, server.uuid, "req-old", "attach_volume")
+        for column in ("resource_id", "owner"):
+            connection.execute(sa.text(f"ALTER TABLE device_changes DROP COLUMN {column}"))
+    config = schema._config("cell")
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.stamp(config, "0006")
+
+    schema.sync(database, "cell")
+
+    (old,) = device_changes.begun_before(database, utcnow())
+    assert (old.request_id, old.resource_id) == ("req-old", None)
+    assert device_changes.forget(database, old)
     database.close()

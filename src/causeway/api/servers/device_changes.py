@@ -20,12 +20,17 @@ T = TypeVar("T")
 _ENDING: list[str] = [MigrationStatus.CONFIRMING, MigrationStatus.REVERTING]
 
 
-def carry_out(request: ApiRequest, home: Home, action: str, vm: Collection[VmState], work: Callable[[], T]) -> T:
-    """Records the action and has a conductor do it, if no move works on the server; raises Conflict if one does."""
+def carry_out(
+    request: ApiRequest, home: Home, action: str, resource_id: str, vm: Collection[VmState], work: Callable[[], T]
+) -> T:
+    """Records the action and has a conductor do it, if no move works on the server; raises Conflict if one does.
+
+    ``resource_id``: of the volume or port; raises Conflict if another request changes it.
+    """
     uuid, request_id = home.instance.uuid, request.context.request_id
 
     def begin(connection: sa.Connection) -> None:
-        device_changes.begin_in(connection, uuid, request_id, action, vm=vm)
+        device_changes.begin_in(connection, uuid, request_id, action, resource_id, vm=vm)
         actions.start_in(connection, loading.new_action(request, home.instance, action))
 
     loading.change(request, home, begin)
@@ -37,7 +42,7 @@ def carry_out(request: ApiRequest, home: Home, action: str, vm: Collection[VmSta
         # A conductor may be at it still: whoever does it ends it.
         raise
     except errors.CausewayError:
-        # The conductor has ended it, or has never heard of it.
+        # The conductor has ended it or left it to be settled (then it stays), or has never heard of it.
         _cell, database = request.services.cells.of_server(uuid)
         device_changes.end(database, uuid, request_id)
         raise

@@ -9,6 +9,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import device_changes, hosts, loading, schemas
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.states import VmState
+from causeway.store.cell.device_changes import NEW_PORT
 
 RULE = "os_compute_api:os-attach-interfaces:"
 _CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
@@ -75,6 +76,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
         request,
         home,
         "attach_interface",
+        port_id or NEW_PORT,
         _CHANGEABLE,
         lambda: request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked),
     )
@@ -92,6 +94,7 @@ def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
         request,
         home,
         "detach_interface",
+        port_id,
         _CHANGEABLE,
         lambda: request.services.conductor.detach_interface(request.context, instance_uuid=server_id, port_id=port_id),
     )

@@ -106,6 +106,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
         request,
         home,
         "attach_volume",
+        volume_id,
         _allowed(request),
         lambda: request.services.conductor.attach_volume(
             request.context,
@@ -146,6 +147,7 @@ def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
         request,
         home,
         "detach_volume",
+        volume_id,
         _allowed(request),
         lambda: request.services.conductor.detach_volume(request.context, instance_uuid=server_id, volume_id=volume_id),
     )

@@ -1,0 +1,376 @@
+"""A conductor or a host dies in the middle of an attach or detach: another conductor settles it.
+
+An attach, of which nobody was told that it has ended, is taken back; a detach, which was accepted, is carried out. Then guest,
+records and services agree, and the user can do it again. Two conductors share the work. Who dies is a thread that ends where it
+stands: nobody hears of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from moves_cloud import Cloud, until
+
+from causeway import roles
+from causeway.audit import audit_embedded
+from causeway.conductor import recovery
+from causeway.conductor.service import ConductorService
+from causeway.faults import injector
+from causeway.faults.injector import Scope
+from causeway.store.cell import device_changes
+from causeway.store.database import utcnow
+
+CLOUD: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"report_interval": 1, "service_down_time": 2, "rpc_response_timeout": 3},
+        "fault_injection": {"enabled": True},
+    }
+}
+pytestmark = [
+    pytest.mark.embedded("threads of this process die"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+
+RESERVE, CONNECT = "call.volume POST /v3/attachments", "call.volume PUT /v3/attachments/{attachment_id}"
+RELEASE = "call.volume DELETE /v3/attachments/{attachment_id}"
+MAKE_PORT, BIND_PORT = "call.network POST /v2.0/ports", "call.network PUT /v2.0/ports/{port_id}"
+DELETE_PORT = "call.network DELETE /v2.0/ports/{port_id}"
+
+
+class ProcessDiedError(BaseException):
+    """What nobody catches: as if the process had ended here."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other(module_cloud: Cloud) -> Iterator[ConductorService]:
+    cloud = module_cloud.parts
+    conductor = roles.conductor(cloud.around, cloud.api_database, cloud.cells, "conductor2", of_cells=[])
+    conductor.start()
+    conductor.recover()
+    yield conductor
+    conductor.stop()
+
+
+@pytest.fixture
+def at_point() -> Iterator[Callable[[str, Callable[[], None]], None]]:
+    """Does something when a fault point is reached for the first time."""
+    found = injector._active
+    assert found is not None
+
+    def arm(point: str, act: Callable[[], None]) -> None:
+        left = [act]
+
+        def reached(name: str, _scope: Scope) -> None:
+            if name == point and left:
+                left.pop()()
+
+        found.on_reach = reached
+
+    yield arm
+    found.on_reach = None
+
+
+@pytest.fixture
+def dies_at(at_point: Any) -> Callable[[str], None]:
+    def die() -> None:
+        raise ProcessDiedError
+
+    return lambda point: at_point(point, die)
+
+
+class Devices:
+    """A server, a volume and a port, and what can be done with them."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self.cloud, self.compute = cloud, cloud.member.compute
+        self.server = cloud.boot()
+        self.volume = cloud.volume()
+        self.port = cloud.member.network.create_port(network_id=cloud.network_id)
+        self.own = {each.id for each in cloud.member.network.ports(device_id=self.server.id)}
+
+    def _ask(self, method: str, more: str, body: Any = None) -> int:
+        answer = self.compute.request(
+            f"/servers/{self.server.id}/{more}", method, json=body, raise_exc=False, connect_retries=0
+        )
+        return int(answer.status_code)
+
+    def attach(self) -> int:
+        return self._ask("POST", "os-volume_attachments", {"volumeAttachment": {"volumeId": self.volume.id}})
+
+    def detach(self) -> int:
+        return self._ask("DELETE", f"os-volume_attachments/{self.volume.id}")
+
+    def plug(self) -> int:
+        return self._ask("POST", "os-interface", {"interfaceAttachment": {"port_id": self.port.id}})
+
+    def plug_new(self) -> int:
+        return self._ask("POST", "os-interface", {"interfaceAttachment": {"net_id": self.cloud.network_id}})
+
+    def unplug(self) -> int:
+        return self._ask("DELETE", f"os-interface/{self.port.id}")
+
+    def unplug_new(self) -> int:
+        (made,) = self._plugged() - self.own
+        return self._ask("DELETE", f"os-interface/{made}")
+
+    def _plugged(self) -> set[str]:
+        return {each.port_id for each in self.compute.server_interfaces(self.server)}
+
+    def under_way(self) -> list[Any]:
+        _cell, database = self.cloud.parts.cells.of_server(self.server.id)
+        return device_changes.begun_before(database, utcnow() + timedelta(hours=1))
+
+    def settled(self) -> None:
+        until(self.under_way, lambda found: not found, "the change to be settled")
+
+    def of_guest(self) -> tuple[set[str | None], set[str]]:
+        """The volumes and the ports that the hypervisor's guest has."""
+        guest = self.cloud.driver(self.cloud.show(self.server).compute_host)._guests.get(self.server.id)
+        assert guest is not None
+        return {each.volume_id for each in guest.volumes}, {each.id for each in guest.ports}
+
+    def check(self, *, volume: bool = False, port: bool = False, new: bool = False) -> None:
+        """All agree that the server has the volume, its user's own port, and one more that was made for it; or has not."""
+        cloud, server = self.cloud, self.server
+        volumes, ports = self.of_guest()
+        assert volumes == ({self.volume.id} if volume else set())
+        assert ports == self._plugged()
+        assert {each.volume_id for each in self.compute.volume_attachments(server)} == volumes
+        status = "in-use" if volume else "available"
+        assert cloud.member.block_storage.get_volume(self.volume.id).status == status
+        assert len(cloud.attachments(server)) == len(volumes)
+        assert {each.id for each in cloud.admin.network.ports(device_id=server.id)} == ports
+        assert (self.port.id in ports) == port
+        assert len(ports - self.own - {self.port.id}) == (1 if new else 0)
+        shown = cloud.admin.network.get_port(self.port.id)
+        assert shown.binding_host_id == (cloud.show(server).compute_host if port else "")
+        assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+ATTACHING = [
+    f"{RESERVE}.request",
+    f"{RESERVE}.reply",
+    f"{CONNECT}.reply",
+    "driver.attach_volume.after",
+    "rpc.compute.attach_volume.reply",
+]
+
+
+@pytest.mark.parametrize("point", ATTACHING)
+def test_an_attach_of_a_volume_is_taken_back(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    dies_at(point)
+    assert devices.attach() >= 500
+    devices.settled()
+    devices.check()
+    assert "Error" in {result for _event, result in cloud.events(devices.server, "attach_volume")}
+    assert devices.attach() == 200
+    devices.check(volume=True)
+
+
+@pytest.mark.parametrize("point", ["driver.detach_volume.after", "rpc.compute.detach_volume.reply", f"{RELEASE}.reply"])
+def test_a_detach_of_a_volume_is_carried_out(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    dies_at(point)
+    assert devices.detach() == 202
+    devices.settled()
+    devices.check()
+    assert ("compute_detach_volume", "Success") in cloud.events(devices.server, "detach_volume")
+    assert devices.attach() == 200
+    devices.check(volume=True)
+
+
+@pytest.mark.parametrize(
+    "point", [f"{BIND_PORT}.reply", "driver.attach_interface.after", "rpc.compute.attach_interface.reply"]
+)
+def test_a_users_own_port_is_unplugged_and_stays(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    dies_at(point)
+    assert devices.plug() >= 500
+    devices.settled()
+    devices.check()
+    assert "Error" in {result for _event, result in cloud.events(devices.server, "attach_interface")}
+    assert devices.plug() == 200
+    devices.check(port=True)
+
+
+@pytest.mark.parametrize(
+    "point", [f"{MAKE_PORT}.reply", "driver.attach_interface.after", "rpc.compute.attach_interface.reply"]
+)
+def test_a_port_that_was_made_is_deleted(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    assert devices.plug() == 200
+    dies_at(point)
+    assert devices.plug_new() >= 500
+    devices.settled()
+    devices.check(port=True)
+    assert devices.plug_new() == 200
+    devices.check(port=True, new=True)
+
+
+@pytest.mark.parametrize(
+    "point", ["driver.detach_interface.after", "rpc.compute.detach_interface.reply", f"{BIND_PORT}.reply"]
+)
+def test_a_users_own_port_is_unplugged_as_accepted(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    assert devices.plug() == 200
+    dies_at(point)
+    assert devices.unplug() == 202
+    devices.settled()
+    devices.check()
+    assert ("compute_detach_interface", "Success") in cloud.events(devices.server, "detach_interface")
+    assert devices.plug() == 200
+    devices.check(port=True)
+
+
+@pytest.mark.parametrize("point", ["driver.detach_interface.after", f"{DELETE_PORT}.reply"])
+def test_a_port_that_was_made_is_deleted_as_accepted(cloud: Cloud, dies_at: Any, point: str) -> None:
+    devices = Devices(cloud)
+    assert devices.plug_new() == 200
+    dies_at(point)
+    assert devices.unplug_new() == 202
+    devices.settled()
+    devices.check()
+    assert devices.plug_new() == 200
+    devices.check(new=True)
+
+
+@pytest.mark.parametrize("lost", ["detach_volume", "detach_interface"])
+def test_a_detach_that_no_conductor_heard_of_is_carried_out(cloud: Cloud, lost: str) -> None:
+    devices = Devices(cloud)
+    assert (devices.attach(), devices.plug()) == (200, 200)
+    cloud.lose(lost)
+    assert (devices.detach(), devices.unplug()) == (202, 202)
+    devices.settled()
+    devices.check()
+
+
+def test_a_host_that_does_not_answer_is_asked_until_it_does(cloud: Cloud) -> None:
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    cloud.lose("detach_volume", times=3)
+    assert devices.detach() == 202
+    until(lambda: cloud.parts.around.transports.on_send is not None, bool, "the requests to be lost")
+    refused = devices.compute.post(f"/servers/{devices.server.id}/action", json={"resize": {"flavorRef": "gen2.small"}})
+    assert refused.status_code == 409 and "is being changed" in refused.text
+    devices.settled()
+    devices.check()
+
+
+def test_a_service_that_is_away_is_waited_for(cloud: Cloud) -> None:
+    """The guest let go of the volume, and the volume service did not hear of it."""
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    cloud.fail("status", "/attachments/", method="DELETE", service="volume", times=8)
+    assert devices.detach() == 202
+    until(devices.of_guest, lambda found: found[0] == set(), "the guest to let go")
+    assert devices.under_way() != []
+    devices.settled()
+    devices.check()
+
+
+def test_the_guest_lets_go_of_a_volume_that_could_not_be_completed(cloud: Cloud) -> None:
+    devices = Devices(cloud)
+    cloud.fail("status", "/action$", method="POST", service="volume", times=8)
+    assert devices.attach() >= 500
+    devices.check()
+
+
+def test_a_host_that_is_forced_down_is_waited_for(cloud: Cloud, dies_at: Any) -> None:
+    """Its guest may have the volume, and comes back with it."""
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    dies_at("rpc.compute.detach_volume.reply")
+    (service,) = cloud.admin.compute.services(host=cloud.show(devices.server).compute_host, binary="nova-compute")
+    assert devices.detach() == 202
+    (before,) = devices.under_way()
+    cloud.admin.compute.update_service_forced_down(service, forced=True)
+    try:
+        until(devices.under_way, lambda found: found[0].started_at > before.started_at, "a conductor to look at it")
+        until(lambda: cloud.parts.conductor._in_hand(), lambda busy: devices.server.id not in busy, "the look to end")
+        assert len(devices.under_way()) == 1
+    finally:
+        cloud.admin.compute.update_service_forced_down(service, forced=False)
+    devices.settled()
+    devices.check()
+
+
+def test_what_was_reserved_for_a_server_that_is_deleted_is_free(cloud: Cloud, dies_at: Any) -> None:
+    devices = Devices(cloud)
+    dies_at(f"{RESERVE}.reply")
+    assert devices.attach() >= 500
+    cloud.member.compute.delete_server(devices.server.id)
+    until(lambda: cloud.admin.compute.find_server(devices.server.id), lambda found: found is None, "the server to go")
+    devices.settled()
+    cloud.volume_becomes(devices.volume, "available")
+    assert cloud.attachments(devices.server) == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_what_a_resize_keeps_for_its_revert_stays(cloud: Cloud, dies_at: Any) -> None:
+    """The source has reserved the volume; the conductor dies while it is detached at the target."""
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    cloud.resized(devices.server)
+    cloud.settle()
+    (kept,) = [each["id"] for each in cloud.attachments(devices.server) if each["status"] == "reserved"]
+    dies_at("driver.detach_volume.after")
+    assert devices.detach() == 202
+    devices.settled()
+    assert [each["id"] for each in cloud.attachments(devices.server)] == [kept]
+    cloud.reverted(devices.server)
+    devices.check()
+
+
+def test_a_change_that_a_confirm_was_quicker_than_is_forgotten(cloud: Cloud) -> None:
+    """The API was about to refuse it, and died."""
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    cloud.resized(devices.server)
+    cloud.settle()
+    with cloud.held("confirm_snapshot_based_resize_at_source") as reached:
+        cloud.member.compute.confirm_server_resize(devices.server.id)
+        assert reached.wait(30)
+        with cloud.cell("cell2").write() as connection:
+            device_changes.begin_in(connection, devices.server.id, "req-1", "detach_volume", devices.volume.id)
+        devices.settled()
+    cloud.wait(devices.server, "ACTIVE")
+    cloud.settle()
+    devices.check(volume=True)
+
+
+def test_two_requests_do_not_change_the_same_volume_at_once(cloud: Cloud) -> None:
+    devices = Devices(cloud)
+    assert devices.attach() == 200
+    with ThreadPoolExecutor(1) as thread, cloud.held("detach_volume") as reached:
+        first = thread.submit(devices.detach)
+        assert reached.wait(10)
+        assert devices.detach() == 409
+    assert first.result() == 202
+    devices.settled()
+    devices.check()
+
+
+@pytest.mark.parametrize("operation", ["attach", "plug"])
+def test_who_was_only_slow_finds_out(cloud: Cloud, at_point: Any, operation: str) -> None:
+    """Another conductor took the change for abandoned, and settles it, while the first is at it."""
+    devices, own = Devices(cloud), cloud.parts.conductor
+    taken = []
+
+    def take_over() -> None:
+        (change,) = devices.under_way()
+        taken.append(change)
+        cell, database = cloud.parts.cells.of_server(devices.server.id)
+        recovery._Change(cell.uuid, database, change).take_up(own._services, own._conductor)
+        devices.settled()
+
+    at_point({"attach": f"{RESERVE}.reply", "plug": f"{BIND_PORT}.request"}[operation], take_over)
+    assert getattr(devices, operation)() == 409
+    assert len(taken) == 1
+    devices.settled()
+    devices.check()
