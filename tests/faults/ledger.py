@@ -81,7 +81,8 @@ def untrue(site: Site, ledger: Ledger) -> list[str]:
     """What is not as users were answered, or is half done; of a server that is quiet."""
     found = _moves(site, ledger)
     try:
-        server = site.member.compute.get_server(ledger.uuid)
+        # As an administrator: users are not told which host it is on.
+        server = site.admin.compute.get_server(ledger.uuid)
     except openstack.exceptions.NotFoundException:
         server = None
     if (server is not None) not in ledger.allowed[EXISTS]:

@@ -81,7 +81,7 @@ class Result:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to. ``concerns``: what users change meanwhile.
+    """``every``: seconds between crashes, from and to.
 
     No resize is asked for after ``moves`` of them, or ``seconds``.
     """
@@ -95,14 +95,12 @@ class Storm:
         every: tuple[float, float] = (3.0, 6.0),
         seconds: float = 900.0,
         seed: int = 0,
-        concerns: tuple[str, ...] = CONCERNS,
     ) -> None:
         self.site = site
         self.wanted = moves
         self.at_once = at_once
         self.every = every
         self.limit = seconds
-        self.concerns = concerns
         self.random = random.Random(seed)
         self.result = Result()
         self._ledgers: list[Ledger] = []
@@ -221,7 +219,7 @@ class Storm:
         }
         while not self._is_over.wait(PAUSE):
             self._is_up.wait()
-            ledger, concern = dice.choice(self._ledgers), dice.choice(self.concerns)
+            ledger, concern = dice.choice(self._ledgers), dice.choice(CONCERNS)
             if False in ledger.allowed[EXISTS]:
                 continue
             with self._counting:
