@@ -301,19 +301,19 @@ class VolumeClient:
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
         """The attachments of all projects, page by page; for an administrator's context, or one without a token."""
-        return self._all(context, "attachments", "list volume attachments", _attachment)
+        return self._all(context, "/v3/attachments/detail", "attachments", _attachment)
 
     def list_all(self, context: RequestContext) -> list[Volume]:
         """The volumes of all projects, page by page; for an administrator's context, or one without a token."""
-        return self._all(context, "volumes", "list volumes", _volume)
+        return self._all(context, "/v3/volumes/detail", "volumes", _volume)
 
-    def _all(self, context: RequestContext, kind: str, what: str, made: Callable[[Any], Listed]) -> list[Listed]:
+    def _all(self, context: RequestContext, route: str, kind: str, made: Callable[[Any], Listed]) -> list[Listed]:
         found: list[Listed] = []
         while True:
             query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
             if found:
                 query["marker"] = found[-1].id
-            answer = self._call(context, "GET", f"/v3/{kind}/detail", what, query=query)
+            answer = self._call(context, "GET", route, f"list {kind}", query=query)
             page = [made(each) for each in answer.json()[kind]]
             found.extend(page)
             if len(page) < PAGE_SIZE:
