@@ -231,7 +231,7 @@ def table() -> str:
     """Of all that was run."""
     made = Table("fault", "when", "database", "outcome", "settled after", "audit", title="Faults of real parts")
     for result in results:
-        outcome = "forward" if result.forward else "given back"
+        outcome = "forward" if result.forward else "rolled back"
         row = result.row
         made.add_row(row.fault, row.moment.name, result.database, outcome, f"{result.seconds:.0f} s", "clean")
     console = Console(width=150)
