@@ -212,7 +212,7 @@ class Engine:
         if phase is StepPhase.DO:
             run.move.error = failure.to_wire()
         LOG.error("Move %s is stuck in %s of %s: %s", run.move.id, phase, step.name, failure.message)
-        progress.let_go(pause=self._options.stuck_retry_interval)
+        progress.let_go(pause=retries.pause_when_stuck(run, progress.attempt, failure))
         return False
 
     def _attempt(self, progress: _Progress, step: Step, phase: StepPhase) -> errors.CausewayError | None:

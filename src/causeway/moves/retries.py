@@ -38,6 +38,14 @@ def pause_after(run: Run, step: Step, attempt: int, failure: errors.CausewayErro
     return max(pause, WHILE_DOWN) if isinstance(failure, errors.HostDown) else pause
 
 
+def pause_when_stuck(run: Run, attempt: int, failure: errors.CausewayError) -> float:
+    """Seconds that a move is left alone which can go neither forward nor back: fewer while its host may be back soon."""
+    options = run.unguarded.conf.moves
+    longest: float = options.stuck_retry_interval
+    is_soon = isinstance(failure, errors.HostDown) and attempt < options.attempts
+    return min(WHILE_DOWN, longest) if is_soon else longest
+
+
 def is_hopeless(run: Run, step: Step, record: MoveStep, now: datetime) -> bool:
     """Whether a step in doubt was broken off too often: it may be what ends the conductors that do it."""
     return record.attempt >= 2 * run.unguarded.conf.moves.attempts and _patience_is_over(run, step, now)

@@ -196,7 +196,11 @@ def test_a_host_that_could_not_be_cleaned_when_it_came_back_is_cleaned_later(
     server = booted_on(cloud, DEAD, cloud.boot)
     die(cloud, DEAD)
     evacuate(cloud, server, {"host": "cell1-host2"})
-    until(lambda: cloud.migration(server).status, lambda status: status == "done", "the evacuation")
+    until(
+        lambda: [found.status for found in cloud.admin.compute.migrations(instance_uuid=server.id)],
+        lambda statuses: statuses == ["done"],
+        "the evacuation",
+    )
     monkeypatch.setattr(CloudEndpoint, "host_is_back", fails)
     # Its report is taken all the same.
     come_back(cloud, DEAD)
