@@ -13,7 +13,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.moves.dead_hosts import answering, at_source, clean_target
+from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
@@ -249,7 +249,9 @@ class FinishRevertResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        if at_source(run).is_fenced:
+        source = at_source(run)
+        raise_if_down(source)
+        if source.is_fenced:
             go_on_without_source(run)
             for vif in run.source_instance().network_info if not memory.is_same_host else ():
                 run.services.network.delete_binding(run.context, vif.id, memory.dest_host)
