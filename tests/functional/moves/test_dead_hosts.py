@@ -556,9 +556,9 @@ def attempts(cloud: Cloud, server: Any) -> int:
 
 @pytest.fixture
 def impatient(cloud: Cloud) -> None:
-    """Calls that nobody answers end soon, and moves that can't go on are soon tried again."""
+    """Calls that nobody answers end soon (others have time, on a busy machine too); what can't go on is soon tried again."""
     for name in ("rpc_response_timeout", "long_rpc_timeout"):
-        cloud.option(name, 1)
+        cloud.option(name, 5)
     for name in ("stuck_retry_interval", "first_pause"):
         cloud.option(name, 0.2, "moves")
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from deployment import CONDUCTORS, Deployment
+from deployment import CONDUCTORS, Deployment, until
 from rabbit import rabbit, why_not
 
 from causeway.model.moves import MoveState
@@ -52,12 +52,15 @@ def test_a_server_moves_to_the_other_cell_and_stays(cloud: Deployment) -> None:
 
 def _can_be_followed(cloud: Deployment, request_id: str) -> None:
     """By its request's id from the API to both computes: each has a log of its own."""
-    lines = {
-        name: [line for line in process.log.splitlines() if request_id in line]
-        for name, process in cloud.processes.items()
-    }
+
+    def look() -> dict[str, list[str]]:
+        logs = {name: process.log.splitlines() for name, process in cloud.processes.items()}
+        return {name: [line for line in log if request_id in line] for name, log in logs.items()}
+
+    # The conductor's line says how the move ended: users may see the server's status before.
+    until(look, lambda lines: any(lines[name] for name in CONDUCTORS), "a conductor's line of the request")
+    lines = look()
     assert all(lines[name] for name in ("api", "scheduler", *cloud.hosts)), lines
-    assert any(lines[name] for name in CONDUCTORS), lines
 
 
 def _is_measured(cloud: Deployment, source: str) -> None:
