@@ -301,20 +301,22 @@ class VolumeClient:
 
     def list_all_attachments(self, context: RequestContext) -> list[Attachment]:
         """The attachments of all projects, page by page; for an administrator's context, or one without a token."""
-        return self._all(context, "/v3/attachments/detail", "attachments", _attachment)
+        return self._all(context, "/v3/attachments/detail", "list volume attachments", "attachments", _attachment)
 
     def list_all(self, context: RequestContext) -> list[Volume]:
         """The volumes of all projects, page by page; for an administrator's context, or one without a token."""
-        return self._all(context, "/v3/volumes/detail", "volumes", _volume)
+        return self._all(context, "/v3/volumes/detail", "list volumes", "volumes", _volume)
 
-    def _all(self, context: RequestContext, route: str, kind: str, made: Callable[[Any], Listed]) -> list[Listed]:
+    def _all(
+        self, context: RequestContext, route: str, what: str, key: str, made: Callable[[Any], Listed]
+    ) -> list[Listed]:
         found: list[Listed] = []
         while True:
             query = {"all_tenants": "1", "limit": str(PAGE_SIZE)}
             if found:
                 query["marker"] = found[-1].id
-            answer = self._call(context, "GET", route, f"list {kind}", query=query)
-            page = [made(each) for each in answer.json()[kind]]
+            answer = self._call(context, "GET", route, what, query=query)
+            page = [made(each) for each in answer.json()[key]]
             found.extend(page)
             if len(page) < PAGE_SIZE:
                 return found

@@ -102,9 +102,8 @@ def _obstacle(services: ConductorServices, migration: Migration) -> str | None:
     if not target.is_up:
         return target.explained()
     for move in journal.of_migration(services.api, migration.uuid):
-        if not move.recipe.endswith("_confirm"):
-            continue
-        if move.state is MoveState.FAILED and move.ended_at is not None and move.ended_at > utcnow() - AFTER_FAILURE:
+        failed_at = move.ended_at if move.state is MoveState.FAILED else None
+        if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
             return f"it failed: {(move.error or {}).get('message')}"
     return None
 

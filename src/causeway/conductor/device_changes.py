@@ -47,6 +47,16 @@ class Change:
     def end_in(self, connection: sa.Connection) -> None:
         device_changes.end_in(connection, self.instance_uuid, self.request_id, self.what, self.owner)
 
+    @contextmanager
+    def detaching(self) -> Iterator[None]:
+        """Half done from here on; but if the guest keeps what it has, everything is as it was."""
+        self.is_half_done = True
+        try:
+            yield
+        except errors.GuestFailed:
+            self.is_half_done = False
+            raise
+
     def leave(self, failure: errors.CausewayError) -> None:
         """Has it settled. If another conductor has done that meanwhile, that was before this one's last call came through."""
         if isinstance(failure, errors.StateChanged):
@@ -205,13 +215,8 @@ class DevicesEndpoint:
         mapping = next((found for found in present if found.volume_id == volume_id), None)
         if mapping is None:
             return
-        change.is_half_done = True
-        try:
+        with change.detaching():
             devices.detach_volume(self._services, context, cell.uuid, database, instance, mapping)
-        except errors.GuestFailed:
-            # The guest keeps it, and everything is as it was.
-            change.is_half_done = False
-            raise
 
     def _attach_interface(self, context: RequestContext, change: Change, requested: RequestedNetwork) -> Vif:
         services, database, instance_uuid = self._services, change.database, change.instance_uuid
@@ -272,10 +277,5 @@ class DevicesEndpoint:
         vif = next((found for found in instance.network_info if found.id == port_id), None)
         if vif is None:
             return
-        change.is_half_done = True
-        try:
+        with change.detaching():
             devices.detach_interface(self._services, context, cell.uuid, database, instance, vif)
-        except errors.GuestFailed:
-            # As with volumes.
-            change.is_half_done = False
-            raise

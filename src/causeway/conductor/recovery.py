@@ -24,7 +24,7 @@ from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
-from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.states import DELETING, PowerState, VmState
 from causeway.moves.requests import of_deletion
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.store.api import build_requests, journal, mappings
@@ -206,7 +206,7 @@ def _settle(
     services: ConductorServices, conductor: ConductorClient, cell_uuid: str, database: Database, instance: Instance
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
-    if instance.task_state in (TaskState.DELETING, TaskState.SOFT_DELETING):
+    if instance.task_state in DELETING:
         # Whoever was asked may have died between the task and the mapping.
         mappings.queue_for_delete(services.api, instance.uuid)
         asked = of_deletion(services.cells, admin_context(), instance.uuid)

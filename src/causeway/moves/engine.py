@@ -184,7 +184,7 @@ class Engine:
         unwanted = self._unwanted(run)
         if isinstance(unwanted, errors.MoveCancelled):
             cause = unwanted
-        if recipe.tried_again and second_try.prepare(run, cause):
+        if unwanted is None and recipe.tried_again and second_try.prepare(run, cause):
             LOG.warning("Move %s was rolled back, and is tried once more: %s", run.move.id, cause.message)
         else:
             recipe.given_back(run, cause)

@@ -6,7 +6,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import InstanceFault
-from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState, VmState
+from causeway.model.states import RESIZE_TASKS, MigrationStatus, VmState
+from causeway.moves.acceptance import task_of
 from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED, write_events
@@ -48,8 +49,9 @@ def after_revert(run: Run, cause: errors.CausewayError) -> None:
     migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.FINISHED)
     with run.target_database.write() as connection:
         _tell(connection, run, cause)
-        if run.move.recipe.endswith("_revert"):
-            instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, vm_state=VmState.RESIZED)
+        task = task_of(run.move)
+        if task is not None:
+            instances.end_task_in(connection, run.uuid, {task}, vm_state=VmState.RESIZED)
 
 
 def _is_told(run: Run, database: Database, cause: errors.CausewayError) -> bool:

@@ -25,20 +25,22 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
-    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be given back."""
+    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be given back.
+
+    For a move that somebody still wants.
+    """
     options = run.unguarded.conf.moves
     if not cause.passing or cause.few_tries or run.memory.source_is_dead:
         return False
     if len(journal.of_migration(run.services.api, run.move.migration_uuid)) >= options.whole_tries:
         return False
     try:
-        run.check_wanted()
         instances.update(
             run.source_database, run.uuid, expected_task=RESIZE_TASKS, task_state=TaskState.RESIZE_PREP, progress=0
         )
     except errors.TakenOver:
         raise
-    except (errors.MoveCancelled, errors.StateChanged, errors.ServerNotFound):
+    except (errors.StateChanged, errors.ServerNotFound):
         return False
     follower = _follower(run, cause)
 
