@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -33,29 +34,34 @@ def go_away(cloud: Any, name: str) -> None:
     cloud.services.cells.refresh()
 
 
-@pytest.fixture
-def hang(cloud: Any) -> Iterator[Break]:
+@dataclass
+class Hangs:
     """Makes a cell's database take every statement and answer none."""
-    over, cells = threading.Event(), cloud.services.cells
-    cells.timeout = 0.3
 
-    def hang(name: str) -> None:
-        engine = cloud.cell(name).engine
-        event.listen(engine, "before_cursor_execute", lambda *_: over.wait(60) and None)
+    cloud: Any
+    over: threading.Event = field(default_factory=threading.Event)
+    taken: list[str] = field(default_factory=list)
 
-    yield hang
-    over.set()
+    def __call__(self, name: str) -> None:
+        # The cells that are well must answer in this time, however busy the machine is.
+        self.cloud.services.cells.timeout = 2.0
+        event.listen(self.cloud.cell(name).engine, "before_cursor_execute", self._wait)
+
+    def _wait(self, _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        self.taken.append(statement)
+        self.over.wait(60)
+
+
+@pytest.fixture
+def hang(cloud: Any) -> Iterator[Hangs]:
+    hangs = Hangs(cloud)
+    yield hangs
+    hangs.over.set()
 
 
 @pytest.fixture(params=["fails", "hangs"])
-def breaks(request: pytest.FixtureRequest, cloud: Any, hang: Break) -> Break:
+def breaks(request: pytest.FixtureRequest, cloud: Any, hang: Hangs) -> Break:
     return hang if request.param == "hangs" else lambda name: go_away(cloud, name)
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    began = time.monotonic()
-    work()
-    return time.monotonic() - began
 
 
 def test_the_listing_goes_on_and_names_what_it_can_not_show(api: Any, cloud: Any, breaks: Break) -> None:
@@ -72,21 +78,23 @@ def test_the_listing_goes_on_and_names_what_it_can_not_show(api: Any, cloud: Any
         assert [server["id"] for server in api.get(path, version=version).json["servers"]] == [here.uuid]
 
 
-def test_nobody_waits_twice_for_a_cell_that_hangs(api: Any, cloud: Any, hang: Break) -> None:
+def test_nobody_waits_twice_for_a_cell_that_hangs(api: Any, cloud: Any, hang: Hangs) -> None:
     cloud.server("cell2")
     hang("cell2")
-    assert 0.3 <= seconds(lambda: api.get("/servers")) < 3
+    assert api.get("/servers").json["servers"][0]["status"] == "UNKNOWN"
+    asked = list(hang.taken)
+    assert asked
     with ThreadPoolExecutor(20, thread_name_prefix="lister") as pool:
         # More lists than there are threads to ask with.
         answers = list(pool.map(lambda _number: api.get("/servers/detail"), range(40)))
     assert {answer.status for answer in answers} == {200}
-    assert seconds(lambda: api.get("/servers")) < 0.3
+    assert hang.taken == asked
 
 
 def test_a_cell_that_answers_again_is_seen_again(api: Any, cloud: Any) -> None:
     server = cloud.server("cell2")
     over = threading.Event()
-    cloud.services.cells.timeout = 0.2
+    cloud.services.cells.timeout = 2.0
     engine = cloud.cell("cell2").engine
     event.listen(engine, "before_cursor_execute", wait := (lambda *_: over.wait(60) and None))
     assert api.get("/servers").json["servers"][0]["status"] == "UNKNOWN"
@@ -173,7 +181,7 @@ def test_a_resize_that_came_from_it_is_not_confirmed_now(api: Any, cloud: Any, b
     assert migration.status is MigrationStatus.FINISHED
 
 
-def test_nor_reverted(api: Any, cloud: Any, hang: Break) -> None:
+def test_nor_reverted(api: Any, cloud: Any, hang: Hangs) -> None:
     server = resized(cloud)
     hang("cell2")
     api.get(ASKS_ALL)

@@ -24,6 +24,8 @@ import openstack
 import pytest
 from deployed_cloud import DeployedCloud, refuse
 
+from causeway import roles
+from causeway.conductor.service import ConductorService
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.errors import GuestFailed
@@ -484,3 +486,14 @@ def until(look: Callable[[], Any], good: Callable[[Any], bool], what: str) -> An
             return seen
         assert time.monotonic() < end, f"waited in vain for {what}; last seen: {seen}"
         time.sleep(0.1 if DeployedCloud.in_use else 0.01)
+
+
+@contextmanager
+def another_conductor(cloud: Cloud) -> Iterator[ConductorService]:
+    """Two share the work."""
+    parts = cloud.parts
+    conductor = roles.conductor(parts.around, parts.api_database, parts.cells, "conductor2", of_cells=[])
+    conductor.start()
+    conductor.recover()
+    yield conductor
+    conductor.stop()

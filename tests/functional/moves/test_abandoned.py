@@ -11,9 +11,9 @@ from typing import Any
 
 import openstack.exceptions
 import pytest
-from moves_cloud import Cloud, until
+from moves_cloud import Cloud, another_conductor, until
 
-from causeway import errors, roles
+from causeway import errors
 from causeway.audit import audit_embedded
 from causeway.conductor import recovery
 from causeway.conductor.recovery import Recovery
@@ -31,12 +31,8 @@ class ProcessDiedError(BaseException):
 
 @pytest.fixture(scope="module", autouse=True)
 def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    cloud = module_cloud.parts
-    conductor = roles.conductor(cloud.around, cloud.api_database, cloud.cells, "conductor2", of_cells=[])
-    conductor.start()
-    conductor.recover()
-    yield conductor
-    conductor.stop()
+    with another_conductor(module_cloud) as conductor:
+        yield conductor
 
 
 def at_first(cloud: Cloud, method: str, act: Any, topic: str | None = None) -> None:

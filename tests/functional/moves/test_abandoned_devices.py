@@ -13,9 +13,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud, until
+from moves_cloud import Cloud, another_conductor, until
 
-from causeway import roles
 from causeway.audit import audit_embedded
 from causeway.conductor import recovery
 from causeway.conductor.service import ConductorService
@@ -47,12 +46,8 @@ class ProcessDiedError(BaseException):
 
 @pytest.fixture(scope="module", autouse=True)
 def other(module_cloud: Cloud) -> Iterator[ConductorService]:
-    cloud = module_cloud.parts
-    conductor = roles.conductor(cloud.around, cloud.api_database, cloud.cells, "conductor2", of_cells=[])
-    conductor.start()
-    conductor.recover()
-    yield conductor
-    conductor.stop()
+    with another_conductor(module_cloud) as conductor:
+        yield conductor
 
 
 @pytest.fixture

@@ -168,7 +168,8 @@ def test_a_host_that_died_while_a_resize_waits_is_not_evacuated(cloud: AuditedCl
     assert answer.status_code == 409 and "resized" in answer.json()["conflictingRequest"]["message"]
 
 
-def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) -> None:
+def evacuated(cloud: AuditedCloud) -> Any:
+    """A server that left its dead host for the other one of its cell."""
     server = booted_on(cloud, DEAD, cloud.boot)
     die(cloud, DEAD)
     evacuate(cloud, server, {"host": "cell1-host2"})
@@ -177,6 +178,11 @@ def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) 
         lambda statuses: statuses == ["done"],
         "the evacuation",
     )
+    return server
+
+
+def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) -> None:
+    server = evacuated(cloud)
     cloud.wait(server, "ACTIVE")
     lose_guest(cloud.driver("cell1-host2"), server.id)
     come_back(cloud, DEAD)
@@ -193,14 +199,7 @@ def test_a_host_that_could_not_be_cleaned_when_it_came_back_is_cleaned_later(
     def fails(*_: object, **__: object) -> None:
         raise errors.DatabaseFailed("The API's database is away.")
 
-    server = booted_on(cloud, DEAD, cloud.boot)
-    die(cloud, DEAD)
-    evacuate(cloud, server, {"host": "cell1-host2"})
-    until(
-        lambda: [found.status for found in cloud.admin.compute.migrations(instance_uuid=server.id)],
-        lambda statuses: statuses == ["done"],
-        "the evacuation",
-    )
+    server = evacuated(cloud)
     monkeypatch.setattr(CloudEndpoint, "host_is_back", fails)
     # Its report is taken all the same.
     come_back(cloud, DEAD)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 from alembic import command
 
@@ -16,12 +18,31 @@ from causeway.store.cell import device_changes, hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
 
 
-def test_numa_and_pci(tmp_path: Path) -> None:
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
     database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
     schema.sync(database, "cell")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def server(database: Database) -> Instance:
     server = Instance("11111111-1111-1111-1111-111111111111", "project", "user", "old", Flavor("1", "f", 1, 1, 1))
     with database.write() as connection:
         instances.insert(connection, server)
+    return server
+
+
+def upgrade_from(database: Database, revision: str) -> None:
+    config = schema._config("cell")
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.stamp(config, revision)
+    schema.sync(database, "cell")
+
+
+def test_numa_and_pci(database: Database, server: Instance) -> None:
     hosts.save_node(database, ComputeNode("node", "host", "host", "simulated", 1, 1, 1, 1))
     with database.write() as connection:
         for table, column in (
@@ -31,12 +52,7 @@ def test_numa_and_pci(tmp_path: Path) -> None:
         ):
             connection.execute(sa.text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         connection.execute(sa.text("DROP TABLE pci_devices"))
-    config = schema._config("cell")
-    with database.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.stamp(config, "0001")
-
-    schema.sync(database, "cell")
+    upgrade_from(database, "0001")
 
     assert instances.get(database, server.uuid).pci_devices == []
     (node,) = hosts.list_nodes(database)
@@ -44,27 +60,16 @@ def test_numa_and_pci(tmp_path: Path) -> None:
     devices = [PciDevice("0000:81:00.0", "8086", "154d")]
     pci_devices.save(database, "node", devices)
     assert pci_devices.of_node(database, "node") == devices
-    database.close()
 
 
-def test_device_changes(tmp_path: Path) -> None:
+def test_device_changes(database: Database, server: Instance) -> None:
     """A change that an older version began is there still; nobody knows what it is about."""
-    database = Database(f"sqlite:///{tmp_path}/cell.sqlite", "cell")
-    schema.sync(database, "cell")
-    server = Instance("11111111-1111-1111-1111-111111111111", "project", "user", "old", Flavor("1", "f", 1, 1, 1))
     with database.write() as connection:
-        instances.insert(connection, server)
         device_changes.begin_in(connection, server.uuid, "req-old", "attach_volume")
         for column in ("resource_id", "owner"):
             connection.execute(sa.text(f"ALTER TABLE device_changes DROP COLUMN {column}"))
-    config = schema._config("cell")
-    with database.engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.stamp(config, "0006")
-
-    schema.sync(database, "cell")
+    upgrade_from(database, "0006")
 
     (old,) = device_changes.begun_before(database, utcnow())
     assert (old.request_id, old.resource_id) == ("req-old", None)
     assert device_changes.forget(database, old)
-    database.close()
