@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import openstack
@@ -116,9 +117,12 @@ class Cloud:
         return found
 
     def resized(self, server: Any, flavor: str = "gen2.small") -> Any:
-        """Resizes a server and waits for VERIFY_RESIZE."""
+        """Resizes a server and waits for VERIFY_RESIZE, and for the end of its move: only then may a test write to its record."""
         self.member.compute.resize_server(server.id, flavor)
-        return self.wait(server, "VERIFY_RESIZE")
+        found = self.wait(server, "VERIFY_RESIZE")
+        active = partial(journal.active_of_server, self.parts.api_database, server.id)
+        until(active, lambda move: move is None, f"the resize of {server.id} to end")
+        return found
 
     def failed(self, server: Any, status: str = "ACTIVE") -> Any:
         """The server when its newest migration has failed and it was given back."""
