@@ -18,6 +18,8 @@ pytestmark = pytest.mark.timeout(PATIENCE + 600)
 
 
 KINDS = pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
+# Tests that need no more than a URL. With fewer some were skipped and nobody noticed.
+LEAST = 230
 
 
 @KINDS
@@ -41,4 +43,5 @@ def test_the_functional_suite_by_url(kind: str) -> None:
             kept = shutil.copytree(directory, tempfile.mkdtemp(prefix="causeway-suite-failed-"), dirs_exist_ok=True)
             outcome.output += f"\nEverything that was said is kept in {kept}"
     assert outcome.failed == {}, f"{outcome}\n{outcome.output[-20000:]}"
-    assert outcome.passed > outcome.skipped.total() / 2, outcome
+    # Tests that break a cloud from inside are no measure: there are more of them with everything that is hardened.
+    assert outcome.passed >= LEAST, outcome
