@@ -25,11 +25,11 @@ from causeway.api.app import Entrance
 from causeway.clients.placement.transport import WsgiTransport
 from causeway.compute.events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.moves.keeper import Keeper
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.moves.steps.revert import FinishRevert
+from causeway.sagas.keeper import Keeper
 from causeway.store.api import journal
 
 PATIENCE = 60.0

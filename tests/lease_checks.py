@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from causeway.model.moves import Move, MoveState, MoveStep, StepPhase
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState, StepPhase, StepRecord
 from causeway.store import clock
 from causeway.store.api import journal
 from causeway.store.database import Database, utcnow
@@ -31,7 +32,12 @@ def put_clock_ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
 
 
 def new_move(database: Database) -> Move:
-    move = Move(str(uuids.uuid4()), str(uuids.uuid4()), str(uuids.uuid4()), recipe="resize")
+    move = Move(
+        id=str(uuids.uuid4()),
+        migration_uuid=str(uuids.uuid4()),
+        instance_uuid=str(uuids.uuid4()),
+        recipe="resize",
+    )
     with database.write() as connection:
         journal.insert_in(connection, move)
     return journal.get(database, move.id)
@@ -74,8 +80,8 @@ def a_lease_is_as_long_as_it_says(database: Database) -> None:
     assert 110 < lease_of(database, move) <= 2 * MINUTE
     journal.renew(database, OTHER, [move.id], 9 * MINUTE)
     assert lease_of(database, move) <= 2 * MINUTE
-    held.state = MoveState.RUNNING
-    step = MoveStep("SelectDestination", StepPhase.DO, 1, started_at=utcnow())
+    held.state = SagaState.RUNNING
+    step = StepRecord("SelectDestination", StepPhase.DO, 1, started_at=utcnow())
     journal.record(database, held, started=step, lease=3 * MINUTE)
     assert 170 < lease_of(database, move) <= 3 * MINUTE
     held.owner = None
@@ -93,7 +99,7 @@ def whose_lease_is_over_is_told_by_the_database(
         assert abandoned(database, OTHER) == []
         held = journal.acquire(database, move.id, ONE, MINUTE)
         assert held is not None
-        held.state = MoveState.RUNNING
+        held.state = SagaState.RUNNING
         journal.record(database, held, lease=MINUTE)
     assert 50 < lease_of(database, move) <= MINUTE
     with monkeypatch.context() as patched:
@@ -112,7 +118,7 @@ def moves_of_former_lives_are_free_at_once(database: Database) -> None:
     move = new_move(database)
     held = journal.acquire(database, move.id, ONE, MINUTE)
     assert held is not None
-    held.state = MoveState.RUNNING
+    held.state = SagaState.RUNNING
     journal.record(database, held, lease=MINUTE)
     assert journal.acquire(database, move.id, OTHER, MINUTE) is None
     assert [each.id for each in journal.abandoned(database, {OTHER, ONE}, MINUTE, knowledge="-")] == [move.id]
@@ -125,13 +131,18 @@ def what_must_wait_is_not_abandoned(database: Database) -> None:
     first = new_move(database)
     held = journal.acquire(database, first.id, ONE, MINUTE)
     assert held is not None
-    held.state = MoveState.RUNNING
+    held.state = SagaState.RUNNING
     journal.record(database, held, lease=MINUTE)
-    second = Move(str(uuids.uuid4()), first.migration_uuid, first.instance_uuid, recipe="cross_cell_confirm")
+    second = Move(
+        id=str(uuids.uuid4()),
+        migration_uuid=first.migration_uuid,
+        instance_uuid=first.instance_uuid,
+        recipe="cross_cell_confirm",
+    )
     with database.write() as connection:
         journal.insert_in(connection, second)
     end_lease(database, second)
     assert abandoned(database, OTHER, lease=0.0) == []
-    held.state = MoveState.DONE
+    held.state = SagaState.DONE
     journal.record(database, held)
     assert abandoned(database, OTHER, lease=0.0) == [second.id]

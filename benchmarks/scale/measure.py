@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from benchmarks.scale.deployment import GENERATIONS, PATIENCE, SMALL, Deployment, until
 from causeway.conf import new_config
 from causeway.context import admin_context
-from causeway.model.moves import MOVE_ENDED, MoveState
+from causeway.model.sagas import ENDED, SagaState
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
 from causeway.scheduler.request import RequestSpec
@@ -187,7 +187,7 @@ class _Watch:
             return self._ended[server][number]
 
     def _look(self) -> None:
-        over = [state.value for state in MOVE_ENDED]
+        over = [state.value for state in ENDED]
         query = (
             sa.select(MOVES.c.instance_uuid, MOVES.c.state)
             .where(MOVES.c.state.in_(over), MOVES.c.ended_at >= self._since)
@@ -228,7 +228,7 @@ def moves(deployment: Deployment, clients: Callable[[], Client], servers: list[s
                 number += 1
                 with lock:
                     times.seconds.append(time.perf_counter() - started)
-                if state != MoveState.DONE.value:
+                if state != SagaState.DONE.value:
                     failed.append(f"{server}: {action} {state}")
                     return
             with lock:

@@ -29,7 +29,7 @@
     ├── Misconfigured                 500  misconfigured          (options, policy files: told when a process starts)
     ├── DatabaseFailed                503  database_failed
     └── OperationFailed               500  operation_failed       (seen in faults, not as an HTTP answer)
-        ├── MoveCancelled             500  move_cancelled         (its user asked for it)
+        ├── Cancelled                 500  move_cancelled         (its user asked for it)
         ├── NoValidHost               500  no_valid_host
         ├── ClaimRefused              500  claim_refused          (the next alternate host may do)
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
@@ -69,6 +69,8 @@ class CausewayError(Exception):
     passing: ClassVar[bool] = True
     #: passing perhaps: worth a few more tries, and not to be waited for
     few_tries: ClassVar[bool] = True
+    #: passing, but not within seconds: no thread is kept waiting for it
+    takes_long: ClassVar[bool] = False
 
     def __init__(self, message: str, *, details: str = "") -> None:
         super().__init__(message)
@@ -288,8 +290,8 @@ class OperationFailed(CausewayError):
     passing, few_tries = False, False
 
 
-class MoveCancelled(OperationFailed):
-    """A move was given up because a user asked for that."""
+class Cancelled(OperationFailed):
+    """Work was rolled back because a user asked for that."""
 
     code = "move_cancelled"
 
@@ -355,6 +357,7 @@ class HostDown(OperationFailed):
 
     code = "host_down"
     passing: ClassVar[bool] = True
+    takes_long: ClassVar[bool] = True
 
 
 class HostFenced(OperationFailed):

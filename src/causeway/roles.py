@@ -20,18 +20,18 @@ from causeway.clients.session import ServiceSessions
 from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.cell_service import CellConductorService
-from causeway.conductor.lives import Life
 from causeway.conductor.service import ConductorService
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.faults import hooks
 from causeway.notify.notifier import Notifier
+from causeway.parts.services import ConductorServices
 from causeway.policy import Enforcer
 from causeway.rpc import scheduler as scheduler_rpc
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transports
+from causeway.sagas.lives import Life
 from causeway.scheduler.cells_source import CellsSource
 from causeway.scheduler.explain import Explanation
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult

@@ -10,7 +10,8 @@ from causeway import errors
 from causeway.cli.audit import PATH
 from causeway.model.audit import Report
 from causeway.model.instance import Instance
-from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.moves import Move
+from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
@@ -72,10 +73,10 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
             found.append(f"{what}: {seen}, not {wanted}")
 
     moves = journal.of_server(site.api, uuid)
-    expect("moves that have not ended", [move.recipe for move in moves if move.state not in MOVE_ENDED], [])
+    expect("moves that have not ended", [move.recipe for move in moves if move.state not in ENDED], [])
     for move in moves:
         # What failed was undone; what passed its pivot was finished.
-        if move.state in MOVE_ENDED:
+        if move.state in ENDED:
             expect(f"{move.recipe} that is {move.state} has pivoted", move.pivoted, move.state == "done")
     server = site.admin.compute.get_server(uuid)
     resized = server.status == "VERIFY_RESIZE"

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from causeway.faults.points import call_points, compute_points, rpc_points
-from causeway.model.moves import Move, StepPhase, StepState
+from causeway.model.moves import Move
+from causeway.model.sagas import StepPhase, StepState
 from causeway.store.api import journal
 
 from .roles_site import CONDUCTORS, RolesSite

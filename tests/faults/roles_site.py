@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
+from causeway.conductor.moves import context_of
 from causeway.conf import new_config
 from causeway.embedded import content
 from causeway.model.moves import Move
-from causeway.moves.keeper import context_of
 from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports

@@ -30,7 +30,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.sagas import ENDED
 from causeway.model.states import VmState
 from causeway.store.api import journal
 
@@ -287,7 +287,7 @@ class Storm:
     def _count(self) -> None:
         moves = [move for move in journal.all_moves(self.site.api) if move.recipe in RESIZES]
         self.result.rolled_back = sum(move.state == "failed" for move in moves)
-        self.result.moves = sum(move.state in MOVE_ENDED for move in moves)
+        self.result.moves = sum(move.state in ENDED for move in moves)
         for ledger in self._ledgers:
             self.result.answers.update(ledger.answers)
 

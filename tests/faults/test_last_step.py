@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 
 from . import look
@@ -24,7 +24,7 @@ def test_what_the_user_asks_for_next_waits_for_the_resize_to_end(
     (uuid,) = boot(local_site, flow, 1)
     local_site.arm({POINTS[reach]: "error"})
     ask(local_site, flow, "resize", uuid)
-    until(lambda: journal.of_server(local_site.api, uuid)[0].state, lambda state: state is MoveState.STUCK)
+    until(lambda: journal.of_server(local_site.api, uuid)[0].state, lambda state: state is SagaState.STUCK)
     assert local_site.admin.compute.get_server(uuid).status == "VERIFY_RESIZE"
     if operation == "delete":
         local_site.admin.compute.delete_server(uuid)

@@ -16,9 +16,10 @@ from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
-from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.moves import Move
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
+from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
 from causeway.store.api import build_requests, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
@@ -112,7 +113,7 @@ def _uuids(database: Database, query: sa.Select[Any]) -> set[str]:
 def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Move]]:
     open_migration = migrations.TABLE.c.status.not_in([status.value for status in MIGRATION_ENDED])
     of_open = journal.MOVES.c.migration_uuid.in_(sa.select(migrations.TABLE.c.uuid).where(open_migration))
-    not_ended = journal.MOVES.c.state.not_in([state.value for state in MOVE_ENDED])
+    not_ended = journal.MOVES.c.state.not_in([state.value for state in ENDED])
     with api.read() as connection:
         rows = connection.execute(sa.select(*migrations.MAPPER.columns).where(open_migration))
         found = {migration.uuid: migration for migration in map(migrations.MAPPER.from_row, rows)}

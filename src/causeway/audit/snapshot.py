@@ -20,9 +20,10 @@ from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
-from causeway.model.moves import MOVE_ENDED, Move
+from causeway.model.moves import Move
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
+from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
 from causeway.store.api.mappings import InstanceMapping
@@ -220,7 +221,7 @@ class Snapshot:
             by_migration.setdefault(move.migration_uuid, []).append(move)
         for migration_uuid, moves in by_migration.items():
             migration = self.migrations.get(migration_uuid)
-            active = next((move for move in moves if move.state not in MOVE_ENDED), None)
+            active = next((move for move in moves if move.state not in ENDED), None)
             waits = migration is not None and migration.status not in MIGRATION_ENDED
             if active is None and not waits:
                 continue

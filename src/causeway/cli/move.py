@@ -13,7 +13,8 @@ from rich.table import Table
 
 from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.embedded.settings import StateDir
-from causeway.model.moves import Move, MoveStep
+from causeway.model.moves import Move
+from causeway.model.sagas import StepRecord
 from causeway.store.api import journal, leftovers
 from causeway.store.database import Database
 
@@ -126,7 +127,7 @@ def _whole(error: dict[str, Any] | None) -> str:
     return " ".join(filter(None, ((error or {}).get(part) for part in ("message", "details"))))
 
 
-def timeline(found: Move, steps: list[MoveStep]) -> Table:
+def timeline(found: Move, steps: list[StepRecord]) -> Table:
     """A move as a table."""
     title = f"{found.recipe} of {found.instance_uuid}: {standing(found)}"
     if reason(found):
@@ -147,13 +148,13 @@ def timeline(found: Move, steps: list[MoveStep]) -> Table:
     return table
 
 
-def _errors(step: MoveStep) -> str:
+def _errors(step: StepRecord) -> str:
     """The last error, and the first one if that was another."""
     last, first = _whole(step.error), _whole(step.first_error)
     return last if first in ("", last) else f"{last} At first: {first}"
 
 
-def _step(step: MoveStep) -> dict[str, Any]:
+def _step(step: StepRecord) -> dict[str, Any]:
     known: dict[str, Any] = msgspec.to_builtins(step)
     return known | {"seconds": step.seconds}
 

@@ -33,7 +33,7 @@ from causeway.conductor.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.host import CellMapping, ComputeNode, Service
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
 from causeway.store import clock, schema
 from causeway.store.api import cells as cell_records
@@ -258,13 +258,13 @@ def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     unfinished = journal.unfinished(api)
-    stuck = [move.instance_uuid for move in unfinished if move.state is MoveState.STUCK]
+    stuck = [move.instance_uuid for move in unfinished if move.state is SagaState.STUCK]
     # Others take over after one lease; what is older than three nobody looks after.
     long_ago = clock.read(api) - timedelta(seconds=3 * conf.moves.lease)
     left = [
         move.instance_uuid
         for move in unfinished
-        if (move.lease_until or move.started_at or long_ago) < long_ago and move.state is not MoveState.STUCK
+        if (move.lease_until or move.started_at or long_ago) < long_ago and move.state is not SagaState.STUCK
     ]
     if left:
         return Level.FAILURE, f"no conductor works on {len(left)} moves, of servers {_some(left)}: does one run?"

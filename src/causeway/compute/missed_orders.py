@@ -1,7 +1,7 @@
 """What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
 
 Servers that were here may have gone on elsewhere meanwhile. Their guests that still run here are destroyed, and what was kept
-for moves that have ended goes. The conductors know what is to be done (`causeway.conductor.leftovers`) and have looked where
+for moves that have ended goes. The conductors know what is to be done (`causeway.parts.leftovers`) and have looked where
 the servers live.
 """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from causeway.audit import AuditServices, audit_cloud
 from causeway.audit.remap import map_server
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.audit import Report
+from causeway.parts.services import ConductorServices
 
 
 class AuditEndpoint:

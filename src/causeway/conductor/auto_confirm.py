@@ -11,14 +11,14 @@ from datetime import timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import liveness
-from causeway.conductor.liveness import HostLife
-from causeway.conductor.services import ConductorServices
 from causeway.context import admin_context
 from causeway.model.migration import Migration
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.model.states import DELETING, MigrationStatus, VmState
 from causeway.moves.requests import Requests, request_confirm
+from causeway.parts import liveness
+from causeway.parts.liveness import HostLife
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import instances
@@ -102,7 +102,7 @@ def _obstacle(services: ConductorServices, migration: Migration) -> str | None:
     if not target.is_up:
         return target.explained()
     for move in journal.of_migration(services.api, migration.uuid):
-        failed_at = move.ended_at if move.state is MoveState.FAILED else None
+        failed_at = move.ended_at if move.state is SagaState.FAILED else None
         if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
             return f"it failed: {(move.error or {}).get('message')}"
     return None

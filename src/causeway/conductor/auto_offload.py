@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor.services import ConductorServices
 from causeway.conductor.shelve import SINCE
 from causeway.context import RequestContext, admin_context
 from causeway.model import server_actions
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.states import TaskState, VmState
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database, utcnow

@@ -9,8 +9,6 @@ import msgspec
 from causeway import errors
 from causeway.clients import port_resources
 from causeway.clients.port_resources import PortRequest
-from causeway.conductor import devices, groups, history
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
 from causeway.model.block_device import BlockDevice
@@ -18,6 +16,8 @@ from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
+from causeway.parts import devices, groups, history
+from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import RequestedGroup, RequestSpec, Selection
 from causeway.store.api import build_requests, mappings
 from causeway.store.api.build_requests import BuildRequest

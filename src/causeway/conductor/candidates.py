@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from causeway import errors
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
@@ -21,6 +20,7 @@ from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import ask_for_ports
+from causeway.parts.services import ConductorServices
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.store.cell import block_devices, hosts, instances
 

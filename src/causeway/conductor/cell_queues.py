@@ -16,8 +16,8 @@ from zlib import crc32
 from causeway import errors
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.cloud_records import CloudEndpoint, map_hosts
-from causeway.conductor.services import ConductorServices
 from causeway.model.host import CellMapping
+from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer

@@ -9,10 +9,10 @@ from collections import defaultdict
 from functools import partial
 
 from causeway.conductor.evacuate import EVACUATION, EvacuateEndpoint
-from causeway.conductor.liveness import BINARY
-from causeway.conductor.services import ConductorServices
 from causeway.context import admin_context
 from causeway.model.states import MigrationStatus
+from causeway.parts.liveness import BINARY
+from causeway.parts.services import ConductorServices
 from causeway.store.api import leftovers
 from causeway.store.cell import hosts
 from causeway.store.database import utcnow

@@ -10,13 +10,13 @@ import logging
 from typing import Protocol
 
 from causeway import errors
-from causeway.conductor import leftovers
 from causeway.conductor.evacuate import EVACUATION
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.parts import leftovers
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal, migrations
@@ -45,7 +45,7 @@ class CloudRecords(Protocol):
         """A guest runs though its server is stopped: it is stopped, unless somebody has begun something with the server."""
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
-        """Raises MoveCancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
+        """Raises Cancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is late."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import devices, history, leftovers, liveness, shelve
-from causeway.conductor.services import ConductorServices
+from causeway.conductor import shelve
+from causeway.conductor.moves import context_of
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.engine import Engine
-from causeway.moves.keeper import context_of
 from causeway.moves.requests import Requests, request_confirm
+from causeway.parts import devices, history, leftovers, liveness
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, mappings, migrations
 from causeway.store.cell import block_devices, instances
@@ -92,9 +93,9 @@ class DeleteEndpoint:
             move = self._engine.run(own, move_id)
         except (errors.StateChanged, errors.MigrationNotFinished, errors.TakenOver):
             return False
-        if move is not None and move.state is MoveState.FAILED:
+        if move is not None and move.state is SagaState.FAILED:
             raise errors.from_wire(move.error) if move.error else errors.OperationFailed("The confirm failed.")
-        return move is not None and move.state is MoveState.DONE
+        return move is not None and move.state is SagaState.DONE
 
     def _delete(self, context: RequestContext, cell_uuid: str, database: Database, instance: Instance) -> None:
         services, uuid = self._services, instance.uuid

@@ -16,12 +16,12 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.clients.port_resources import request_of
-from causeway.conductor import devices, history, port_resources
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
+from causeway.parts import devices, history, port_resources
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import block_devices, device_changes, instances
 from causeway.store.cell.device_changes import NEW_PORT
 from causeway.store.database import Database

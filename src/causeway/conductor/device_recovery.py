@@ -15,12 +15,12 @@ from datetime import datetime
 
 from causeway import errors
 from causeway.clients.network_api import Json
-from causeway.conductor import devices, history, liveness, port_resources
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.model.states import TaskState
+from causeway.parts import devices, history, liveness, port_resources
+from causeway.parts.services import ConductorServices
 from causeway.store.api import journal, mappings
 from causeway.store.cell import actions, block_devices, device_changes, instances
 from causeway.store.cell.device_changes import NEW_PORT, DeviceChange
@@ -107,7 +107,7 @@ def settle(
     instance = instances.find(database, uuid)
     move = journal.active_of_server(services.api, uuid)
     # A move that is only proposed is refused because of this change. One that is to delete the server does not wait for it.
-    if move is not None and move.state is not MoveState.PROPOSED and not _is_deleted(instance):
+    if move is not None and move.state is not SagaState.PROPOSED and not _is_deleted(instance):
         if change.owner is None:
             # The move was quicker; who would have refused the change died.
             return

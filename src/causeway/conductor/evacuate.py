@@ -12,12 +12,12 @@ import logging
 import uuid as uuids
 
 from causeway import errors
-from causeway.conductor import attachments, devices, history, leftovers, placing
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.parts import attachments, devices, history, leftovers, placing
+from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
 from causeway.store.cell import block_devices, hosts, instances

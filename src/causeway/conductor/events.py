@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.events import HostEvents
+from causeway.parts.services import ConductorServices
 
 
 class EventsEndpoint:

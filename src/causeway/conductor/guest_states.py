@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from causeway.conductor.power import change_guest
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from causeway.conductor.services import ConductorServices
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TypeAlias
+
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.moves import Move
-from causeway.moves.keeper import Keeper, context_of
-from causeway.moves.requests import of_deletion
+from causeway.moves.requests import drop_if_refused, of_deletion
+from causeway.parts.by_cell import ByCell
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
+from causeway.sagas import keeper
 from causeway.store.api import journal
+
+LOG = logging.getLogger(__name__)
+
+Keeper: TypeAlias = keeper.Keeper[Move]
 
 
 class MovesEndpoint:
@@ -21,14 +33,70 @@ class MovesEndpoint:
         self._keeper.submit(context, move_id)
 
     def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
-        self._keeper.go_on(context, move_id)
+        self._keeper.resume(context, move_id)
 
 
-def go_on(services: ConductorServices, conductor: ConductorClient, context: RequestContext, move: Move) -> None:
-    """When a move has ended: runs the one that waited for that (a confirm or revert), or deletes the server if wanted."""
-    to_delete, waiting = journal.after_end(services.api, move.instance_uuid)
-    if waiting is not None:
-        conductor.run_move(context_of(journal.get(services.api, waiting)), move_id=waiting)
-    elif to_delete:
-        asked = of_deletion(services.cells, context, move.instance_uuid)
-        conductor.delete_instance(asked, instance_uuid=move.instance_uuid)
+def context_of(move: Move) -> RequestContext:
+    """The request that asked for a move, with the system's own credentials: the user's token may have expired."""
+    return RequestContext(
+        request_id=move.request_id,
+        user_id=move.user_id,
+        project_id=move.project_id,
+        is_admin=True,
+        roles=["admin"],
+        overwrite=False,
+    )
+
+
+class MoveCallers:
+    """What follows the end of a move, and what becomes of requests that nobody accepted."""
+
+    def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        self._services = services
+        self._conductor = conductor
+        self._checks = ByCell("Looking at the requests for moves")
+
+    def context_of(self, saga: Move) -> RequestContext:
+        return context_of(saga)
+
+    def hand_over(self, context: RequestContext, saga_id: str) -> None:
+        self._conductor.take_over_move(context, move_id=saga_id)
+
+    def saga_ended(self, context: RequestContext, saga: Move) -> None:
+        """Runs the move that waited for this one's end (a confirm or revert), or deletes the server if that is wanted."""
+        to_delete, waiting = journal.after_end(self._services.api, saga.instance_uuid)
+        if waiting is not None:
+            self._conductor.run_move(context_of(journal.get(self._services.api, waiting)), move_id=waiting)
+        elif to_delete:
+            asked = of_deletion(self._services.cells, context, saga.instance_uuid)
+            self._conductor.delete_instance(asked, instance_uuid=saga.instance_uuid)
+
+    def check_proposed(self, sagas: list[Move], run: Callable[[Move], None]) -> None:
+        """What has to be asked in cells is asked on threads of those cells."""
+        proposed: dict[Hashable, list[Move]] = defaultdict(list)
+        for move in sagas:
+            proposed[_cells_of(move)].append(move)
+        for cells, moves in proposed.items():
+            self._checks.start(cells, partial(self._check, moves, run))
+
+    def _check(self, moves: list[Move], run: Callable[[Move], None]) -> None:
+        """Removes requests from the journal that their API has not accepted within a lease; runs those that it just has."""
+        for move in moves:
+            if self._services.stopping.is_set():
+                return
+            try:
+                if drop_if_refused(self._services.api, self._services.cells, move):
+                    self.saga_ended(context_of(move), move)
+                else:
+                    run(move)
+            except errors.DatabaseFailed:
+                # The others' would fail alike, each after its time: they are looked at again.
+                raise
+            except errors.CausewayError as failure:
+                LOG.warning("Move %s was not resumed: %s %s", move.id, failure.message, failure.details)
+
+
+def _cells_of(move: Move) -> Hashable:
+    """The cells in which a request may have left something."""
+    chosen = move.data.get("selection") or {}
+    return move.data.get("source_cell"), chosen.get("cell_uuid")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from causeway import errors
-from causeway.conductor import devices, history
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
+from causeway.parts import devices, history
+from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices, instances
 

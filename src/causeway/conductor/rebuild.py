@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.conductor import devices, history
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.parts import devices, history
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import utcnow
 

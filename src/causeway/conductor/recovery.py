@@ -18,15 +18,15 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import history
-from causeway.conductor.lives import Life
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, PowerState, VmState
 from causeway.moves.requests import of_deletion
+from causeway.parts import history
+from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
+from causeway.sagas.lives import Life
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import device_changes, hosts, instances
 from causeway.store.database import Database, utcnow

@@ -19,16 +19,15 @@ from causeway.conductor.device_recovery import DeviceRecoveryEndpoint
 from causeway.conductor.evacuate import EvacuateEndpoint
 from causeway.conductor.events import EventsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
-from causeway.conductor.moves import MovesEndpoint, go_on
+from causeway.conductor.moves import Keeper, MoveCallers, MovesEndpoint
 from causeway.conductor.periodic import Periodic
 from causeway.conductor.power import PowerEndpoint
 from causeway.conductor.rebuild import RebuildEndpoint
 from causeway.conductor.recovery import Recovery, WorkEndpoint
-from causeway.conductor.services import ConductorServices
 from causeway.conductor.shelve import ShelveEndpoint
 from causeway.conductor.snapshot import SnapshotEndpoint
-from causeway.moves.engine import Engine
-from causeway.moves.keeper import Keeper
+from causeway.moves.engine import engine_of
+from causeway.parts.services import ConductorServices
 from causeway.rpc import conductor as super_conductor
 from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
@@ -47,9 +46,9 @@ class ConductorService:
     def __init__(self, services: ConductorServices, transport: Transport, cells: Collection[str] | None = None) -> None:
         self._services = services
         conductor = ConductorClient(transport)
-        engine = Engine(services)
+        engine = engine_of(services)
         self._conductor = conductor
-        self._keeper = Keeper(services, engine, partial(go_on, services, conductor), conductor.take_over_move)
+        self._keeper = Keeper(engine, MoveCallers(services, conductor))
         self._recovery = Recovery(services, conductor, self._in_hand)
         self._periodic = [
             Periodic(name, module.interval(services), partial(look, services, conductor), services.stopping)

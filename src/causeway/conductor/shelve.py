@@ -10,13 +10,13 @@ import logging
 from typing import Any
 
 from causeway import errors
-from causeway.conductor import attachments, devices, history, placing
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.parts import attachments, devices, history, placing
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 

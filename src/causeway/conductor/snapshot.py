@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import history
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.states import TaskState
+from causeway.parts import history
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import instances
 
 LOG = logging.getLogger(__name__)

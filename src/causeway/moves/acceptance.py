@@ -27,7 +27,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import InstanceAction
-from causeway.model.moves import Move, MoveState
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store import servers
 from causeway.store.api import journal, migrations
@@ -106,7 +107,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
 
 def _propose(api: Database, request: Request) -> None:
     move, status = request.move, status_of(request.move)
-    move.state = MoveState.PROPOSED
+    move.state = SagaState.PROPOSED
     with api.write() as connection:
         # Only one of two requests gets the migration out of "finished".
         if status is not None and not migrations.swap_status_in(
@@ -183,11 +184,11 @@ def _accept(api: Database, request: Request) -> bool:
                     request.on_acceptance(connection)
                 return True
             # Accepted by an attempt whose answer was lost, or refused.
-            return journal.state_in(connection, request.move.id) not in (None, MoveState.PROPOSED, MoveState.REFUSED)
+            return journal.state_in(connection, request.move.id) not in (None, SagaState.PROPOSED, SagaState.REFUSED)
 
     accepted = _patiently(accept)
     if accepted:
-        request.move.state = MoveState.REQUESTED
+        request.move.state = SagaState.REQUESTED
     return accepted
 
 
@@ -228,7 +229,7 @@ def refuse(api: Database, move: Move) -> bool:
         if journal.refuse_in(connection, move.id):
             _restore_migration(connection, move)
             return True
-        return journal.state_in(connection, move.id) is MoveState.REFUSED
+        return journal.state_in(connection, move.id) is SagaState.REFUSED
 
 
 def _restore_migration(connection: sa.Connection, move: Move) -> None:

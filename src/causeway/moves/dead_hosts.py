@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from causeway import errors
-from causeway.conductor import liveness
-from causeway.conductor.leftovers import missed_order
-from causeway.conductor.liveness import HostLife
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.moves.run import Run
+from causeway.parts import liveness
+from causeway.parts.leftovers import missed_order
+from causeway.parts.liveness import HostLife
 from causeway.store.api import leftovers
 
 LOG = logging.getLogger(__name__)

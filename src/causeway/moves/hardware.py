@@ -12,7 +12,6 @@ import logging
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
-from causeway.conductor import liveness
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
@@ -21,6 +20,7 @@ from causeway.model.outcomes import RecordedClaim
 from causeway.model.states import VmState
 from causeway.moves.dead_hosts import note_target
 from causeway.moves.run import Run
+from causeway.parts import liveness
 
 LOG = logging.getLogger(__name__)
 

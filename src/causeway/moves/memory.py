@@ -51,7 +51,7 @@ class MoveMemory:
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: bool = False
 
-    # The server's group, if its policy has to be looked after (see `causeway.conductor.groups`).
+    # The server's group, if its policy has to be looked after (see `causeway.parts.groups`).
     group: RequestedGroup | None = None
     selection: Selection | None = None
     alternates: list[Selection] = field(default_factory=list)

@@ -37,7 +37,7 @@ def told(
     )
     try:
         yield
-    except (errors.TakenOver, errors.MoveCancelled):
+    except (errors.TakenOver, errors.Cancelled):
         # Nothing went wrong at the host.
         raise
     except errors.CausewayError as failure:

@@ -9,8 +9,11 @@ Whoever changes the steps of a recipe counts up its ``version`` and says which o
 
 from __future__ import annotations
 
-from causeway.moves import give_back
-from causeway.moves.recipe import Recipe
+from dataclasses import replace
+
+from causeway.moves import roll_back, second_try
+from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION
+from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
 from causeway.moves.steps.finish import FinishResizeAtDest
@@ -36,13 +39,16 @@ from causeway.moves.steps.same_cell import (
     RevertResize,
 )
 from causeway.moves.steps.select import SelectDestination
+from causeway.moves.undo_late import undo_late
 
 RESIZE = Recipe(
-    "resize",
+    BEGINS_AS,
     (SelectDestination(),),
     pivot="",
-    given_back=give_back.after_resize,
-    tried_again=True,
+    rolled_back=roll_back.after_resize,
+    try_again=second_try.prepare,
+    undo_late=undo_late,
+    version=BEGINS_AS_VERSION,
 )
 
 CROSS_CELL_RESIZE = Recipe(
@@ -57,8 +63,9 @@ CROSS_CELL_RESIZE = Recipe(
         ShowTarget(),
     ),
     pivot="SwitchInstanceMapping",
-    given_back=give_back.after_resize,
-    tried_again=True,
+    rolled_back=roll_back.after_resize,
+    try_again=second_try.prepare,
+    undo_late=undo_late,
 )
 
 CROSS_CELL_CONFIRM = Recipe(
@@ -70,7 +77,8 @@ CROSS_CELL_CONFIRM = Recipe(
         FinishConfirm(),
     ),
     pivot="ConfirmResizeAtSource",
-    given_back=give_back.after_revert,
+    rolled_back=roll_back.after_revert,
+    undo_late=undo_late,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -89,7 +97,8 @@ CROSS_CELL_REVERT = Recipe(
         FinishRevert(),
     ),
     pivot="SwitchInstanceMappingBack",
-    given_back=give_back.after_revert,
+    rolled_back=roll_back.after_revert,
+    undo_late=undo_late,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -105,8 +114,9 @@ SAME_CELL_RESIZE = Recipe(
         MoveRecord(),
     ),
     pivot="MoveRecord",
-    given_back=give_back.after_resize,
-    tried_again=True,
+    rolled_back=roll_back.after_resize,
+    try_again=second_try.prepare,
+    undo_late=undo_late,
 )
 
 SAME_CELL_CONFIRM = Recipe(
@@ -117,7 +127,8 @@ SAME_CELL_CONFIRM = Recipe(
         FinishConfirm(),
     ),
     pivot="ConfirmResize",
-    given_back=give_back.after_revert,
+    rolled_back=roll_back.after_revert,
+    undo_late=undo_late,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
@@ -135,14 +146,15 @@ SAME_CELL_REVERT = Recipe(
         FinishRevert(),
     ),
     pivot="BeginRevert",
-    given_back=give_back.after_revert,
+    rolled_back=roll_back.after_revert,
+    undo_late=undo_late,
     # 2: the check comes first.
     version=2,
     continues=frozenset({1}),
 )
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe
+    recipe.name: replace(recipe, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION)
     for recipe in (
         RESIZE,
         CROSS_CELL_RESIZE,

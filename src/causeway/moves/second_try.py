@@ -13,10 +13,11 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.moves import Move, MoveState
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
-from causeway.moves.recipes import RECIPES
+from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION
 from causeway.moves.run import Run
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
@@ -25,7 +26,7 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(run: Run, cause: errors.CausewayError) -> bool:
-    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be given back.
+    """Has the whole tried again, from the transaction on that ends this move; False if the server is to be restored.
 
     For a move that somebody still wants.
     """
@@ -64,20 +65,20 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
 def _follower(run: Run, cause: errors.CausewayError) -> Move:
     move, memory = run.move, run.memory.as_requested()
     # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
-    memory.events = [*memory.events, *(event for step in run.steps for event in step.events or ())]
+    memory.events = [*memory.events, *run.step_events()]
     return Move(
         id=str(uuids.uuid4()),
         migration_uuid=move.migration_uuid,
         instance_uuid=move.instance_uuid,
-        recipe="resize",
+        recipe=BEGINS_AS,
         # Not "requested": that is for what a user asked for just now.
-        state=MoveState.RUNNING,
+        state=SagaState.RUNNING,
         data=msgspec.to_builtins(memory),
         request_id=move.request_id,
         user_id=move.user_id,
         project_id=move.project_id,
         reason=move.reason,
         error=cause.to_wire(),
-        recipe_version=RECIPES["resize"].version,
+        recipe_version=BEGINS_AS_VERSION,
         memory_version=MEMORY_VERSION,
     )

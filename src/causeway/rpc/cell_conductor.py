@@ -37,7 +37,7 @@ class CellConductorClient:
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Tells how far the transfer of a disk has come.
 
-        Raises MoveCancelled, StateChanged or TakenOver if it is not wanted any more.
+        Raises Cancelled, StateChanged or TakenOver if it is not wanted any more.
         """
         self._rpc.call(
             context,

@@ -4,7 +4,7 @@ Between the pick and the moment the server's record says where it is, the next r
 Requests of one group take turns (`turn`), and a pick counts for a short time beside what the databases say. A build
 that fails meanwhile makes the others see one member too many for that time, never one too few. A server that was deleted
 is no member any more: its pick does not count. What other schedulers pick is not known here: the conductor checks again
-when the host is taken (`causeway.conductor.groups`).
+when the host is taken (`causeway.parts.groups`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
 are told apart there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
-checks it again when a host is taken (`causeway.conductor.groups`).
+checks it again when a host is taken (`causeway.parts.groups`).
 """
 
 from __future__ import annotations

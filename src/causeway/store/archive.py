@@ -16,7 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.sagas import ENDED
 from causeway.store.api import groups, mappings
 from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
@@ -66,7 +66,7 @@ def _deleted(database: Database, before: datetime | None) -> list[tuple[str, dat
 
 def _moves(api: Database, uuid: str) -> bool:
     """Whether a move of a server is not over yet."""
-    query = sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid, MOVES.c.state.not_in(MOVE_ENDED)).limit(1)
+    query = sa.select(MOVES.c.id).where(MOVES.c.instance_uuid == uuid, MOVES.c.state.not_in(ENDED)).limit(1)
     with api.read() as connection:
         return connection.execute(query).first() is not None
 

@@ -30,7 +30,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.host import CellMapping
-from causeway.model.moves import MOVE_ENDED, MoveState
+from causeway.model.sagas import ENDED, SagaState
 from causeway.store.api import build_requests, mappings
 from causeway.store.api_tables import Moves
 from causeway.store.cell.instances import TABLE as INSTANCES
@@ -106,7 +106,7 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
 
 def may_have_moved(since: datetime) -> sa.Select[Any]:
     """Servers whose mapping may have changed since then: with a move that runs, or ended later."""
-    running = [state.value for state in MoveState if state not in MOVE_ENDED]
+    running = [state.value for state in SagaState if state not in ENDED]
     return sa.select(MOVES.c.instance_uuid).where(sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= since))
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.sagas import ENDED
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
 from causeway.store.cells import Cells
@@ -82,6 +82,6 @@ def _opened(cells: Cells, uuid: str, cell_uuid: str) -> bool:
 
 def _has_ended(cells: Cells, move_id: str) -> bool:
     try:
-        return journal.get(cells.api, move_id).state in MOVE_ENDED
+        return journal.get(cells.api, move_id).state in ENDED
     except errors.NotFound:
         return True

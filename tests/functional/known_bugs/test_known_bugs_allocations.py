@@ -8,7 +8,7 @@ import pytest
 from moves_cloud import until
 
 from causeway.errors import GuestFailed
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 
 from .known_bugs_cloud import KnownBugsCloud
@@ -81,7 +81,7 @@ def test_a_confirm_that_fails_at_the_source_is_tried_until_it_works(
         cloud.member.compute.confirm_server_resize(server.id)
         stuck = until(
             lambda: journal.of_server(cloud.parts.api_database, server.id)[-1],
-            lambda move: move.state is MoveState.STUCK,
+            lambda move: move.state is SagaState.STUCK,
             "the confirm to be stuck",
         )
         assert "The disk is on fire." in str(stuck.error)

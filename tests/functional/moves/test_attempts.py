@@ -12,9 +12,10 @@ from moves_cloud import Cloud, until
 
 from causeway import errors
 from causeway.cli.move import move as move_command
-from causeway.model.moves import Move, MoveState, MoveStep, StepState
-from causeway.moves import run
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState, StepRecord, StepState
 from causeway.rpc.transport import Outgoing, Verdict
+from causeway.sagas.run import LONGEST_TRACEBACK
 from causeway.store.api import journal
 
 pytestmark = pytest.mark.embedded("its queue fails with errors that are told apart")
@@ -40,7 +41,7 @@ class Trouble:
         return Verdict.DELIVER
 
 
-def look(cloud: Cloud, server: Any) -> tuple[Move, list[MoveStep]]:
+def look(cloud: Cloud, server: Any) -> tuple[Move, list[StepRecord]]:
     found = journal.of_server(cloud.parts.api_database, server.id)[-1]
     return found, journal.steps(cloud.parts.api_database, found.id)
 
@@ -59,7 +60,7 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     trouble = Trouble(cloud)
     cloud.member.compute.confirm_server_resize(server.id)
     until(lambda: trouble.failures, lambda count: count >= 4, "the move to fail a few times")
-    stuck, steps = until(lambda: look(cloud, server), lambda seen: seen[0].state is MoveState.STUCK, "it to be stuck")
+    stuck, steps = until(lambda: look(cloud, server), lambda seen: seen[0].state is SagaState.STUCK, "it to be stuck")
     before = size(cloud, stuck)
     until(lambda: trouble.failures, lambda count: count >= 10, "the move to fail more often")
     assert size(cloud, stuck) < before + 200
@@ -72,14 +73,14 @@ def test_a_stuck_move_does_not_grow(cloud: Cloud) -> None:
     (event,) = step.events or []
     assert (event.event, event.result, event.first_details) == (EVENT, "Error", "The first one.")
     assert event.attempts in (step.attempt, step.attempt - 1)
-    assert event.traceback and len(event.traceback) < run.LONGEST_TRACEBACK + 100
+    assert event.traceback and len(event.traceback) < LONGEST_TRACEBACK + 100
     assert "events" not in stuck.data or stuck.data["events"] == []
 
     trouble.end()
     cloud.wait(server, "ACTIVE")
     cloud.settle()
     ended, steps = look(cloud, server)
-    assert ended.state is MoveState.DONE
+    assert ended.state is SagaState.DONE
     assert [(each.step, each.state) for each in steps] == [
         ("CheckTarget", StepState.DONE),
         ("ConfirmResizeAtSource", StepState.DONE),

@@ -14,7 +14,7 @@ from causeway import errors, roles
 from causeway.conductor.recovery import WorkEndpoint
 from causeway.conductor.service import ConductorService
 from causeway.context import admin_context
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
@@ -47,7 +47,7 @@ def test_a_move_stays_with_who_has_it(
     cloud.wait(server, "VERIFY_RESIZE")
     cloud.settle()
     after = _move(cloud, server)
-    assert (after.state, after.owner, after.epoch) == (MoveState.DONE, before.owner, before.epoch)
+    assert (after.state, after.owner, after.epoch) == (SagaState.DONE, before.owner, before.epoch)
 
 
 def test_neither_takes_up_what_the_other_one_may_have_in_hand(cloud: Cloud, namesake: ConductorService) -> None:

@@ -12,10 +12,11 @@ import pytest
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors, roles
-from causeway.conductor import auto_confirm, auto_offload, leftovers
+from causeway.conductor import auto_confirm, auto_offload
+from causeway.conductor import moves as callers
 from causeway.conductor.service import ConductorService
 from causeway.model.missed import Missed
-from causeway.moves import keeper as keepers
+from causeway.parts import leftovers
 from causeway.rpc.server import RpcServer
 from causeway.store.api import journal, migrations
 from causeway.store.api import leftovers as noted
@@ -88,7 +89,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
     """What a request left can't be looked for in one of the cells; in the other one it is taken back all the same."""
     one, two = cloud.boot(), cloud.boot(flavor="gen2.small")
     back, asked, taken = threading.Event(), threading.Event(), threading.Event()
-    drop = keepers.drop_if_refused
+    drop = callers.drop_if_refused
 
     def ask(api: Any, cells: Any, move: Any) -> bool:
         if move.instance_uuid == one.id and not back.is_set():
@@ -99,7 +100,7 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
             taken.set()
         return drop(api, cells, move)
 
-    monkeypatch.setattr(keepers, "drop_if_refused", ask)
+    monkeypatch.setattr(callers, "drop_if_refused", ask)
     left_behind(cloud, one, monkeypatch)
     assert asked.wait(PATIENCE)
     left_behind(cloud, two, monkeypatch)

@@ -24,7 +24,7 @@ from moves_cloud import Cloud, until
 from openstack.exceptions import ConflictException
 
 from causeway.conductor.auto_confirm import AutoConfirm
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 
@@ -215,7 +215,7 @@ def impatient(cloud: Cloud) -> None:
 
 def stuck(cloud: Cloud, server: Any) -> None:
     moves = lambda: journal.of_server(cloud.parts.api_database, server.id)  # noqa: E731
-    until(moves, lambda found: found[-1].state is MoveState.STUCK, "the move to be stuck")
+    until(moves, lambda found: found[-1].state is SagaState.STUCK, "the move to be stuck")
 
 
 def test_a_confirm_that_has_destroyed_the_sources_disks_goes_on_without_its_target(

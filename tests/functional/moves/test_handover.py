@@ -12,7 +12,7 @@ from moves_cloud import PATIENCE, Cloud, until
 from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 from causeway.store.database import statements, utcnow
 
@@ -59,7 +59,7 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
         cloud.wait(server, "VERIFY_RESIZE")
         cloud.settle()
         (move,) = journal.of_server(database, server.id)
-        assert (move.owner_host, move.state) == ("second", MoveState.DONE)
+        assert (move.owner_host, move.state) == ("second", SagaState.DONE)
         steps = [step.step for step in journal.steps(database, move.id)]
         assert steps.count("PrepResizeAtSource") == 1
 
@@ -73,7 +73,7 @@ def test_moves_that_wait_for_a_worker_cost_one_statement_a_look(cloud: Cloud) ->
             cloud.member.compute.resize_server(server.id, "gen2.small")
             assert arrived.wait(PATIENCE)
         until(lambda: len(keeper._in_hand), lambda moves: moves == 4, "all moves to be in hand")
-        waiting = journal.MOVES.c.state == MoveState.REQUESTED.value
+        waiting = journal.MOVES.c.state == SagaState.REQUESTED.value
         with cloud.parts.api_database.write() as connection:
             long_ago = journal.MOVES.update().where(waiting).values(lease_until=utcnow() - timedelta(hours=1))
             assert connection.execute(long_ago).rowcount == 3

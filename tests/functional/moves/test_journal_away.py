@@ -11,9 +11,11 @@ from moves_cloud import Cloud, until
 
 from causeway import errors
 from causeway.conductor.periodic import Periodic
-from causeway.model.moves import Move, MoveState
-from causeway.moves import late, run
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
 from causeway.rpc.conductor import ConductorClient
+from causeway.sagas import late, run
+from causeway.sagas.clock import Clock
 from causeway.store.api import journal
 from causeway.store.database import utcnow
 
@@ -60,7 +62,7 @@ def steps_of(cloud: Cloud, server: Any) -> list[str]:
     move = next(
         move for move in journal.of_server(cloud.parts.api_database, server.id)[::-1] if "resize" in move.recipe
     )
-    assert move.state is MoveState.DONE
+    assert move.state is SagaState.DONE
     return [f"{step.step}.{step.phase}" for step in journal.steps(cloud.parts.api_database, move.id)]
 
 
@@ -102,7 +104,13 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
 ) -> None:
     """While the journal was away nobody could."""
     keeper = cloud.parts.conductor._keeper
-    theirs = Move("11111111-1111-1111-1111-111111111111", "m", "s", "cross_cell_resize", state=MoveState.RUNNING)
+    theirs = Move(
+        id="11111111-1111-1111-1111-111111111111",
+        migration_uuid="m",
+        instance_uuid="s",
+        recipe="cross_cell_resize",
+        state=SagaState.RUNNING,
+    )
     theirs.owner, theirs.lease_until = "another", utcnow() - timedelta(seconds=1)
     taken: list[str] = []
     monkeypatch.setattr(journal, "abandoned", lambda *_, **__: [theirs])
@@ -113,7 +121,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
         raise errors.DatabaseFailed(AWAY)
 
     monkeypatch.setattr(journal, "renew", away)
-    until(lambda: keeper._blind_until > run.boot_clock(), bool, "the keeper to find its journal away")
+    until(lambda: keeper._blind_until > Clock().boot(), bool, "the keeper to find its journal away")
     taken.clear()
     keeper.take_over()
     assert taken == []
@@ -171,5 +179,5 @@ def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, mon
     assert lost
     cloud.settle()
     assert not cloud.parts.conductor._keeper.is_busy
-    assert journal.get(cloud.parts.api_database, lost[0]).state is MoveState.DONE
+    assert journal.get(cloud.parts.api_database, lost[0]).state is SagaState.DONE
     assert cloud.confirmed(server).status == "ACTIVE"

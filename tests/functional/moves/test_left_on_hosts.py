@@ -25,9 +25,9 @@ from moves_cloud import PATIENCE, Cloud, until
 
 from causeway.compute.missed_orders import MissedOrdersEndpoint
 from causeway.conductor import cleaning
-from causeway.conductor.leftovers import note
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
+from causeway.parts.leftovers import note
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import mappings
 

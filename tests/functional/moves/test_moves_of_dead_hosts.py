@@ -19,7 +19,7 @@ from dead_hosts import (
 )
 from moves_cloud import Cloud, until
 
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 
@@ -74,7 +74,7 @@ def test_a_move_that_waits_for_its_source_holds_no_worker_and_asks_nobody(
     keeper = cloud.embedded.conductor._keeper
     until(lambda: keeper.is_busy, lambda busy: not busy, "the move to be let go")
     move = journal.of_server(cloud.parts.api_database, server.id)[-1]
-    assert (move.state, move.owner) == (MoveState.RUNNING, None)
+    assert (move.state, move.owner) == (SagaState.RUNNING, None)
     tries = attempts(cloud, server)
     until(lambda: attempts(cloud, server), lambda found: found > tries, "it to be tried again")
     assert len(asked) == 1
@@ -97,7 +97,7 @@ def test_a_revert_behind_its_pivot_asks_a_source_that_is_down_once(
     asked = counting(cloud, ("restore_at_source", "finish_revert_resize"), dies)
     cloud.member.compute.revert_server_resize(server.id)
     moves = partial(journal.of_server, cloud.parts.api_database, server.id)
-    until(lambda: moves()[-1].state, lambda state: state is MoveState.STUCK, "the revert to be stuck")
+    until(lambda: moves()[-1].state, lambda state: state is SagaState.STUCK, "the revert to be stuck")
     until(lambda: attempts(cloud, server), lambda found: found > 2, "it to be tried again")
     # Parked after each attempt.
     begun = attempts(cloud, server)
@@ -126,7 +126,7 @@ def test_an_undo_does_not_ask_a_source_that_is_down(cloud: Cloud, dead: Callable
     cloud.embedded.around.transports.on_send = on_send
     cloud.member.compute.resize_server(server.id, "gen2.small")
     moves = partial(journal.of_server, cloud.parts.api_database, server.id)
-    until(lambda: [move.state for move in moves()], lambda states: states == [MoveState.STUCK], "the undo to be stuck")
+    until(lambda: [move.state for move in moves()], lambda states: states == [SagaState.STUCK], "the undo to be stuck")
     until(lambda: attempts(cloud, server), lambda found: found > 2, "it to be tried again")
     assert asked == []
     come_back(cloud, source)

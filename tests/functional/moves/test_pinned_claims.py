@@ -17,10 +17,10 @@ from causeway import errors
 from causeway.compute.claims import Claims
 from causeway.conductor import cleaning
 from causeway.conductor.evacuate import EvacuateEndpoint
-from causeway.conductor.leftovers import missed_order
 from causeway.context import admin_context
 from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
+from causeway.parts.leftovers import missed_order
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal, leftovers, mappings, migrations
 from causeway.store.cell import hosts, pci_devices

@@ -9,8 +9,9 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.errors import GuestFailed
-from causeway.model.moves import Move, MoveState
-from causeway.moves.versions import knowledge
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
+from causeway.moves.engine import KNOWLEDGE
 from causeway.store.api import journal
 
 CLOUD = {"overrides": {"moves": {"lease": 1.5, "first_pause": 0.05, "stuck_retry_interval": 0.2}}}
@@ -42,7 +43,7 @@ def test_a_move_that_waits_is_cancelled_at_once(cloud: Cloud) -> None:
     cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{migration.id}")
     cloud.wait(server, "ACTIVE")
     assert cloud.migration(server).status == "cancelled"
-    assert [move.state for move in moves_of(cloud, server)] == [MoveState.FAILED]
+    assert [move.state for move in moves_of(cloud, server)] == [SagaState.FAILED]
 
 
 def test_a_server_whose_move_waits_is_deleted_at_once(cloud: Cloud) -> None:
@@ -74,7 +75,7 @@ def test_what_was_rolled_back_for_a_passing_reason_is_tried_once_more(cloud: Clo
     cloud.settle()
     assert after.compute_host.startswith("cell2")
     first, second = moves_of(cloud, server)
-    assert (first.state, second.state) == (MoveState.FAILED, MoveState.DONE)
+    assert (first.state, second.state) == (SagaState.FAILED, SagaState.DONE)
     # For its user it is one resize.
     assert first.migration_uuid == second.migration_uuid
     assert len(list(cloud.admin.compute.migrations(instance_uuid=server.id))) == 1
@@ -96,7 +97,7 @@ def test_what_fails_a_second_time_is_rolled_back_for_good(cloud: Cloud) -> None:
     cloud.fail("status", "/file$", service="image", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
-    assert [move.state for move in moves_of(cloud, server)] == [MoveState.FAILED, MoveState.FAILED]
+    assert [move.state for move in moves_of(cloud, server)] == [SagaState.FAILED, SagaState.FAILED]
     assert cloud.reality(server) == before
     assert "image service" in cloud.faults(server)[-1].message
 
@@ -152,17 +153,17 @@ def test_a_move_of_another_release_is_left_to_it(cloud: Cloud, changes: dict[str
     api = cloud.parts.api_database
     given = {"recipe": "cross_cell_resize", "recipe_version": 1, "memory_version": 1, **changes}
     move = Move(id=str(uuid.uuid4()), migration_uuid=str(uuid.uuid4()), instance_uuid=server.id, **given)
-    move.state, move.owner = MoveState.RUNNING, "conductor-of-tomorrow/1"
+    move.state, move.owner = SagaState.RUNNING, "conductor-of-tomorrow/1"
     with api.write() as connection:
         journal.insert_in(connection, move)
     try:
         parked = until(
             lambda: journal.get(api, move.id), lambda found: found.parked is not None, "the move to be parked"
         )
-        assert parked.state is MoveState.STUCK and parked.owner is None
+        assert parked.state is SagaState.STUCK and parked.owner is None
         assert why in (parked.parked or "")
         # Whoever knows as much leaves it alone, whoever knows something else looks at it.
-        assert move.id not in [each.id for each in journal.abandoned(api, set(), 0, knowledge=knowledge())]
+        assert move.id not in [each.id for each in journal.abandoned(api, set(), 0, knowledge=KNOWLEDGE.digest)]
         assert move.id in [each.id for each in journal.abandoned(api, set(), 0, knowledge="another")]
         assert journal.get(api, move.id).epoch == parked.epoch
     finally:

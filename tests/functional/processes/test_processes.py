@@ -9,7 +9,7 @@ import pytest
 from deployment import CONDUCTORS, Deployment, until
 from rabbit import rabbit, why_not
 
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
@@ -107,7 +107,7 @@ def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Deployme
     after = journal.get(cloud.api_database, hit["move"])
     assert after.epoch > before.epoch
     moved = found.status == "VERIFY_RESIZE"
-    assert after.state is (MoveState.DONE if moved else MoveState.FAILED)
+    assert after.state is (SagaState.DONE if moved else SagaState.FAILED)
     assert cloud.running_on(server) == [OTHER[source] if moved else source]
 
     cloud.start_role("conductor", hit["host"]).wait_ready()

@@ -17,7 +17,8 @@ from causeway.cli.main import cli
 from causeway.cli.status import Finding, Level, together
 from causeway.model import versions
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
-from causeway.model.moves import Move, MoveState
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.api import cells, journal
 from causeway.store.cell import hosts
@@ -142,13 +143,19 @@ def test_host_mappings(checked: Status, api: Database) -> None:
 
 
 def test_moves_that_are_stuck_or_left(checked: Status, api: Database) -> None:
-    move = Move("33333333-3333-3333-3333-333333333333", "m", "s", recipe="resize", state=MoveState.STUCK)
+    move = Move(
+        id="33333333-3333-3333-3333-333333333333",
+        migration_uuid="m",
+        instance_uuid="s",
+        recipe="resize",
+        state=SagaState.STUCK,
+    )
     with api.write() as connection:
         journal.insert_in(connection, move)
     assert checked()["moves"][0] == "warning"
     with api.write() as connection:
         old = utcnow() - timedelta(hours=1)
-        connection.execute(journal.MOVES.update().values(state=MoveState.RUNNING.value, lease_until=old))
+        connection.execute(journal.MOVES.update().values(state=SagaState.RUNNING.value, lease_until=old))
     assert checked()["moves"][0] == "failure"
 
 

@@ -10,7 +10,7 @@ from moves_cloud import Cloud, until
 
 from causeway.audit import audit_embedded
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.model.moves import MoveState, StepState
+from causeway.model.sagas import SagaState, StepState
 from causeway.store.api import journal
 
 
@@ -32,7 +32,7 @@ def test_a_server_is_moved_and_confirmed(cloud: Cloud) -> None:
     assert cloud.confirmed(server).status == "ACTIVE"
     assert cloud.leftovers(server, "cell1") == []
     resize, confirm = journal.of_server(cloud.parts.api_database, server.id)
-    assert (resize.state, confirm.state) == (MoveState.DONE, MoveState.DONE)
+    assert (resize.state, confirm.state) == (SagaState.DONE, SagaState.DONE)
     steps = journal.steps(cloud.parts.api_database, resize.id)
     assert {step.state for step in steps} == {StepState.DONE}
     assert all(step.started_at and step.ended_at and step.started_at <= step.ended_at for step in steps)

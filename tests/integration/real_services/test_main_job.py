@@ -9,7 +9,7 @@ from tests.functional.processes.deployment import until
 from tests.integration.real_services.audits import audit
 from tests.integration.real_services.conftest import TOKEN_LIFE, Cloud
 
-from causeway.model.moves import MoveState
+from causeway.model.sagas import SagaState
 from causeway.store.api import journal
 
 pytestmark = pytest.mark.timeout(600)
@@ -112,7 +112,7 @@ def test_a_conductor_that_is_killed_leaves_its_move_to_the_other(cloud: Cloud) -
     found = cloud.wait(server, "VERIFY_RESIZE", "ACTIVE")
     cloud.settle()
     forward = found.status == "VERIFY_RESIZE"
-    assert journal.get(cloud.api_database, hit["move"]).state is (MoveState.DONE if forward else MoveState.FAILED)
+    assert journal.get(cloud.api_database, hit["move"]).state is (SagaState.DONE if forward else SagaState.FAILED)
     assert cloud.running_on(server) == [other_cell(cloud, source) if forward else source]
     cloud.start_role("conductor", hit["host"]).wait_ready()
     assert audit(cloud) == []

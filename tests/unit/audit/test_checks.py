@@ -16,7 +16,8 @@ from causeway.model.audit import HostContents, LeftoverFile
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.migration import Migration
-from causeway.model.moves import Move, MoveState
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import AttachmentPair, MoveMemory
 from causeway.scheduler.request import Selection
@@ -52,7 +53,7 @@ def cloud(*found: Record, home: str | None = "cell1", **fields: Any) -> Snapshot
     return snapshot
 
 
-def move(state: MoveState = MoveState.RUNNING, **fields: Any) -> Move:
+def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Move:
     """A resize from cell1 to cell2."""
     memory = MoveMemory(
         migration_type="resize",
@@ -70,7 +71,15 @@ def move(state: MoveState = MoveState.RUNNING, **fields: Any) -> Move:
         bound_hosts=["cell2-host2"],
         attachments=[AttachmentPair("volume", "at-source", "at-target")],
     )
-    return Move("move", "migration", SERVER, "cross_cell_resize", state, data=msgspec.to_builtins(memory), **fields)
+    return Move(
+        id="move",
+        migration_uuid="migration",
+        instance_uuid=SERVER,
+        recipe="cross_cell_resize",
+        state=state,
+        data=msgspec.to_builtins(memory),
+        **fields,
+    )
 
 
 def migration(status: MigrationStatus) -> dict[str, Migration]:
@@ -94,7 +103,7 @@ def test_a_move_under_way_explains_every_host_that_it_touched() -> None:
 
 
 def test_a_move_that_waits_explains_its_two_ends_only() -> None:
-    snapshot = cloud(record(), moves=[move(MoveState.DONE)], migrations=migration(MigrationStatus.FINISHED))
+    snapshot = cloud(record(), moves=[move(SagaState.DONE)], migrations=migration(MigrationStatus.FINISHED))
     waiting = snapshot.waiting(SERVER)
     assert waiting is not None
     assert waiting.hosts == {"cell1-host1", "cell2-host1"}
@@ -102,7 +111,7 @@ def test_a_move_that_waits_explains_its_two_ends_only() -> None:
 
 @pytest.mark.parametrize("status", [MigrationStatus.CONFIRMED, MigrationStatus.REVERTED, MigrationStatus.ERROR])
 def test_a_move_that_has_ended_explains_nothing(status: MigrationStatus) -> None:
-    snapshot = cloud(record(), moves=[move(MoveState.DONE)], migrations=migration(status))
+    snapshot = cloud(record(), moves=[move(SagaState.DONE)], migrations=migration(status))
     assert snapshot.movement(SERVER) is None
 
 

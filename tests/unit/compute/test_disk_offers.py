@@ -189,9 +189,9 @@ def test_a_transfer_that_nobody_wants_any_more_ends(pair: Pair) -> None:
     offer = pair.offer(os.urandom(MIB))
 
     def cancelled(_done: int) -> None:
-        raise errors.MoveCancelled("The move was cancelled.")
+        raise errors.Cancelled("The move was cancelled.")
 
-    with pytest.raises(errors.MoveCancelled):
+    with pytest.raises(errors.Cancelled):
         disk_fetch.fetch(pair.target, offer, offer.disks[0], pair.directory / "fetched", cancelled)
     assert list(pair.directory.glob(".fetched*")) == []
 

@@ -18,7 +18,7 @@ from causeway.moves.memory import MoveMemory
 from causeway.moves.steps.local_disks import check_no_shrink, for_new_flavor, for_old_flavor
 
 SERVER = str(uuids.UUID(int=1))
-MOVE = Move(str(uuids.UUID(int=2)), str(uuids.UUID(int=3)), SERVER, "resize", {}, "req-1", "user", "project")
+MOVE = Move(id=str(uuids.UUID(int=2)), migration_uuid=str(uuids.UUID(int=3)), instance_uuid=SERVER, recipe="resize")
 
 
 @dataclass

@@ -13,9 +13,11 @@ from tests import lease_checks
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model.moves import MoveState
-from causeway.moves import run as runs
+from causeway.model.sagas import SagaState
+from causeway.moves.journal import MoveJournal
 from causeway.moves.run import Run
+from causeway.sagas.clock import Clock
+from causeway.sagas.environment import Environment
 from causeway.store import schema
 from causeway.store.api import journal
 from causeway.store.database import Database
@@ -42,51 +44,56 @@ def api(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
+class Suspended(Clock):
+    seconds = 1000.0
+
+    def boot(self) -> float:
+        return self.seconds
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [1000.0]
-    monkeypatch.setattr(runs, "boot_clock", lambda: now[0])
-    return now
+def clock() -> Suspended:
+    return Suspended()
 
 
-def acquired(api: Database, owner: str, asked_at: float, move_id: str | None = None) -> Run:
+def acquired(api: Database, owner: str, clock: Suspended, move_id: str | None = None) -> Run:
     move = journal.acquire(api, move_id or lease_checks.new_move(api).id, owner, LEASE)
     assert move is not None
-    move.data, move.state = MEMORY, MoveState.RUNNING
-    options = SimpleNamespace(lease=LEASE, journal_patience=0.0)
-    services: Any = SimpleNamespace(
-        api=api, conf=SimpleNamespace(moves=options), life=SimpleNamespace(owner=owner), stopping=threading.Event()
-    )
-    return Run(services, RequestContext(overwrite=False), move, asked_at=asked_at)
+    move.data, move.state = MEMORY, SagaState.RUNNING
+    options: Any = SimpleNamespace(lease=LEASE, journal_patience=0.0)
+    life: Any = SimpleNamespace(owner=owner)
+    environment = Environment(MoveJournal(api, LEASE), life, options, threading.Event(), clock)
+    services: Any = SimpleNamespace(api=api)
+    return Run(services, environment, RequestContext(overwrite=False), move, asked_at=clock.boot())
 
 
-def test_after_a_suspend_the_journal_is_asked(api: Database, clock: list[float]) -> None:
-    run = acquired(api, lease_checks.ONE, clock[0])
+def test_after_a_suspend_the_journal_is_asked(api: Database, clock: Suspended) -> None:
+    run = acquired(api, lease_checks.ONE, clock)
     run.save()
     lease_checks.end_lease(api, run.move)
-    acquired(api, lease_checks.OTHER, clock[0], run.move.id).save()
+    acquired(api, lease_checks.OTHER, clock, run.move.id).save()
     # Its lease was just renewed, as far as it knows.
-    run.hold()
-    clock[0] += LEASE
+    run.check_lease()
+    clock.seconds += LEASE
     with pytest.raises(errors.TakenOver):
-        run.hold()
+        run.check_lease()
 
 
 def test_a_lease_counts_from_when_it_was_asked_for(
-    api: Database, clock: list[float], monkeypatch: pytest.MonkeyPatch
+    api: Database, clock: Suspended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer took as long as the lease: who believes in it would act while another has the move."""
-    run = acquired(api, lease_checks.ONE, clock[0])
+    run = acquired(api, lease_checks.ONE, clock)
     record = journal.record
 
     def slow(*arguments: Any, **named: Any) -> None:
         record(*arguments, **named)
-        clock[0] += LEASE
+        clock.seconds += LEASE
 
     with monkeypatch.context() as patched:
         patched.setattr(journal, "record", slow)
         run.save()
     lease_checks.end_lease(api, run.move)
-    acquired(api, lease_checks.OTHER, clock[0], run.move.id)
+    acquired(api, lease_checks.OTHER, clock, run.move.id)
     with pytest.raises(errors.TakenOver):
-        run.hold()
+        run.check_lease()

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from causeway.model.moves import MoveStep, StepPhase, StepState
-from causeway.moves.engine import _Progress
+from causeway.model.sagas import StepPhase, StepRecord, StepState
 from causeway.moves.recipes import CROSS_CELL_CONFIRM
+from causeway.sagas.progress import Progress
 
 
-def progress(*steps: tuple[str, StepState]) -> _Progress:
+def progress(*steps: tuple[str, StepState]) -> Progress:
     run: Any = SimpleNamespace(steps=[])
-    records = [MoveStep(name, StepPhase.DO, number + 1, state=state) for number, (name, state) in enumerate(steps)]
-    return _Progress(run, records)
+    records = [StepRecord(name, StepPhase.DO, number + 1, state=state) for number, (name, state) in enumerate(steps)]
+    return Progress(run, records)
 
 
 @pytest.mark.parametrize(

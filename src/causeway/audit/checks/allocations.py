@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from causeway.audit.snapshot import Record, Snapshot, Standing
 from causeway.clients.placement.types import Allocations, Resources
 from causeway.model.audit import Disagreement, Fix, Severity
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED
 from causeway.scheduler.resources import flavor_groups
 
@@ -127,7 +127,7 @@ def _host_of(snapshot: Snapshot, provider: str) -> str:
 def of_migrations(snapshot: Snapshot) -> Iterator[Disagreement]:
     assert snapshot.allocations is not None
     # A move gives its migration the last status before it ends itself.
-    ending = {move.migration_uuid for move in snapshot.moves if move.state not in MOVE_ENDED}
+    ending = {move.migration_uuid for move in snapshot.moves if move.state not in ENDED}
     for uuid, migration in snapshot.migrations.items():
         held = snapshot.allocations.get(uuid, {})
         server = migration.instance_uuid

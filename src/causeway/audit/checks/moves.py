@@ -7,7 +7,8 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, Move, MoveState
+from causeway.model.moves import Move
+from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
 # A lease that ran out is another conductor's to take; it has this long to do so.
@@ -15,12 +16,12 @@ TAKEOVER = timedelta(seconds=60)
 
 
 def _active(snapshot: Snapshot) -> list[Move]:
-    return [move for move in snapshot.moves if move.state not in MOVE_ENDED]
+    return [move for move in snapshot.moves if move.state not in ENDED]
 
 
 def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
     for move in _active(snapshot):
-        if move.state is MoveState.STUCK:
+        if move.state is SagaState.STUCK:
             reason = (move.error or {}).get("message", "")
             yield Disagreement(
                 "move.stuck",
@@ -63,7 +64,7 @@ def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
     for move in _active(snapshot):
         # A confirm or revert may have been asked for already: it waits for the end of its resize.
-        if move.state is not MoveState.REQUESTED and move.state not in MOVE_NOT_ACCEPTED:
+        if move.state is not SagaState.REQUESTED and move.state not in NOT_ACCEPTED:
             by_server.setdefault(move.instance_uuid, []).append(move.id)
     for server, found in by_server.items():
         if len(found) > 1:

@@ -10,7 +10,6 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.conductor.liveness import HostLife
 from causeway.context import admin_context
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -20,6 +19,7 @@ from causeway.moves.dead_hosts import at_source, at_target, raise_if_down
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
+from causeway.parts.liveness import HostLife
 from causeway.rpc.compute import ComputeClient
 from causeway.store.cell import block_devices
 from causeway.virt.driver import GuestFacts

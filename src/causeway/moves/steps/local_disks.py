@@ -6,10 +6,10 @@ import dataclasses
 import uuid as uuids
 
 from causeway import errors
-from causeway.conductor.devices import next_device_name
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.moves.run import Run
+from causeway.parts.devices import next_device_name
 
 
 def check_no_shrink(run: Run) -> None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
 from causeway import errors
-from causeway.conductor import groups
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
@@ -24,6 +23,7 @@ from causeway.moves.steps.dead_source import go_on_without_source
 from causeway.moves.steps.images import image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
+from causeway.parts import groups
 from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
 
@@ -94,7 +94,7 @@ class PrepResizeAtDest(Step):
                 if not host_alone or not self._turn_to_next(run, failure):
                     raise
             again = False
-            run.forget_records()
+            run.refresh()
 
     def _find_what_is_there(self, run: Run) -> None:
         """What an attempt before left, whose end nobody knows."""

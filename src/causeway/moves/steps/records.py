@@ -37,7 +37,7 @@ def last_read(run: Run, database: Database) -> Iterator[copies.Bundle]:
     try:
         yield bundle
     except Exception:
-        run.hold()
+        run.check_lease()
         instances.reopen(database, run.uuid, run.move.id)
         raise
 

@@ -2,7 +2,7 @@
 
 Members in every cell count, and a member that is being moved counts on both hosts. The server at hand never counts: it
 may stay where it is, and an only member may go anywhere. Two requests of one group that race are kept apart here within
-one scheduler; between schedulers the conductor checks again when the host is taken (`causeway.conductor.groups`).
+one scheduler; between schedulers the conductor checks again when the host is taken (`causeway.parts.groups`).
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.moves import MOVE_ENDED, MOVE_NOT_ACCEPTED, MOVE_TRANSITIONS, Move, MoveState, MoveStep
+from causeway.model.moves import Move
 from causeway.model.outcomes import MoveToken
+from causeway.model.sagas import ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import seconds, utc_now
 from causeway.store.columns import RowMapper
@@ -23,12 +24,12 @@ from causeway.store.database import Database
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Move, MOVES)
-STEP = RowMapper(MoveStep, STEPS)
+STEP = RowMapper(StepRecord, STEPS)
 
 # Made once: a move writes each of them a dozen times.
-_ENDED = [state.value for state in MOVE_ENDED]
-_NOT_ACCEPTED = [state.value for state in MOVE_NOT_ACCEPTED]
-_NOT_ENDED = [state.value for state in MoveState if state not in MOVE_ENDED]
+_ENDED = [state.value for state in ENDED]
+_NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
+_NOT_ENDED = [state.value for state in SagaState if state not in ENDED]
 _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
 _RECORD_MOVE = (
     MOVES.update()
@@ -89,8 +90,8 @@ def acquire(
         if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
             return None
         move = MOVE.from_row(row)
-        unowned = move.state is not MoveState.STUCK and move.owner in (None, owner, *former)
-        if move.state in MOVE_ENDED or not (unowned or row.is_over):
+        unowned = move.state is not SagaState.STUCK and move.owner in (None, owner, *former)
+        if move.state in ENDED or not (unowned or row.is_over):
             return None
         taken = connection.execute(
             MOVES.update()
@@ -109,7 +110,7 @@ def after_end(database: Database, instance_uuid: str) -> tuple[bool, str | None]
     """(whether the server is to be deleted, the move that waits for the end of another one), in one statement."""
     waiting = (
         sa.select(MOVES.c.id)
-        .where(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == MoveState.REQUESTED.value)
+        .where(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.REQUESTED.value)
         .order_by(MOVES.c.started_at)
         .limit(1)
         .scalar_subquery()
@@ -142,7 +143,7 @@ def abandoned(
     told of it; what waits for the end of an earlier move; what was parked by somebody with the caller's ``knowledge``, or is in
     a state that only a newer release knows. One statement; another one if there are any.
     """
-    not_begun = MOVES.c.state.in_([MoveState.REQUESTED.value, *_NOT_ACCEPTED])
+    not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
     # When a move was requested: older versions wrote down no lease then.
     since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
     is_free = sa.or_(
@@ -162,7 +163,7 @@ def abandoned(
 
 def park(database: Database, move: Move, parked: str) -> None:
     """Lets a move go that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
-    state = move.state if move.state is MoveState.REQUESTED else MoveState.STUCK
+    state = move.state if move.state is SagaState.REQUESTED else SagaState.STUCK
     with database.write() as connection:
         connection.execute(
             MOVES.update()
@@ -191,11 +192,11 @@ def get(database: Database, move_id: str) -> Move:
     return MOVE.from_row(row)
 
 
-def states(database: Database, move_ids: Iterable[str]) -> dict[str, MoveState]:
+def states(database: Database, move_ids: Iterable[str]) -> dict[str, SagaState]:
     """move -> its state, of those that there are."""
     query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(move_ids)))
     with database.read() as connection:
-        return {row.id: MoveState(row.state) for row in connection.execute(query)}
+        return {row.id: SagaState(row.state) for row in connection.execute(query)}
 
 
 def of_server(database: Database, instance_uuid: str) -> list[Move]:
@@ -238,7 +239,7 @@ def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Move]
         return [MOVE.from_row(row) for row in connection.execute(query)]
 
 
-def steps(database: Database, move_id: str) -> list[MoveStep]:
+def steps(database: Database, move_id: str) -> list[StepRecord]:
     """What the move did so far, in order."""
     query = sa.select(*STEP.columns).where(STEPS.c.move_id == move_id).order_by(STEPS.c.sequence)
     with database.read() as connection:
@@ -249,8 +250,8 @@ def record_in(
     connection: sa.Connection,
     move: Move,
     *,
-    ended: MoveStep | None = None,
-    started: MoveStep | None = None,
+    ended: StepRecord | None = None,
+    started: StepRecord | None = None,
     unless_cancelled: bool = False,
     lease: float = 0.0,
 ) -> None:
@@ -258,10 +259,10 @@ def record_in(
     transaction.
 
     ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
-    Raises MoveCancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
+    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
     (its epoch is higher), or if the move has a state from which it may not come to the present one.
     """
-    before = [old.value for old, following in MOVE_TRANSITIONS.items() if move.state in following or old is move.state]
+    before = [old.value for old, following in TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
     values["pivoted_before"] = [False, True] if move.pivoted else [False]
@@ -271,7 +272,7 @@ def record_in(
             sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
         ).scalar_one_or_none()
         if unless_cancelled and found:
-            raise errors.MoveCancelled(CANCELLED)
+            raise errors.Cancelled(CANCELLED)
         raise errors.TakenOver(
             f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
         )
@@ -289,8 +290,8 @@ def record(
     database: Database,
     move: Move,
     *,
-    ended: MoveStep | None = None,
-    started: MoveStep | None = None,
+    ended: StepRecord | None = None,
+    started: StepRecord | None = None,
     unless_cancelled: bool = False,
     lease: float = 0.0,
     also: Callable[[sa.Connection], Any] | None = None,
@@ -303,7 +304,7 @@ def record(
 
 
 def is_recorded(
-    database: Database, move: Move, *, ended: MoveStep | None = None, started: MoveStep | None = None
+    database: Database, move: Move, *, ended: StepRecord | None = None, started: StepRecord | None = None
 ) -> bool:
     """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
     found = get(database, move.id)
@@ -317,11 +318,11 @@ def is_recorded(
 def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
     """Notes how far the transfer of the running step has come.
 
-    Raises MoveCancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
+    Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
     """
     with database.write() as connection:
         move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
-        if move is None or move.epoch > token.epoch or move.state != MoveState.RUNNING.value:
+        if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
             raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
         _refuse_unwanted(move)
         connection.execute(
@@ -332,7 +333,7 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
 
 
 def check_wanted(database: Database, move: Move) -> None:
-    """Raises MoveCancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
+    """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
     with database.read() as connection:
         found = connection.execute(_WANTED, {"of_move": move.id}).one_or_none()
     if found is None or found.epoch > move.epoch:
@@ -347,15 +348,15 @@ def _refuse_unwanted(move: sa.Row[Any]) -> None:
     if move.queued_for_delete and move.recipe in RESIZES:
         raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: its move goes no further.")
     if move.cancel_requested:
-        raise errors.MoveCancelled(CANCELLED)
+        raise errors.Cancelled(CANCELLED)
 
 
 def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
     """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
-    states = {MoveState.RUNNING} if forward else {MoveState.RUNNING, MoveState.UNDOING}
+    states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
     with database.read() as connection:
         move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
-    if move is None or move.epoch != token.epoch or MoveState(move.state) not in states:
+    if move is None or move.epoch != token.epoch or SagaState(move.state) not in states:
         raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")
 
 
@@ -370,7 +371,7 @@ def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
     return None if found is None else dict(found)
 
 
-CANCELLABLE = (MoveState.REQUESTED, MoveState.RUNNING, MoveState.UNDOING, MoveState.STUCK)
+CANCELLABLE = (SagaState.REQUESTED, SagaState.RUNNING, SagaState.UNDOING, SagaState.STUCK)
 
 
 def request_cancel(database: Database, migration_uuid: str) -> bool:
@@ -395,7 +396,7 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
 def waiting_of_server(database: Database, instance_uuid: str) -> str | None:
     """The server's move that waits until a step is done again, in nobody's hands; None if there is none."""
     query = sa.select(MOVES.c.id).where(
-        MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == MoveState.RUNNING.value, MOVES.c.owner.is_(None)
+        MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)
     )
     with database.read() as connection:
         return connection.execute(query).scalar()
@@ -407,7 +408,7 @@ def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors
         return {}
     query = (
         sa.select(MOVES.c.migration_uuid, MOVES.c.error)
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state == MoveState.FAILED.value)
+        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state == SagaState.FAILED.value)
         .order_by(MOVES.c.started_at)
     )
     with database.read() as connection:
@@ -419,7 +420,7 @@ class MoveProgress:
     """How far a move has come. Bytes are those of the step at hand, None if it moves none."""
 
     recipe: str
-    state: MoveState
+    state: SagaState
     step: str | None = None
     bytes_done: int | None = None
     bytes_total: int | None = None
@@ -445,7 +446,7 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
     with database.read() as connection:
         return {
             row.migration_uuid: MoveProgress(
-                row.recipe, MoveState(row.state), row.step, row.bytes_done, row.bytes_total
+                row.recipe, SagaState(row.state), row.step, row.bytes_done, row.bytes_total
             )
             for row in connection.execute(query)
         }
@@ -453,23 +454,23 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
 
 def accept_in(connection: sa.Connection, move_id: str) -> bool:
     """A proposed move counts from here on; False if it is not proposed any more."""
-    return _swap_state(connection, move_id, MoveState.REQUESTED)
+    return _swap_state(connection, move_id, SagaState.REQUESTED)
 
 
 def refuse_in(connection: sa.Connection, move_id: str) -> bool:
     """A proposed move never counts; False if it is not proposed any more."""
-    return _swap_state(connection, move_id, MoveState.REFUSED)
+    return _swap_state(connection, move_id, SagaState.REFUSED)
 
 
-def _swap_state(connection: sa.Connection, move_id: str, state: MoveState) -> bool:
-    proposed = MOVES.update().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.PROPOSED.value)
+def _swap_state(connection: sa.Connection, move_id: str, state: SagaState) -> bool:
+    proposed = MOVES.update().where(MOVES.c.id == move_id, MOVES.c.state == SagaState.PROPOSED.value)
     return bool(connection.execute(proposed.values(state=state.value)).rowcount)
 
 
-def state_in(connection: sa.Connection, move_id: str) -> MoveState | None:
+def state_in(connection: sa.Connection, move_id: str) -> SagaState | None:
     """None if there is no such move."""
     found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == move_id)).scalar_one_or_none()
-    return None if found is None else MoveState(found)
+    return None if found is None else SagaState(found)
 
 
 def has_others(database: Database, move: Move) -> bool:
@@ -477,11 +478,11 @@ def has_others(database: Database, move: Move) -> bool:
     others = sa.and_(
         MOVES.c.instance_uuid == move.instance_uuid,
         MOVES.c.id != move.id,
-        MOVES.c.state.not_in([MoveState.REFUSED.value, *_ENDED]),
+        MOVES.c.state.not_in([SagaState.REFUSED.value, *_ENDED]),
     )
     return bool(_select(database, others))
 
 
 def delete_in(connection: sa.Connection, move_id: str) -> None:
     """Removes a move that never counted (the request that made it was refused)."""
-    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == MoveState.REFUSED.value))
+    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == SagaState.REFUSED.value))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from causeway.model.moves import MOVE_ENDED
+from causeway.model.sagas import ENDED
 from causeway.store.api_tables import Moves, MoveSteps
 from causeway.store.database import Database
 
@@ -17,7 +17,7 @@ _LAST = sa.select(sa.func.max(STEPS.c.sequence)).where(STEPS.c.move_id == MOVES.
 _STANDING = (
     sa.select(MOVES.c.recipe, MOVES.c.state, STEPS.c.step, sa.func.count())
     .select_from(MOVES.outerjoin(STEPS, sa.and_(STEPS.c.move_id == MOVES.c.id, STEPS.c.sequence == _LAST)))
-    .where(MOVES.c.state.not_in([state.value for state in MOVE_ENDED]))
+    .where(MOVES.c.state.not_in([state.value for state in ENDED]))
     .group_by(MOVES.c.recipe, MOVES.c.state, STEPS.c.step)
 )
 

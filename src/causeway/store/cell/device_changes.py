@@ -38,7 +38,7 @@ NOT_MOVING: tuple[TaskState | None, ...] = (None, *(task for task in TaskState i
 class DeviceChange:
     """An attach or detach of a server that is under way; ``what`` is the action's name.
 
-    ``owner``: the life of a conductor (see `causeway.conductor.lives`); None: no conductor has begun to work on it.
+    ``owner``: the life of a conductor (see `causeway.sagas.lives`); None: no conductor has begun to work on it.
     """
 
     id: int

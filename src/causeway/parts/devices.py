@@ -11,14 +11,14 @@ from typing import Any
 from causeway import errors
 from causeway.clients.port_resources import ALLOCATION
 from causeway.clients.volume import Volume
-from causeway.conductor import history, port_resources
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
+from causeway.parts import history, port_resources
+from causeway.parts.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database

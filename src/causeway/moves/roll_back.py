@@ -19,7 +19,7 @@ from causeway.store.database import Database
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
     """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
     memory = run.memory
-    cancelled = isinstance(cause, errors.MoveCancelled)
+    cancelled = isinstance(cause, errors.Cancelled)
     if _is_told(run, run.source_database, cause):
         return
     status = MigrationStatus.CANCELLED if cancelled else MigrationStatus.ERROR

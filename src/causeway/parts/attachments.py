@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from causeway.conductor import devices
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
+from causeway.parts import devices
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import block_devices
 from causeway.store.database import Database
 

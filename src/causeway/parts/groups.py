@@ -9,7 +9,7 @@ pay for it.
 from __future__ import annotations
 
 from causeway import errors
-from causeway.conductor.services import ConductorServices
+from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import RequestedGroup
 from causeway.store import group_places
 from causeway.store.api import group_claims, groups

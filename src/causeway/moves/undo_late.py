@@ -1,29 +1,18 @@
-"""What is done about the last thing that a slow conductor did.
-
-A conductor that was only slow (its machine was suspended, say) looks whether a move is still its own before it touches
-anything (`Run.hold`). But it may have been stopped between that look and the call to a service that follows; services around
-us know nothing of epochs. So one call can take effect after another conductor has undone the move, or done the same itself.
-Whoever finds out that a move was taken from it therefore waits for the move's end and takes back what came too late. No worker
-waits meanwhile: the keeper looks from time to time.
-"""
+"""What a move did too late that was taken over (see `causeway.sagas.late`): one call to a service may have taken effect."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable
-from functools import partial
 
 import msgspec
 
-from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.moves import MOVE_ENDED, MoveState
+from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus
 from causeway.moves.memory import MoveMemory
-from causeway.moves.run import Run, boot_clock
+from causeway.moves.run import Run
 from causeway.moves.steps.images import image_ids_of
 from causeway.moves.steps.reservations import drop_strays
 from causeway.store.api import journal, mappings, migrations
@@ -31,86 +20,24 @@ from causeway.store.cell import block_devices, copies, instances
 
 LOG = logging.getLogger(__name__)
 
-# How many leases the other conductor has to end the move, before it is left to `causeway audit`.
-PATIENCE = 10
-
 RESIZES = journal.RESIZES
 REVERTS = ("cross_cell_revert", "same_cell_revert")
 
 
-class Late:
-    """The moves that were taken from this conductor, until they have ended."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        # move -> (its run, until when its end is waited for)
-        self._lost: dict[str, tuple[Run, float]] = {}
-
-    @property
-    def is_waiting(self) -> bool:
-        with self._lock:
-            return bool(self._lost)
-
-    def add(self, run: Run) -> None:
-        """A move that may have been taken over while it was worked on here. After its pivot nothing comes too late."""
-        if not run.move.pivoted and not _is_ours(run):
-            with self._lock:
-                self._lost[run.move.id] = (run, boot_clock() + PATIENCE * run.unguarded.conf.moves.lease)
-
-    def look(self, do: Callable[[Callable[[], None]], None]) -> None:
-        """Hands ``do`` what there is to do about those that have ended. One statement; none if nothing was lost."""
-        with self._lock:
-            lost = dict(self._lost)
-        if not lost:
-            return
-        states = journal.states(next(iter(lost.values()))[0].unguarded.api, lost.keys())
-        for move_id, (run, until) in lost.items():
-            state = states.get(move_id)
-            if state is not None and state not in MOVE_ENDED and boot_clock() < until:
-                continue
-            if state in (MoveState.FAILED, MoveState.DONE):
-                do(partial(self._end, run))
-                continue
-            if state is not None:
-                LOG.warning(
-                    "Move %s was lost and did not end; `causeway audit` tells whether something is left", move_id
-                )
-            self._forget(move_id)
-
-    def _end(self, run: Run) -> None:
-        try:
-            try_to_take_back(run)
-        finally:
-            self._forget(run.move.id)
-
-    def _forget(self, move_id: str) -> None:
-        with self._lock:
-            self._lost.pop(move_id, None)
-
-
-def _is_ours(run: Run) -> bool:
-    """Whether nobody took the move: only the answer to a write was lost, and the journal tells how to go on."""
-    try:
-        found = journal.get(run.unguarded.api, run.move.id)
-    except errors.DatabaseFailed:
-        return False
-    return found.epoch == run.move.epoch
-
-
-def take_back(run: Run) -> None:
-    """Takes back what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
+def undo_late(run: Run) -> None:
+    """Undoes what ``run``, whose move was taken over before its pivot, did too late. All of it may be repeated.
 
     The server is left alone if it has another move by now: what is there may be that one's.
     """
     services, move = run.unguarded, run.move
     ended = journal.get(services.api, move.id)
-    if ended.state not in MOVE_ENDED:
+    if ended.state not in ENDED:
         return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning("Move %s was lost while it acted; `causeway audit` tells whether something is left of it", move.id)
         return
     waiting = migrations.search(services.api, instance_uuid=run.uuid, statuses=[MigrationStatus.FINISHED])
-    if ended.state is MoveState.DONE:
+    if ended.state is SagaState.DONE:
         if move.recipe in RESIZES and any(each.uuid == move.migration_uuid for each in waiting):
             _of_resized(run, msgspec.convert(ended.data, MoveMemory))
     elif move.recipe in RESIZES and not waiting:
@@ -188,14 +115,3 @@ def _of_deleted(run: Run) -> None:
     services.placement.drop_migration(run.move.migration_uuid)
     services.placement.delete_allocations(run.uuid)
     drop_strays(run, set())
-
-
-def try_to_take_back(run: Run) -> None:
-    """`take_back`; what it can't do is left to `causeway audit`."""
-    try:
-        take_back(run)
-    except errors.CausewayError as failure:
-        LOG.warning("Move %s: what came too late is still there: %s %s", run.move.id, failure.message, failure.details)
-    except Exception:
-        # The boundary of a worker's thread.
-        LOG.exception("Move %s: what came too late is still there", run.move.id)

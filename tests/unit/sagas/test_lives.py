@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from causeway.conductor.lives import Life
-from causeway.moves import run
+from causeway.sagas.clock import Clock
+from causeway.sagas.lives import Life
 
 
 def test_two_with_one_host_are_two(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_life_is_not_over_while_a_thread_of_it_works_on_a_move(tmp_path: Path)
 
 def test_a_process_that_was_killed_is_known_to_be_dead(tmp_path: Path) -> None:
     script = (
-        "import sys, pathlib, time; from causeway.conductor.lives import Life;"
+        "import sys, pathlib, time; from causeway.sagas.lives import Life;"
         f" life = Life('ctl', pathlib.Path({str(tmp_path)!r})); print(life.owner, flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -72,5 +72,5 @@ def test_the_clock_of_leases_counts_the_time_of_a_suspend(monkeypatch: pytest.Mo
         return 1.0
 
     monkeypatch.setattr(time, "clock_gettime", gettime)
-    assert run.boot_clock() == 1.0
+    assert Clock().boot() == 1.0
     assert asked == [time.CLOCK_BOOTTIME]

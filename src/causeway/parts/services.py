@@ -11,13 +11,13 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
-from causeway.conductor.by_cell import ByCell
-from causeway.conductor.lives import Life
 from causeway.model import versions
 from causeway.notify.notifier import Notifier
+from causeway.parts.by_cell import ByCell
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
+from causeway.sagas.lives import Life
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 

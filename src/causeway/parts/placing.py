@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from causeway.clients import port_resources
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
+from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
 from causeway.store.api import mappings
 

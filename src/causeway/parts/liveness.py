@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from causeway.conductor.services import ConductorServices
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database, utcnow
 

@@ -12,15 +12,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from causeway import errors
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
-from causeway.model.moves import MOVE_ENDED, Move, MoveState
+from causeway.model.moves import Move
 from causeway.model.outcomes import MoveToken
+from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus, TaskState
+from causeway.parts.services import ConductorServices
 from causeway.store.api import journal, leftovers, mappings, migrations
 from causeway.store.api.leftovers import Leftover
 from causeway.store.cell import instances
@@ -205,7 +206,7 @@ def _tries(services: ConductorServices, token: MoveToken) -> list[Move]:
 
 
 def _is_live(move: Move) -> bool:
-    return move.state not in MOVE_ENDED and move.state is not MoveState.REFUSED
+    return move.state not in ENDED and move.state is not SagaState.REFUSED
 
 
 def _chose(move: Move, host: str) -> bool:
@@ -214,7 +215,7 @@ def _chose(move: Move, host: str) -> bool:
 
 def _has_ended(services: ConductorServices, move_id: str) -> bool:
     try:
-        return journal.get(services.api, move_id).state in MOVE_ENDED
+        return journal.get(services.api, move_id).state in ENDED
     except errors.NotFound:
         return True
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from causeway import errors
 from causeway.clients.placement.types import Allocations, CandidatesRequest, Resources
 from causeway.clients.port_resources import ALLOCATION, PortRequest, requests_of, subtrees, with_allocation
-from causeway.conductor.services import ConductorServices
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.parts.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 

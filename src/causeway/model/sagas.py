@@ -1,0 +1,154 @@
+"""What the journal of long work holds: sagas, their steps, their states, and which state may follow which.
+
+A *saga* is one run of a recipe. Each step is written down before it acts, and completed after. States of a saga::
+
+    proposed ──▶ refused      the request is not accepted yet; nobody runs it. Refused: it never will be
+       │
+       ▼
+    requested ──▶ running ──▶ done
+                  │    │ ▲
+                  ▼    ▼ │
+              undoing  stuck        stuck: resumes by itself when its cause is gone
+                  │ ▲
+                  ▼ │
+                stuck, failed       failed: everything was undone, the saga was rolled back
+
+A running saga *waits* while nobody works on it until ``lease_until``: a step failed for a passing reason (``error``), and is
+retried then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class SagaState(StrEnum):
+    PROPOSED = "proposed"
+    REFUSED = "refused"
+    REQUESTED = "requested"
+    RUNNING = "running"
+    UNDOING = "undoing"
+    STUCK = "stuck"
+    DONE = "done"
+    FAILED = "failed"
+
+
+TRANSITIONS: dict[SagaState, frozenset[SagaState]] = {
+    SagaState.PROPOSED: frozenset({SagaState.REQUESTED, SagaState.REFUSED}),
+    SagaState.REFUSED: frozenset(),
+    # Straight to undoing: cancelled before it began.
+    SagaState.REQUESTED: frozenset({SagaState.RUNNING, SagaState.UNDOING, SagaState.FAILED}),
+    SagaState.RUNNING: frozenset({SagaState.UNDOING, SagaState.STUCK, SagaState.DONE}),
+    SagaState.UNDOING: frozenset({SagaState.STUCK, SagaState.FAILED}),
+    SagaState.STUCK: frozenset({SagaState.RUNNING, SagaState.UNDOING}),
+    SagaState.DONE: frozenset(),
+    SagaState.FAILED: frozenset(),
+}
+
+# Nobody runs these: the request is not accepted yet, or never will be.
+NOT_ACCEPTED = frozenset({SagaState.PROPOSED, SagaState.REFUSED})
+ENDED = frozenset({SagaState.DONE, SagaState.FAILED})
+
+
+class StepPhase(StrEnum):
+    DO = "do"
+    UNDO = "undo"
+
+
+class StepState(StrEnum):
+    STARTED = "started"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass
+class StepEvent:
+    """A named part of a step, with all its attempts on one host.
+
+    ``start_time`` is the first attempt's; ``finish_time``, ``result`` ("Success" or "Error") and ``details`` are the last one's.
+    """
+
+    event: str
+    start_time: datetime | None = None
+    finish_time: datetime | None = None
+    result: str | None = None
+    traceback: str | None = None
+    host: str | None = None
+    details: str | None = None
+    attempts: int = 1
+    first_details: str | None = None
+
+
+@dataclass
+class StepRecord:
+    """A step's do or undo, with its attempts in a row: times from the first to the last, the first error and the last."""
+
+    step: str
+    phase: StepPhase
+    sequence: int
+    state: StepState = StepState.STARTED
+    attempt: int = 1
+    epoch: int = 1
+    host: str | None = None
+    bytes_done: int | None = None
+    bytes_total: int | None = None
+    error: dict[str, Any] | None = None
+    first_error: dict[str, Any] | None = None
+    # None: written by a version that kept them in the saga's memory.
+    events: list[StepEvent] | None = None
+    started_at: datetime | None = None
+    # When the last attempt began.
+    tried_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the last attempt took; None while it goes on."""
+        began = self.tried_at or self.started_at
+        return None if began is None or self.ended_at is None else (self.ended_at - began).total_seconds()
+
+
+@dataclass(kw_only=True)
+class Saga:
+    """A run of a recipe. ``data`` is the recipe's memory.
+
+    ``owner`` is a life of a process (see `causeway.sagas.lives`). Times are the database's, but for ``ended_at`` and
+    ``failing_since``: when the present step failed first. ``recipe_version``: that of the recipe by which it was begun;
+    ``memory_version``: how ``data`` is to be read. None: what releases wrote that did not count them, as 1. ``parked``: what the
+    release knew that could not run it, and why (see `causeway.sagas.versions`).
+    """
+
+    id: str
+    recipe: str
+    state: SagaState = SagaState.REQUESTED
+    epoch: int = 1
+    owner: str | None = None
+    lease_until: datetime | None = None
+    pivoted: bool = False
+    cancel_requested: bool = False
+    data: dict[str, Any] = field(default_factory=dict)
+    request_id: str | None = None
+    user_id: str | None = None
+    project_id: str | None = None
+    reason: str | None = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    recipe_version: int | None = None
+    memory_version: int | None = None
+    parked: str | None = None
+    failing_since: datetime | None = None
+
+    @property
+    def owner_host(self) -> str | None:
+        """The host of the process that owns it, or owned it last."""
+        return None if self.owner is None else self.owner.rpartition("/")[0]
+
+    @property
+    def waits_until(self) -> datetime | None:
+        """When the step that failed is retried; None if the saga does not wait for that."""
+        waits = self.state is SagaState.RUNNING and self.owner is None and self.error is not None
+        return self.lease_until if waits else None

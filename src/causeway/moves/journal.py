@@ -1,0 +1,72 @@
+"""The journal of moves, as the engine of sagas asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from math import ceil
+
+from causeway.model.moves import Move
+from causeway.model.sagas import SagaState, StepRecord
+from causeway.sagas.journal import Write
+from causeway.store.api import journal
+from causeway.store.database import Database
+
+
+class MoveJournal:
+    """``lease``: in seconds."""
+
+    def __init__(self, api: Database, lease: float) -> None:
+        self._api = api
+        # Of its own: nobody else's statements, locks or full pool delay a renewal, and one that hangs ends in time.
+        url = api.url.render_as_string(hide_password=False)
+        self._leases = Database(url, api.name, answer_timeout=max(1, ceil(lease / 3)))
+
+    def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Move | None:
+        return journal.acquire(self._api, saga_id, owner, lease, former=former)
+
+    def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
+        journal.renew(self._leases, owner, saga_ids, lease)
+
+    def get(self, saga_id: str) -> Move:
+        return journal.get(self._api, saga_id)
+
+    def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:
+        return journal.states(self._api, saga_ids)
+
+    def steps(self, saga_id: str) -> list[StepRecord]:
+        return journal.steps(self._api, saga_id)
+
+    def record(
+        self,
+        saga: Move,
+        *,
+        ended: StepRecord | None,
+        started: StepRecord | None,
+        unless_cancelled: bool,
+        lease: float,
+        also: Write | None,
+    ) -> None:
+        journal.record(
+            self._api,
+            saga,
+            ended=ended,
+            started=started,
+            unless_cancelled=unless_cancelled,
+            lease=lease,
+            also=also,
+        )
+
+    def is_recorded(self, saga: Move, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
+        return journal.is_recorded(self._api, saga, ended=ended, started=started)
+
+    def check_wanted(self, saga: Move) -> None:
+        journal.check_wanted(self._api, saga)
+
+    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Move]:
+        return journal.abandoned(self._api, mine, lease, in_hand=in_hand, knowledge=knowledge)
+
+    def park(self, saga: Move, parked: str) -> None:
+        journal.park(self._api, saga, parked)
+
+    def close(self) -> None:
+        self._leases.close()

@@ -1,0 +1,24 @@
+"""The times that an engine goes by. Tests give it another clock, and never wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+
+# Runs on while the machine is suspended: leases expire meanwhile.
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Clock:
+    def boot(self) -> float:
+        """Seconds since the machine was started, those included in which it was suspended."""
+        return time.clock_gettime(_BOOT)
+
+    def now(self) -> datetime:
+        """Now, in UTC without a zone."""
+        return datetime.now(UTC).replace(tzinfo=None)
+
+    def wait(self, stopping: threading.Event, seconds: float) -> bool:
+        """Waits; returns True, at once, if the process is to stop."""
+        return stopping.wait(seconds)

@@ -1,0 +1,275 @@
+"""Runs one saga: each step's intent is in the journal before it acts, its outcome after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Generic
+
+from causeway import errors
+from causeway.model.sagas import SagaState, StepPhase, StepState
+from causeway.sagas import retries
+from causeway.sagas.environment import Environment
+from causeway.sagas.journal import S
+from causeway.sagas.late import Late
+from causeway.sagas.progress import Progress
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.run import Run
+from causeway.sagas.versions import Knowledge
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two looks whether a saga that waits for its next attempt is still wanted.
+LOOK_EVERY = 1.0
+
+
+class Engine(Generic[S]):
+    """Runs sagas in the threads of its callers.
+
+    ``begin``: makes the run of a saga that was acquired, from the caller's context, the saga, and the clock's `boot` time when
+    it was asked for.
+    """
+
+    def __init__(
+        self,
+        environment: Environment[S],
+        knowledge: Knowledge,
+        begin: Callable[[Any, S, float], Run[S, Any]],
+    ) -> None:
+        self.environment = environment
+        self.knowledge = knowledge
+        self.late = Late(environment)
+        self._begin = begin
+        self._options = environment.options
+        self._clock = environment.clock
+        self._stopping = environment.stopping
+        self._observer = environment.observer
+
+    def run(self, context: Any, saga_id: str) -> S | None:
+        """Acquires a saga and works on it until it ends, is stuck, or the process stops; returns it as it is then.
+
+        Returns None if it has ended, another process owns it, or this release can't run it. Raises TakenOver if another process
+        acquired it meanwhile; that one goes on.
+        """
+        life, asked_at = self.environment.life, self._clock.boot()
+        with life.working_on(saga_id) as nobody_else:
+            if not nobody_else:
+                return None
+            saga = self.environment.journal.acquire(saga_id, life.owner, self._options.lease, former=life.former)
+            if saga is None:
+                return None
+            unknown = self.knowledge.unknown_in(saga)
+            if unknown is not None:
+                self._park(saga, unknown)
+                return None
+            run = self._begin(context, saga, asked_at)
+            try:
+                self._run(run)
+            except errors.TakenOver:
+                self.late.add(run, self._recipe(run).undo_late)
+                raise
+            return saga
+
+    def _park(self, saga: S, why: str) -> None:
+        """Leaves the saga to a release that knows it."""
+        LOG.error("Saga %s is left to another release: %s", saga.id, why)
+        self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
+
+    def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:
+        """The saga's recipe now: a step may have chosen another one."""
+        return self.knowledge.recipes[run.saga.recipe]
+
+    def _run(self, run: Run[S, Any]) -> None:
+        saga = run.saga
+        fresh = saga.state is SagaState.REQUESTED
+        progress = Progress(run, [] if fresh else self.environment.journal.steps(saga.id))
+        if fresh:
+            saga.recipe_version = self._recipe(run).version
+        was_undoing = saga.state is SagaState.UNDOING or (saga.state is SagaState.STUCK and progress.was_undoing)
+        if was_undoing and not saga.pivoted:
+            cause = errors.from_wire(saga.error) if saga.error else _interrupted()
+            saga.state = SagaState.UNDOING
+            self._back(progress, cause)
+            return
+        saga.state, saga.parked = SagaState.RUNNING, None
+        obstacle = self._on_resuming(progress)
+        if obstacle is not None:
+            self._undo(progress, obstacle)
+        else:
+            self._forward(progress)
+
+    def _on_resuming(self, progress: Progress) -> errors.CausewayError | None:
+        """Why a saga that was released or lost before its pivot goes no further; None if it does."""
+        run, doubtful = progress.run, progress.in_doubt
+        if run.saga.pivoted or (doubtful is None and run.saga.error is None):
+            return None
+        if doubtful is not None:
+            now = self._clock.now()
+            run.saga.failing_since = since = run.saga.failing_since or now
+            step = progress.next_step(self._recipe(run))
+            if step is not None and retries.is_hopeless(
+                doubtful, patience=step.patience(run), failing_since=since, now=now, options=self._options
+            ):
+                return _interrupted()
+        return self._unwanted(run)
+
+    # forward
+
+    def _forward(self, progress: Progress) -> None:
+        run = progress.run
+        while (step := progress.next_step(self._recipe(run))) is not None:
+            if self._stopping.is_set():
+                progress.release()
+                return
+            failure = self._attempt(progress, step, StepPhase.DO)
+            if failure is None:
+                run.saga.error = run.saga.failing_since = None
+                # It may have become another one.
+                run.saga.recipe_version = self._recipe(run).version
+            elif not self._goes_on_after(progress, step, failure):
+                return
+        run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
+        try:
+            progress.close(unless_cancelled=not run.saga.pivoted)
+        except errors.Cancelled as cancelled:
+            run.saga.ended_at = None
+            self._undo(progress, cancelled)
+
+    def _goes_on_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
+        """Whether the saga goes on in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
+        run = progress.run
+        if run.saga.pivoted:
+            return self._must_succeed(progress, step, StepPhase.DO, failure)
+        now = self._clock.now()
+        run.saga.failing_since = run.saga.failing_since or now
+        pause = retries.pause_after(
+            failure,
+            attempt=progress.attempt,
+            patience=step.patience(run),
+            failing_since=run.saga.failing_since,
+            now=now,
+            options=self._options,
+        )
+        if pause is None:
+            self._undo(progress, failure)
+            return False
+        LOG.warning("Saga %s retries %s in %.1f s: %s", run.saga.id, step.name, pause, failure.message)
+        run.saga.error = failure.to_wire()
+        if pause > retries.HELD:
+            progress.release(pause)
+            return False
+        progress.close()
+        return self._pause(progress, pause)
+
+    def _pause(self, progress: Progress, pause: float) -> bool:
+        """Waits; returns False if the saga goes no further in this thread: it was rolled back, or released."""
+        end = self._clock.boot() + pause
+        while (left := end - self._clock.boot()) > 0:
+            if self._clock.wait(self._stopping, min(left, LOOK_EVERY)):
+                progress.release()
+                return False
+            unwanted = self._unwanted(progress.run)
+            if unwanted is not None:
+                self._undo(progress, unwanted)
+                return False
+        return True
+
+    def _unwanted(self, run: Run[S, Any]) -> errors.CausewayError | None:
+        """Why nobody wants the saga any more; None if somebody does."""
+        try:
+            run.check_wanted()
+        except (errors.Cancelled, errors.StateChanged) as change:
+            if isinstance(change, errors.TakenOver):
+                raise
+            return change
+        return None
+
+    # back
+
+    def _undo(self, progress: Progress, cause: errors.CausewayError) -> None:
+        saga = progress.run.saga
+        saga.state, saga.error, saga.failing_since = SagaState.UNDOING, cause.to_wire(), None
+        self._back(progress, cause)
+
+    def _back(self, progress: Progress, cause: errors.CausewayError) -> None:
+        run = progress.run
+        recipe = self._recipe(run)
+        progress.close()
+        for step in progress.to_undo(recipe):
+            if self._stopping.is_set():
+                progress.release()
+                return
+            failure = self._attempt(progress, step, StepPhase.UNDO)
+            if failure is not None and not self._must_succeed(progress, step, StepPhase.UNDO, failure):
+                return
+        self._observer.reach(f"{recipe.name}.give_back.before")
+        unwanted = self._unwanted(run)
+        if isinstance(unwanted, errors.Cancelled):
+            cause = unwanted
+        if unwanted is None and recipe.try_again is not None and recipe.try_again(run, cause):
+            LOG.warning("Saga %s was rolled back, and is tried once more: %s", run.saga.id, cause.message)
+        else:
+            recipe.rolled_back(run, cause)
+        self._observer.reach(f"{recipe.name}.give_back.after")
+        run.saga.state, run.saga.ended_at, run.saga.error = SagaState.FAILED, self._clock.now(), cause.to_wire()
+        progress.close()
+
+    # one step
+
+    def _must_succeed(
+        self, progress: Progress, step: Step[Any], phase: StepPhase, failure: errors.CausewayError
+    ) -> bool:
+        """Tries a step a few times more; the saga is stuck if it does not succeed, and False is returned."""
+        pause = self._options.first_pause
+        for _attempt in range(self._options.attempts - 1):
+            if failure.takes_long:
+                break
+            if self._clock.wait(self._stopping, pause):
+                progress.release()
+                return False
+            pause *= 2
+            again = self._attempt(progress, step, phase)
+            if again is None:
+                return True
+            failure = again
+        saga = progress.run.saga
+        saga.state = SagaState.STUCK
+        if phase is StepPhase.DO:
+            saga.error = failure.to_wire()
+        LOG.error("Saga %s is stuck in %s of %s: %s", saga.id, phase, step.name, failure.message)
+        progress.release(retries.pause_when_stuck(failure, attempt=progress.attempt, options=self._options))
+        return False
+
+    def _attempt(self, progress: Progress, step: Step[Any], phase: StepPhase) -> errors.CausewayError | None:
+        """Takes or undoes a step once; returns what went wrong."""
+        run = progress.run
+        try:
+            progress.begin(step, phase)
+        except errors.Cancelled as cancelled:
+            return cancelled
+        run.refresh()
+        point = f"{run.saga.recipe}.{step.name}.{phase}"
+        try:
+            self._observer.reach(f"{point}.before")
+            (step.do if phase is StepPhase.DO else step.undo)(run)
+            self._observer.reach(f"{point}.after")
+        except errors.TakenOver:
+            raise
+        except Exception as failure:
+            LOG.info("Saga %s: %s of %s failed", run.saga.id, phase, step.name, exc_info=True)
+            error = failure if isinstance(failure, errors.CausewayError) else _unexpected(step, failure)
+            progress.end(StepState.FAILED, error)
+            return error
+        progress.end(StepState.DONE)
+        return None
+
+
+def _interrupted() -> errors.CausewayError:
+    return errors.Interrupted("The move was broken off: the conductor that worked on it stopped.")
+
+
+def _unexpected(step: Step[Any], failure: Exception) -> errors.CausewayError:
+    LOG.error("Step %s failed in a way that it should not", step.name, exc_info=failure)
+    return errors.UnexpectedFailure(
+        f"{step.name} failed unexpectedly: {type(failure).__name__}.", details=repr(failure)
+    )

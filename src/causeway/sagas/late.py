@@ -1,0 +1,94 @@
+"""What is done about the last thing that a slow process did.
+
+A process that was only slow (its machine was suspended, say) looks whether a saga is still its own before it touches anything
+(`Run.check_lease`). But it may have been stopped between that look and the call to a service that follows; services around us
+know nothing of epochs. So one call can take effect after another process has undone the saga, or done the same itself. Whoever
+finds out that a saga was taken over from it therefore waits for the saga's end and has its recipe undo what came too late
+(`Recipe.undo_late`). No worker waits meanwhile: the keeper looks from time to time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from causeway import errors
+from causeway.model.sagas import ENDED
+from causeway.sagas.environment import Environment
+from causeway.sagas.run import Run
+
+LOG = logging.getLogger(__name__)
+
+# How many leases the other process has to end the saga, before it is left to an audit.
+PATIENCE = 10
+
+Undo = Callable[[Any], None]
+
+
+class Late:
+    """The sagas that were taken over from this process, until they have ended."""
+
+    def __init__(self, environment: Environment[Any]) -> None:
+        self._environment = environment
+        self._lock = threading.Lock()
+        # saga -> (its run, how to undo what it did too late, until when its end is waited for)
+        self._lost: dict[str, tuple[Run[Any, Any], Undo, float]] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        with self._lock:
+            return bool(self._lost)
+
+    def add(self, run: Run[Any, Any], undo: Undo | None) -> None:
+        """A saga that may have been taken over while it was worked on here. After its pivot nothing comes too late."""
+        if undo is None or run.saga.pivoted or self._is_ours(run):
+            return
+        environment = self._environment
+        until = environment.clock.boot() + PATIENCE * environment.options.lease
+        with self._lock:
+            self._lost[run.saga.id] = (run, undo, until)
+
+    def _is_ours(self, run: Run[Any, Any]) -> bool:
+        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal tells how to go on."""
+        try:
+            found = self._environment.journal.get(run.saga.id)
+        except errors.DatabaseFailed:
+            return False
+        return bool(found.epoch == run.saga.epoch)
+
+    def look(self, do: Callable[[Callable[[], None]], None]) -> None:
+        """Hands ``do`` what there is to do about those that have ended. One statement; none if nothing was lost."""
+        with self._lock:
+            lost = dict(self._lost)
+        if not lost:
+            return
+        states = self._environment.journal.states(lost.keys())
+        now = self._environment.clock.boot()
+        for saga_id, (run, undo, until) in lost.items():
+            state = states.get(saga_id)
+            if state in ENDED:
+                do(partial(self._end, run, undo))
+            elif state is None or now >= until:
+                if state is not None:
+                    LOG.warning("Saga %s was lost and did not end; an audit tells whether something is left", saga_id)
+                self._forget(saga_id)
+
+    def _end(self, run: Run[Any, Any], undo: Undo) -> None:
+        try:
+            undo(run)
+        except errors.CausewayError as failure:
+            LOG.warning(
+                "Saga %s: what came too late is still there: %s %s", run.saga.id, failure.message, failure.details
+            )
+        except Exception:
+            # The boundary of a worker's thread.
+            LOG.exception("Saga %s: what came too late is still there", run.saga.id)
+        finally:
+            self._forget(run.saga.id)
+
+    def _forget(self, saga_id: str) -> None:
+        with self._lock:
+            self._lost.pop(saga_id, None)

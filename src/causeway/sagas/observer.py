@@ -1,0 +1,29 @@
+"""Who watches an engine: metrics, and tests that make it fail. What is here does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from causeway.model.sagas import Saga, StepRecord
+
+
+class Observer:
+    def reach(self, point: str) -> None:
+        """The engine is at a point, named ``<recipe>.<step>.<do or undo>.<before or after>``. May raise, or never return."""
+
+    def step_ended(self, saga: Saga, step: StepRecord) -> None:
+        """An attempt of a step has ended; ``step.state`` says how."""
+
+    def saga_ended(self, saga: Saga) -> None:
+        """The saga is done, or was rolled back."""
+
+    @contextmanager
+    def working_on(self, context: Any, saga_id: str) -> Iterator[None]:  # noqa: ARG002
+        """The thread works on a saga until the block ends, for whoever the context says."""
+        yield
+
+    def hangs(self, saga_id: str) -> bool:  # noqa: ARG002
+        """Whether a test makes the saga's owner look dead: its lease is not renewed."""
+        return False

@@ -1,0 +1,109 @@
+"""Where a run is in its recipe. The end of a step is written together with the beginning of the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from causeway import errors
+from causeway.model.sagas import StepPhase, StepRecord, StepState
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.run import Run
+
+
+class Progress:
+    """``before``: what was done so far, by whoever did it."""
+
+    def __init__(self, run: Run[Any, Any], before: list[StepRecord]) -> None:
+        self.run = run
+        self._steps = run.steps = before
+        self._ended: StepRecord | None = None
+
+    @property
+    def in_doubt(self) -> StepRecord | None:
+        """The last step, if it was begun and nobody knows how far it came."""
+        return self._steps[-1] if self._steps and self._steps[-1].state is StepState.STARTED else None
+
+    @property
+    def was_undoing(self) -> bool:
+        """Whether anything was to be undone."""
+        return any(step.phase is StepPhase.UNDO for step in self._steps)
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt of its step the present one is: 1 for the first."""
+        return self._steps[-1].attempt if self._steps else 1
+
+    def next_step(self, recipe: Recipe[Any]) -> Step[Any] | None:
+        """The first step of the recipe that has not been done; None at its end.
+
+        A step that a newer release put in front of what was begun does not run late.
+        """
+        done = {step.step: step.state is StepState.DONE for step in self._steps if step.phase is StepPhase.DO}
+        begun = [place for place, step in enumerate(recipe.steps) if step.name in done]
+        ahead = recipe.steps[max(begun, default=0) :]
+        return next((step for step in ahead if not done.get(step.name)), None)
+
+    def to_undo(self, recipe: Recipe[Any]) -> list[Step[Any]]:
+        """The steps that were begun and not undone, latest first."""
+        begun = {step.step for step in self._steps if step.phase is StepPhase.DO}
+        undone = {step.step for step in self._steps if step.phase is StepPhase.UNDO and step.state is StepState.DONE}
+        return [step for step in reversed(recipe.steps) if step.name in begun - undone]
+
+    def begin(self, step: Step[Any], phase: StepPhase) -> None:
+        """Raises Cancelled if that was asked for, and can still be had."""
+        run = self.run
+        forward = phase is StepPhase.DO
+        record, ended = self._record(step, phase), self._ended
+        if ended is not None and ended.sequence == record.sequence:
+            # What went wrong is in the row that is tried anew.
+            ended = None
+        run.save(
+            ended=ended,
+            started=record,
+            unless_cancelled=forward and not run.saga.pivoted,
+            also=step.with_start(run) if forward else None,
+        )
+        self._ended = None
+        self._steps[record.sequence - 1 :] = [record]
+        self._current = step
+        run.step = record
+
+    def _record(self, step: Step[Any], phase: StepPhase) -> StepRecord:
+        """A row for the step; the one that it has, if it is what was tried last."""
+        run, last = self.run, self._steps[-1] if self._steps else None
+        now = run.environment.clock.now()
+        if last is None or (last.step, last.phase) != (step.name, phase):
+            last = StepRecord(step.name, phase, len(self._steps) + 1, attempt=0, events=[], started_at=now)
+        return replace(
+            last,
+            state=StepState.STARTED,
+            attempt=last.attempt + 1,
+            epoch=run.saga.epoch,
+            host=step.where(run),
+            bytes_done=None,
+            bytes_total=None,
+            tried_at=now,
+            ended_at=None,
+        )
+
+    def end(self, state: StepState, error: errors.CausewayError | None = None) -> None:
+        """Notes how the present attempt ended; it is written with what begins next, or by `close`."""
+        step, run = self._steps[-1], self.run
+        step.state, step.ended_at = state, run.environment.clock.now()
+        step.host = self._current.where(run)
+        if error is not None:
+            step.error = error.to_wire()
+            step.first_error = step.first_error or step.error
+        self._ended = step
+        run.environment.observer.step_ended(run.saga, step)
+
+    def close(self, pause: float = 0.0, *, unless_cancelled: bool = False) -> None:
+        """Writes the last step's end with the state that the saga came to; raises Cancelled if ``unless_cancelled``."""
+        self.run.save(ended=self._ended, pause=pause, unless_cancelled=unless_cancelled)
+        self._ended = None
+
+    def release(self, pause: float = 0.0) -> None:
+        """Nobody owns the saga from now on; ``pause`` seconds from now somebody may acquire it."""
+        self.run.saga.owner = None
+        self.close(pause)

@@ -1,0 +1,194 @@
+"""A saga while it is being worked on: what its steps see."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from causeway import errors
+from causeway.model.sagas import StepEvent, StepPhase, StepRecord
+from causeway.sagas.environment import Environment
+from causeway.sagas.journal import S, Write
+from causeway.sagas.lease import Lease
+
+LOG = logging.getLogger(__name__)
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+# Characters of a traceback that are kept.
+LONGEST_TRACEBACK = 8000
+
+# Seconds between two looks whether the journal's database is back: at first, doubled each time, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+
+
+class Run(Generic[S, M]):
+    """One saga that one process owns. ``memory`` is written with each step: whoever takes the saga over begins with it."""
+
+    def __init__(self, environment: Environment[S], context: Any, saga: S, memory: M, *, asked_at: float) -> None:
+        """``asked_at``: the clock's `boot` time when the saga was asked for, before the journal gave it."""
+        self.environment = environment
+        self.context = context
+        self.saga = saga
+        self.memory = memory
+        #: what was done so far; the last one is at hand
+        self.steps: list[StepRecord] = []
+        self.step: StepRecord | None = None
+        self._lease = Lease(environment.options.lease, environment.clock, asked_at)
+        self._journal_patience = environment.options.journal_patience
+        self._to_write: list[Write] = []
+
+    def refresh(self) -> None:
+        """Called before each attempt of a step: what was read before may have changed."""
+
+    # the lease
+
+    def check_lease(self) -> None:
+        """Raises TakenOver if another process owns the saga by now; asks the journal only if that may be.
+
+        A process that was stopped for a while comes to this before it touches anything.
+        """
+        if self._lease.is_certain:
+            return
+        asked_at = self.environment.clock.boot()
+        if self._patiently(self._renewed_epoch) != self.saga.epoch:
+            raise errors.TakenOver(f"Move {self.saga.id} was taken over by another conductor.")
+        self._lease.renewed(asked_at)
+
+    def check_wanted(self) -> None:
+        """Raises Cancelled, StateChanged or TakenOver if nobody wants the saga any more (see `Journal.check_wanted`)."""
+        self._patiently(lambda _attempt: self.environment.journal.check_wanted(self.saga))
+
+    def _renewed_epoch(self, _attempt: int) -> int:
+        journal = self.environment.journal
+        journal.renew(self.environment.life.owner, [self.saga.id], self._lease.seconds)
+        return journal.get(self.saga.id).epoch
+
+    # the present step
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the present step was tried before: something of it may be there."""
+        return self.step is not None and self.step.attempt > 1
+
+    @property
+    def is_undoing(self) -> bool:
+        """Whether the present step is being undone."""
+        return self.step is not None and self.step.phase is StepPhase.UNDO
+
+    @contextmanager
+    def event(self, name: str, host: str | None = None) -> Iterator[None]:
+        """A named part of the present step, with its times and its result. One that is repeated is counted, not added."""
+        event = self._event(name, host or self.environment.life.host)
+        try:
+            yield
+        except Exception as failure:
+            event.result = "Error"
+            event.details = failure.message if isinstance(failure, errors.CausewayError) else type(failure).__name__
+            event.first_details = event.first_details or event.details
+            event.traceback = _bounded(traceback.format_exc())
+            raise
+        else:
+            event.result, event.details, event.traceback = "Success", None, None
+        finally:
+            event.finish_time = self.environment.clock.now()
+
+    def _event(self, name: str, host: str) -> StepEvent:
+        if self.step is None:
+            raise RuntimeError("only a step makes events")
+        self.step.events = known = self.step.events or []
+        for event in known:
+            if (event.event, event.host) == (name, host):
+                event.attempts += 1
+                return event
+        known.append(StepEvent(event=name, start_time=self.environment.clock.now(), host=host))
+        return known[-1]
+
+    # the journal
+
+    def with_next_save(self, write: Write) -> None:
+        """Has something written in the transaction that writes the end of this step; for what nobody acts on before."""
+        self._to_write.append(write)
+
+    def save(
+        self,
+        *,
+        ended: StepRecord | None = None,
+        started: StepRecord | None = None,
+        unless_cancelled: bool = False,
+        pause: float = 0.0,
+        also: Write | None = None,
+    ) -> None:
+        """Writes the saga with its memory; raises TakenOver if another process owns it.
+
+        ``pause``: seconds that a saga which was released is left alone.
+        """
+        saga, journal = self.saga, self.environment.journal
+        saga.data = msgspec.to_builtins(self.memory)
+        writes = [*self._to_write, also] if also is not None else self._to_write
+
+        def write_all(connection: Any) -> None:
+            for write in writes:
+                write(connection)
+
+        asked_at = self.environment.clock.boot()
+
+        def record(attempt: int) -> None:
+            # The attempt before may have been carried out, and only its answer lost.
+            if attempt and journal.is_recorded(saga, ended=ended, started=started):
+                return
+            journal.record(
+                saga,
+                ended=ended,
+                started=started,
+                unless_cancelled=unless_cancelled,
+                lease=pause if saga.owner is None else self._lease.seconds,
+                also=write_all if writes else None,
+            )
+
+        self._patiently(record)
+        self._to_write = []
+        self._lease.renewed(asked_at)
+
+    def pivot(self, also: Write | None = None) -> None:
+        """From here on the saga only goes forward; one transaction with what ``also`` writes. Pivoted before: nothing."""
+        if self.saga.pivoted:
+            return
+        self.saga.pivoted = True
+        try:
+            self.save(also=also, unless_cancelled=True)
+        except BaseException:
+            self.saga.pivoted = False
+            raise
+
+    def _patiently(self, work: Callable[[int], T]) -> T:
+        """``work`` with the journal, given the number of the attempt; retried while its database is unavailable.
+
+        Nothing can be decided without the journal: neither to go on nor to roll back. Raises DatabaseFailed when patience is
+        over, or the process stops; the saga is resumed from what the journal says.
+        """
+        clock, pause = self.environment.clock, FIRST_PAUSE
+        end = clock.boot() + self._journal_patience
+        for attempt in itertools.count():
+            try:
+                return work(attempt)
+            except errors.DatabaseFailed as failure:
+                if clock.boot() + pause > end:
+                    raise
+                LOG.warning("Saga %s waits for its journal: %s", self.saga.id, failure.details)
+                if clock.wait(self.environment.stopping, pause):
+                    raise
+            pause = min(2 * pause, LONGEST_PAUSE)
+        raise AssertionError("count ended")
+
+
+def _bounded(text: str) -> str:
+    """The end of a traceback, where it says what happened."""
+    return text if len(text) <= LONGEST_TRACEBACK else f"...\n{text[-LONGEST_TRACEBACK:]}"

@@ -1,0 +1,90 @@
+"""The engine against a model: random recipes, random accidents, and what must hold whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from journal_in_database import JournalInDatabase
+from simulation import ID, Accident, Plan, Shape, Simulation
+
+from causeway.model.sagas import SagaState
+from causeway.store import schema
+from causeway.store.database import Database
+
+# Accidents that pass: whoever goes on after them gets what was asked for.
+PASSING = (Accident.FAIL, Accident.CRASH, Accident.FREEZE, Accident.LOSE_ANSWER, Accident.STOP)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Database]:
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api", synchronous="OFF")
+    schema.sync(database, "api")
+    yield database
+    database.close()
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> Shape:
+    fenced = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=5)))
+    return Shape(fenced, draw(st.none() | st.integers(0, len(fenced) - 1)))
+
+
+def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Plan]:
+    choices = st.dictionaries(st.integers(0, 40), st.integers(0, 7), max_size=6)
+    return choices.map(lambda chosen: Plan(chosen, kinds))
+
+
+@settings(max_examples=600, deadline=None)
+@given(shapes(), plans())
+def test_all_or_nothing(shape: Shape, plan: Plan) -> None:
+    judge(Simulation(shape, plan))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(shapes(), plans())
+def test_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
+    judge(Simulation(shape, plan, partial(JournalInDatabase, api)))
+
+
+def judge(simulation: Simulation) -> None:
+    saga = simulation.run()
+    assert not simulation.complaints
+    if saga.state is SagaState.DONE:
+        assert sorted(simulation.world.kept.values()) == [step.name for step in simulation.recipe.steps]
+        assert set(simulation.world.kept) == set(saga.data["made"].values())
+    else:
+        assert simulation.world.kept == {}
+        assert simulation.world.restored and not saga.pivoted
+    # What was accepted happens, and at once.
+    assert not (simulation.cancelled and saga.state is SagaState.DONE)
+    assert not simulation.prone.begun_after_cancel
+    assert simulation.world.switches == saga.pivoted
+
+
+@settings(max_examples=400, deadline=None)
+@given(shapes(), plans(PASSING))
+def test_what_passes_costs_nothing(shape: Shape, plan: Plan) -> None:
+    simulation = Simulation(shape, plan)
+    assert simulation.run().state is SagaState.DONE
+    assert not simulation.world.restored
+
+
+@settings(max_examples=200, deadline=None)
+@given(shapes(), plans((Accident.REFUSE,)))
+def test_what_is_refused_is_rolled_back_or_carried_through(shape: Shape, plan: Plan) -> None:
+    simulation = Simulation(shape, plan)
+    saga = simulation.run()
+    assert saga.pivoted or not simulation.happened or saga.state is SagaState.FAILED
+
+
+@given(shapes())
+def test_without_accidents_each_step_is_done_once(shape: Shape) -> None:
+    simulation = Simulation(shape, Plan())
+    assert simulation.run().state is SagaState.DONE
+    done = [(row.step, row.attempt) for row in simulation.journal.steps(ID)]
+    assert done == [(step.name, 1) for step in simulation.recipe.steps]
