@@ -26,6 +26,7 @@ from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
+from causeway.moves.recipes import RECIPES
 from causeway.store.api.mappings import InstanceMapping
 
 
@@ -217,7 +218,7 @@ class Snapshot:
     def _movements(self) -> dict[str, Movement]:
         found: dict[str, Movement] = {}
         by_migration: dict[str, list[Move]] = {}
-        for move in self.moves:
+        for move in (move for move in self.moves if move.recipe in RECIPES):
             by_migration.setdefault(move.migration_uuid, []).append(move)
         for migration_uuid, moves in by_migration.items():
             migration = self.migrations.get(migration_uuid)

@@ -38,6 +38,7 @@ UNDONE_BY = {
     "prep_resize": ("drop_move_claim", "revert_resize"),
     "resize_instance": ("finish_revert_resize",),
     "finish_resize": ("drop_move_claim", "revert_resize"),
+    "rebuild_guest": ("remove_guest",),
 }
 
 LOG = logging.getLogger(__name__)

@@ -25,6 +25,7 @@ from causeway.compute.host import Host
 from causeway.compute.image_cache import ImageCache
 from causeway.compute.inventory import InventoryEndpoint
 from causeway.compute.missed_orders import MissedOrdersEndpoint, catch_up
+from causeway.compute.orders import OrdersEndpoint
 from causeway.compute.power import PowerEndpoint
 from causeway.compute.rebuild import RebuildEndpoint
 from causeway.compute.report import Reporter
@@ -100,6 +101,7 @@ class ComputeService:
                     PowerEndpoint(self.host),
                     GuestStatesEndpoint(self.host),
                     RebuildEndpoint(self.host),
+                    OrdersEndpoint(self.host),
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),

@@ -15,9 +15,10 @@ from causeway.context import admin_context
 from causeway.model.migration import Migration
 from causeway.model.sagas import SagaState
 from causeway.model.states import DELETING, MigrationStatus, VmState
-from causeway.moves.requests import Requests, request_confirm
+from causeway.moves.requests import request_confirm
 from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
+from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal, mappings, migrations

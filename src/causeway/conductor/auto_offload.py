@@ -6,15 +6,17 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor.shelve import SINCE
-from causeway.context import RequestContext, admin_context
-from causeway.model import server_actions
-from causeway.model.instance import Instance, InstanceAction
-from causeway.model.states import TaskState, VmState
+from causeway.context import admin_context
+from causeway.model import operations, server_actions
+from causeway.model.instance import Instance
+from causeway.model.states import VmState
+from causeway.operations.requests import ask
+from causeway.operations.shelve import SINCE, ShelveMemory
+from causeway.parts.requests import Requests, RequestServices
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
-from causeway.store.cell import actions, instances
-from causeway.store.database import Database, utcnow
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
 
 
 def interval(services: ConductorServices) -> float:
@@ -30,36 +32,31 @@ def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> 
         table.c.vm_state == VmState.SHELVED.value, table.c.task_state.is_(None), table.c.deleted.is_(False)
     )
 
+    asks = Requests(services.api, services.cells, conductor)
+
     def offload(cell_uuid: str) -> None:
         database = services.cells.database(cell_uuid)
         for instance in instances.select(database, query, with_tags=False):
             since = instance.system_metadata.get(SINCE)
             if since is not None and datetime.fromisoformat(since) <= before:
-                _offload(admin_context(project_id=instance.project_id), database, instance, conductor)
+                _offload(asks, instance, cell_uuid)
 
     work = {cell.uuid: partial(offload, cell.uuid) for cell in services.cells.mappings(cell0=False)}
     services.by_cell("Offloading shelved servers").each(work, services.cells.timeout)
 
 
-def _offload(context: RequestContext, database: Database, instance: Instance, conductor: ConductorClient) -> None:
-    action = InstanceAction(
-        instance_uuid=instance.uuid,
-        action=server_actions.SHELVE_OFFLOAD.name,
-        request_id=context.request_id,
-        user_id=context.user_id,
-        project_id=instance.project_id,
-    )
+def _offload(services: RequestServices, instance: Instance, cell_uuid: str) -> None:
+    context = admin_context(project_id=instance.project_id)
     try:
-        with database.write() as connection:
-            instances.swap_in(
-                connection,
-                instance.uuid,
-                expected_task={None},
-                expected_vm={VmState.SHELVED},
-                task_state=TaskState.SHELVING_OFFLOADING,
-            )
-            actions.start_in(connection, action)
+        ask(
+            services,
+            context,
+            instance,
+            cell_uuid,
+            server_actions.SHELVE_OFFLOAD,
+            operations.SHELVE_OFFLOAD,
+            ShelveMemory(),
+        )
     except (errors.StateChanged, errors.ServerNotFound):
         # Its user, or another conductor, was first.
         return
-    conductor.shelve_offload_instance(context, instance_uuid=instance.uuid)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 
-from causeway.conductor.evacuate import EVACUATION, EvacuateEndpoint
+from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
+from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus
 from causeway.parts.liveness import BINARY
 from causeway.parts.services import ConductorServices
@@ -33,5 +34,5 @@ def _look_in(services: ConductorServices, cell_uuid: str, waiting: set[str]) -> 
     for service in hosts.list_services(services.cells.database(cell_uuid), binary=BINARY):
         # One that was forced down may not be there, and nobody sends it anything.
         if service.host in waiting and hosts.is_up(service, now, down_time):
-            clean = partial(EvacuateEndpoint(services).clean_evacuated, admin_context(), host=service.host)
+            clean = partial(EvacuatedEndpoint(services).clean_evacuated, admin_context(), host=service.host)
             services.by_cell("Cleaning hosts").start(f"{cell_uuid}, host {service.host}", clean)

@@ -10,8 +10,8 @@ import logging
 from typing import Protocol
 
 from causeway import errors
-from causeway.conductor.evacuate import EVACUATION
 from causeway.context import RequestContext
+from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus, TaskState, VmState

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor import shelve
 from causeway.conductor.moves import context_of
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -13,9 +12,11 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, VmState
-from causeway.moves.engine import Engine
-from causeway.moves.requests import Requests, request_confirm
+from causeway.moves.requests import request_confirm
+from causeway.operations.engine import Engine
+from causeway.operations.shelve import IMAGE
 from causeway.parts import devices, history, leftovers, liveness
+from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, mappings, migrations
@@ -105,8 +106,8 @@ class DeleteEndpoint:
             self._destroy(context, cell_uuid, database, instance, volumes)
             devices.release(services, context, instance, volumes)
             services.placement.delete_allocations(uuid)
-            if shelve.IMAGE in instance.system_metadata:
-                services.images.delete(context, instance.system_metadata[shelve.IMAGE])
+            if IMAGE in instance.system_metadata:
+                services.images.delete(context, instance.system_metadata[IMAGE])
         # In this order: who sees that the server is gone may at once want another one of its group in its place.
         groups.remove_member(services.api, uuid)
         instances.soft_delete(database, uuid)

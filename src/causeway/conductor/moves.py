@@ -11,8 +11,9 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.moves import Move
-from causeway.moves.requests import drop_if_refused, of_deletion
+from causeway.operations.requests import discard_prepared
 from causeway.parts.by_cell import ByCell
+from causeway.parts.requests import drop_if_refused, of_deletion
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import keeper
@@ -86,6 +87,7 @@ class MoveCallers:
                 return
             try:
                 if drop_if_refused(self._services.api, self._services.cells, move):
+                    discard_prepared(self._services, context_of(move), move)
                     self.saga_ended(context_of(move), move)
                 else:
                     run(move)

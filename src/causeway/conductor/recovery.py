@@ -22,8 +22,8 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, PowerState, VmState
-from causeway.moves.requests import of_deletion
 from causeway.parts import history
+from causeway.parts.requests import of_deletion
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.sagas.lives import Life

@@ -16,17 +16,15 @@ from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.device_changes import DevicesEndpoint
 from causeway.conductor.device_recovery import DeviceRecoveryEndpoint
-from causeway.conductor.evacuate import EvacuateEndpoint
+from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.former_requests import FormerRequestsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
 from causeway.conductor.moves import Keeper, MoveCallers, MovesEndpoint
 from causeway.conductor.periodic import Periodic
 from causeway.conductor.power import PowerEndpoint
-from causeway.conductor.rebuild import RebuildEndpoint
 from causeway.conductor.recovery import Recovery, WorkEndpoint
-from causeway.conductor.shelve import ShelveEndpoint
-from causeway.conductor.snapshot import SnapshotEndpoint
-from causeway.moves.engine import engine_of
+from causeway.operations.engine import engine_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc import conductor as super_conductor
 from causeway.rpc.conductor import ConductorClient
@@ -83,10 +81,8 @@ class ConductorService:
                     EventsEndpoint(services),
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),
-                    SnapshotEndpoint(services),
-                    RebuildEndpoint(services),
-                    EvacuateEndpoint(services),
-                    ShelveEndpoint(services),
+                    FormerRequestsEndpoint(services, self._keeper),
+                    EvacuatedEndpoint(services),
                     MovesEndpoint(self._keeper),
                     WorkEndpoint(services.life, self._in_hand),
                 ],

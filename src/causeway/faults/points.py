@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 
 from causeway.compute.claims_endpoint import ClaimsEndpoint
+from causeway.compute.orders import OrdersEndpoint
 from causeway.compute.resize import ResizeEndpoint
 from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
-from causeway.moves.recipes import RECIPES, RESIZE
+from causeway.moves.recipes import RESIZE
+from causeway.operations.recipes import RECIPES
 from causeway.rpc import cell_conductor, compute, conductor, scheduler, super_conductor
 
 RPC_CLIENTS: dict[str, type] = {
@@ -49,7 +51,7 @@ def compute_points() -> list[str]:
     dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return dropped + [
         f"compute.{name}.{place}"
-        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint)
+        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, OrdersEndpoint)
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_")
         for place in ("before", "in", "after")

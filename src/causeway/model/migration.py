@@ -7,6 +7,9 @@ from datetime import datetime
 
 from causeway.model.states import MigrationStatus
 
+# The type of a migration that brings a server away from a dead host.
+EVACUATION = "evacuation"
+
 
 @dataclass
 class Migration:
@@ -14,7 +17,7 @@ class Migration:
 
     uuid: str
     instance_uuid: str
-    migration_type: str  # resize | migration
+    migration_type: str  # resize | migration | evacuation
     status: MigrationStatus
     source_compute: str | None = None
     source_node: str | None = None

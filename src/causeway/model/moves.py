@@ -1,4 +1,4 @@
-"""A move: a saga that brings a server to another host or flavor, or confirms or reverts that."""
+"""An operation: a saga that works on a server. Most are *moves*: they work for a migration."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from causeway.model.sagas import Saga
 
 @dataclass(kw_only=True)
 class Move(Saga):
-    """A run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ...) for a migration.
+    """A run of a recipe (``cross_cell_resize``, ``cross_cell_confirm``, ``shelve``, ...).
 
-    ``data`` is a `causeway.moves.memory.MoveMemory`.
+    ``migration_uuid``: its own id, if it works for no migration.
     """
 
     migration_uuid: str
     instance_uuid: str
+
+    @property
+    def is_for_migration(self) -> bool:
+        return self.migration_uuid != self.id

@@ -5,20 +5,23 @@
 | 1 | 1.0 | builds, power, devices, moves inside a cell |
 | 2 | 1.1 | moves between cells; pause, suspend, rebuild, images of servers |
 | 3 | 1.2 | hosts show the copy of a server that is kept before the other one is destroyed |
+| 4 | 1.3 | guests are rebuilt and removed once for an operation, however often that is ordered |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 3
-RPC = "1.2"
+SERVICE = 4
+RPC = "1.3"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
 # The first ones that show a copy of a server.
 VERIFY_SERVICE = 3
 VERIFY_RPC = "1.2"
+# The first one that carries out an order once for an operation that is no move.
+ORDERS_RPC = "1.3"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from causeway.moves import roll_back, second_try
-from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION
+from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
 from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
@@ -154,7 +154,9 @@ SAME_CELL_REVERT = Recipe(
 )
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: replace(recipe, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION)
+    recipe.name: replace(
+        recipe, memory=MoveMemory, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION
+    )
     for recipe in (
         RESIZE,
         CROSS_CELL_RESIZE,

@@ -1,6 +1,6 @@
 """What the API calls to ask for a move.
 
-What is written where, and when a request counts, is in `causeway.moves.acceptance`. Then a conductor is told; if none can be
+What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is told; if none can be
 told, one finds the move in the journal.
 """
 
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid as uuids
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -17,39 +16,18 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
-from causeway.model.instance import Instance, InstanceAction
+from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.moves import acceptance
 from causeway.moves.memory import MEMORY_VERSION, MoveMemory
-from causeway.rpc.conductor import ConductorClient
+from causeway.parts import acceptance
+from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
 from causeway.store.api import journal, migrations
-from causeway.store.cell import actions, hosts
-from causeway.store.cells import Cells
+from causeway.store.cell import hosts
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
-
-
-class RequestServices(Protocol):
-    """What is needed to ask for a move."""
-
-    @property
-    def api(self) -> Database: ...
-    @property
-    def cells(self) -> Cells: ...
-    @property
-    def conductor(self) -> ConductorClient: ...
-
-
-@dataclass
-class Requests:
-    """`RequestServices` for those who are not the API."""
-
-    api: Database
-    cells: Cells
-    conductor: ConductorClient
 
 
 def request_resize(
@@ -92,31 +70,15 @@ def request_resize(
     changes: dict[str, Any] = {} if auto_disk_config is None else {"auto_disk_config": auto_disk_config}
     request = acceptance.Request(
         move,
-        _action(context, instance, "resize" if flavor else "migrate"),
+        action_of(context, instance, "resize" if flavor else "migrate"),
         expected_task={None},
         expected_vm={instance.vm_state},
         changes={"task_state": acceptance.task_of(move), "progress": 0} | changes,
         on_acceptance=lambda connection: migrations.insert_in(connection, migration),
     )
-    _enter(services, context, cell, request)
-    _start(services, context, move)
+    enter(services, context, cell.uuid, request)
+    tell_conductor(services, context, move)
     return migration
-
-
-def _enter(services: RequestServices, context: RequestContext, cell: CellMapping, request: acceptance.Request) -> None:
-    try:
-        acceptance.enter(services.api, services.cells, cell.uuid, request)
-    except errors.CausewayError:
-        _delete_if_wanted(services, context, request.move.instance_uuid)
-        raise
-
-
-def _start(services: RequestServices, context: RequestContext, move: Move) -> None:
-    """Tells a conductor. If none can be told the move is accepted all the same: they find it in the journal."""
-    try:
-        services.conductor.run_move(context, move_id=move.id)
-    except errors.ServiceFailed as failure:
-        LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
 
 
 def _migration_of(move: Move, memory: MoveMemory) -> Migration:
@@ -153,13 +115,13 @@ def request_confirm(
     move = _follow_up(services, context, migration, "confirm")
     request = acceptance.Request(
         move,
-        _action(context, instance, "confirmResize"),
+        action_of(context, instance, "confirmResize"),
         expected_task={None, TaskState.DELETING} if start else None,
         expected_vm={VmState.RESIZED} if start else None,
     )
-    _enter(services, context, cell, request)
+    enter(services, context, cell.uuid, request)
     if start:
-        _start(services, context, move)
+        tell_conductor(services, context, move)
     return move.id
 
 
@@ -172,25 +134,13 @@ def request_revert(
     move = _follow_up(services, context, migration, "revert")
     request = acceptance.Request(
         move,
-        _action(context, instance, "revertResize"),
+        action_of(context, instance, "revertResize"),
         expected_task={None},
         expected_vm={VmState.RESIZED},
         changes={"task_state": acceptance.task_of(move)},
     )
-    _enter(services, context, cell, request)
-    _start(services, context, move)
-
-
-def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
-    """For a move that was proposed a lease ago: it does not count any more, and is taken out of the journal.
-
-    Its API died before it accepted the request, or could not; one that is only slow begins again. False if it was accepted.
-    """
-    if not acceptance.refuse(api, move):
-        return False
-    acceptance.settle(api, cells, move)
-    LOG.info("The request of move %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
-    return True
+    enter(services, context, cell.uuid, request)
+    tell_conductor(services, context, move)
 
 
 def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) -> tuple[CellMapping, Database]:
@@ -225,25 +175,6 @@ def _follow_up(services: RequestServices, context: RequestContext, migration: Mi
     return _move(context, migration.uuid, migration.instance_uuid, f"{kind}_{what}", memory, None)
 
 
-def _delete_if_wanted(services: RequestServices, context: RequestContext, instance_uuid: str) -> None:
-    """A conductor that was to delete the server may have seen the move that was never to be, and waits for its end."""
-    to_delete, _waiting = journal.after_end(services.api, instance_uuid)
-    if to_delete:
-        services.conductor.delete_instance(
-            of_deletion(services.cells, context, instance_uuid), instance_uuid=instance_uuid
-        )
-
-
-def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:
-    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it."""
-    try:
-        _cell, database = cells.of_server(instance_uuid)
-    except errors.ServerNotFound:
-        return context
-    request_id = actions.newest_request(database, instance_uuid, "delete")
-    return context if request_id is None else context.for_another_request(request_id)
-
-
 def _move(
     context: RequestContext,
     migration_uuid: str,
@@ -263,14 +194,4 @@ def _move(
         project_id=context.project_id,
         reason=reason,
         memory_version=MEMORY_VERSION,
-    )
-
-
-def _action(context: RequestContext, instance: Instance, name: str) -> InstanceAction:
-    return InstanceAction(
-        action=name,
-        instance_uuid=instance.uuid,
-        request_id=context.request_id,
-        user_id=context.user_id,
-        project_id=context.project_id,
     )

@@ -7,10 +7,10 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.instance import InstanceFault
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, VmState
-from causeway.moves.acceptance import task_of
 from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
-from causeway.moves.steps.confirm import NOT_MOVED, write_events
+from causeway.moves.steps.confirm import NOT_MOVED
+from causeway.parts.acceptance import task_of
 from causeway.store.api import migrations
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database
@@ -67,7 +67,7 @@ def _tell(connection: sa.Connection, run: Run, cause: errors.CausewayError, *, f
         code=500, message=cause.message[:255], details=cause.details, host=run.step.host if run.step else None
     )
     instances.touch_in(connection, run.uuid)
-    write_events(connection, run, cause)
+    run.write_history(connection, cause)
     # Members may read this, whatever they may not see of events and migrations.
     sentence = for_members(cause.message, run.memory)
     actions.set_message_in(connection, run.uuid, run.context.request_id, sentence)

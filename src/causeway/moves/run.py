@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from causeway import errors
@@ -11,11 +9,10 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.moves import Move
-from causeway.model.outcomes import MoveToken
 from causeway.moves.memory import MoveMemory
+from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
-from causeway.sagas import run as sagas
 from causeway.sagas.environment import Environment
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
@@ -32,10 +29,8 @@ _EVENTS = {
 _FIRST_EVENTS = {"same_cell_confirm": "compute_confirm_resize", "same_cell_revert": "compute_revert_resize"}
 
 
-class Run(sagas.Run[Move, MoveMemory]):
+class Run(ServerRun[MoveMemory]):
     """One move that this conductor owns."""
-
-    context: RequestContext
 
     def __init__(
         self,
@@ -46,27 +41,14 @@ class Run(sagas.Run[Move, MoveMemory]):
         *,
         asked_at: float,
     ) -> None:
-        super().__init__(environment, context, move, msgspec.convert(move.data, MoveMemory), asked_at=asked_at)
-        #: the same as ``services``, for what needs no lease of the move
-        self.unguarded = services
-        self._cache: dict[str, Any] = {}
+        memory = msgspec.convert(move.data, MoveMemory)
+        super().__init__(services, environment, context, move, memory, asked_at=asked_at)
 
     @property
     def move(self) -> Move:
         return self.saga
 
-    @property
-    def services(self) -> ConductorServices:
-        """What steps work with, for as long as this conductor owns the move."""
-        self.check_lease()
-        return self.unguarded
-
     # where things are
-
-    @property
-    def uuid(self) -> str:
-        """The server's."""
-        return self.move.instance_uuid
 
     @property
     def source_database(self) -> Database:
@@ -83,10 +65,6 @@ class Run(sagas.Run[Move, MoveMemory]):
     @property
     def target_computes(self) -> ComputeClient:
         return self.services.computes(self.memory.target_cell)
-
-    def token(self, step: str) -> MoveToken:
-        """Under whose orders a compute acts."""
-        return MoveToken(self.move.id, self.move.migration_uuid, self.move.epoch, step)
 
     # records, read once for a run of steps that don't change them
 
@@ -111,10 +89,6 @@ class Run(sagas.Run[Move, MoveMemory]):
         found: list[BlockDevice] = self._cache["devices"]
         return found
 
-    def refresh(self) -> None:
-        """Users may have changed the records since they were read."""
-        self._cache.clear()
-
     # the server's history
 
     def history(self, failure: errors.CausewayError | None = None) -> list[ActionEvent]:
@@ -134,19 +108,3 @@ class Run(sagas.Run[Move, MoveMemory]):
             details=None if failure is None else failure.message,
         )
         return [whole, *of_steps]
-
-    def step_events(self) -> list[ActionEvent]:
-        """The events that this move's steps made, as they stand in the history of an action."""
-        made = (event for step in self.steps for event in step.events or ())
-        return [
-            ActionEvent(
-                event=event.event,
-                start_time=event.start_time,
-                finish_time=event.finish_time,
-                result=event.result,
-                traceback=event.traceback,
-                host=event.host,
-                details=event.details,
-            )
-            for event in made
-        ]

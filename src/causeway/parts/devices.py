@@ -78,6 +78,15 @@ def save_devices(database: Database, instance: Instance, devices: list[BlockDevi
             )
 
 
+def save_connections(database: Database, outcome: GuestOutcome) -> None:
+    """Writes down how a compute connected the volumes of a guest."""
+    with database.write() as connection:
+        for device in outcome.block_devices:
+            block_devices.update_in(
+                connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
+            )
+
+
 def save_guest(
     database: Database,
     uuid: str,

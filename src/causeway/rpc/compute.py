@@ -18,6 +18,7 @@ from causeway.model.network import Vif
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
+from causeway.rpc.compute_orders import ComputeOrders
 from causeway.rpc.compute_verbs import ComputeVerbs
 from causeway.rpc.transport import Transport
 from causeway.virt.driver import GuestFacts
@@ -27,7 +28,7 @@ VERSION = "1.0"
 NOTHING = type(None)
 
 
-class ComputeClient(ComputeVerbs):
+class ComputeClient(ComputeVerbs, ComputeOrders):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

@@ -58,6 +58,8 @@ class Recipe(Generic[R]):
     version: int = 1
     #: the older versions that these steps can continue from anywhere
     continues: frozenset[int] = frozenset()
+    #: what the saga remembers: a dataclass
+    memory: type[Any] = dict
     #: how the memory is to be read: the version that is written, and the oldest that can be read
     memory_version: int = 1
     oldest_memory_version: int = 1

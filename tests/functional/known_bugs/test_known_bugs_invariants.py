@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from moves_cloud import until
 
-from causeway.moves import acceptance
+from causeway.parts import acceptance
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
 

@@ -14,8 +14,8 @@ from moves_cloud import Cloud, until
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.moves import acceptance
 from causeway.moves import requests as moves
+from causeway.parts import acceptance
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import flavors, journal
 from causeway.store.cell import actions, instances

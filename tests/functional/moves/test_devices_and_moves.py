@@ -11,7 +11,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.api.servers import loading
-from causeway.moves import acceptance
+from causeway.parts import acceptance
 from causeway.store.cell import device_changes
 from causeway.store.database import utcnow
 

@@ -14,7 +14,7 @@ from moves_cloud import Cloud, until
 from causeway import errors, roles
 from causeway.conductor import cleaning
 from causeway.conductor.cloud_records import CloudEndpoint
-from causeway.conductor.evacuate import EvacuateEndpoint
+from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 
@@ -187,7 +187,7 @@ def test_the_old_disks_stay_while_the_new_host_has_nothing(cloud: AuditedCloud) 
     lose_guest(cloud.driver("cell1-host2"), server.id)
     come_back(cloud, DEAD)
     conductor = cloud.parts.conductor
-    EvacuateEndpoint(conductor._services).clean_evacuated(admin_context(), host=DEAD)
+    EvacuatedEndpoint(conductor._services).clean_evacuated(admin_context(), host=DEAD)
     assert cloud.hosts_of(server) == {DEAD: "guest"}
     assert cloud.driver(DEAD).running_anywhere(server.id) == []
     assert cloud.migration(server).status == "done"

@@ -16,7 +16,7 @@ from pinned_cloud import NOTHING, claims_of, guest_topology, held, make_flavor, 
 from causeway import errors
 from causeway.compute.claims import Claims
 from causeway.conductor import cleaning
-from causeway.conductor.evacuate import EvacuateEndpoint
+from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
@@ -139,7 +139,7 @@ def test_what_an_earlier_try_of_a_move_left_waits_for_the_end_of_the_present_one
         assert reached.wait(PATIENCE)
         for what in (Missed.DROP_CLAIM, Missed.DROP_CROSS_CELL):
             target = left_by_an_earlier_try(cloud, server, what)
-        EvacuateEndpoint(services).clean_evacuated(admin_context(), host=target)
+        EvacuatedEndpoint(services).clean_evacuated(admin_context(), host=target)
         assert target in claims_of(cloud, server)
         assert len(leftovers.listed(services.api)) == 2
     cloud.wait(server, "VERIFY_RESIZE")

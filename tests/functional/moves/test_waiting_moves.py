@@ -11,7 +11,7 @@ from moves_cloud import Cloud, until
 from causeway.errors import GuestFailed
 from causeway.model.moves import Move
 from causeway.model.sagas import SagaState
-from causeway.moves.engine import KNOWLEDGE
+from causeway.operations.engine import KNOWLEDGE
 from causeway.store.api import journal
 
 CLOUD = {"overrides": {"moves": {"lease": 1.5, "first_pause": 0.05, "stuck_retry_interval": 0.2}}}

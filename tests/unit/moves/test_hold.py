@@ -14,8 +14,8 @@ from tests import lease_checks
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.sagas import SagaState
-from causeway.moves.journal import MoveJournal
 from causeway.moves.run import Run
+from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment
 from causeway.store import schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.model.moves import Move
-from causeway.moves.journal import MoveJournal
+from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
 from causeway.store.api import journal
 from causeway.store.clock import utc_now

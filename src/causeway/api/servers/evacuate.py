@@ -7,12 +7,16 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import create, hosts, loading, schemas_verbs
 from causeway.api.servers.loading import Home
-from causeway.model import server_actions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
+from causeway.operations.evacuate import EvacuateMemory, migration_of
+from causeway.operations.recipes import OPERATIONS
+from causeway.parts.requests import tell_conductor
 from causeway.store.api import cells as cell_records
 from causeway.store.api import journal
 from causeway.store.cell import block_devices
+from causeway.store.cell import hosts as cell_hosts
 
 
 @handler(body=schemas_verbs.EVACUATE)
@@ -27,27 +31,43 @@ def evacuate(request: ApiRequest, server_id: str) -> Response:
         raise errors.BadRequest(
             "Invalid state of instance files on shared storage: the hosts of this cloud share none."
         )
-    if journal.active_of_server(request.services.api, server_id) is not None:
-        # Whoever drives the move still decides where the server is.
-        raise errors.InvalidState(
-            f"Cannot evacuate instance {server_id} while it is being moved. Cancel the move first."
-        )
-    loading.begin_action(request, home, server_actions.EVACUATE)
-    # From 2.95 on a server stays off until its user starts it.
-    power_on = home.instance.vm_state is not VmState.STOPPED and request.version < (2, 95)
-    request.services.conductor.evacuate_instance(
-        request.context,
-        instance_uuid=server_id,
-        host=host,
+    _check_rest(request, server_id)
+    node = next(iter(cell_hosts.list_nodes(home.database, host=home.instance.host)), None)
+    if node is None:
+        raise errors.HostNotFound(f"Compute host {home.instance.host} could not be found.")
+    memory = EvacuateMemory(
+        source_host=home.instance.host or "",
+        source_node=node.uuid,
+        # From 2.95 on a server stays off until its user starts it.
+        power_on=home.instance.vm_state is not VmState.STOPPED and request.version < (2, 95),
+        old_vm_state=home.instance.vm_state,
+        wanted_host=host,
         forced=to_bool(wanted.get("force", False)),
-        power_on=power_on,
     )
+    migration = migration_of(request.context, home.instance, home.cell_uuid, node.hypervisor_hostname)
+    loading.ask_for(request, home, server_actions.EVACUATE, operations.EVACUATE, memory, migration=migration)
     if request.version >= (2, 14):
         return Response(200)
     conf = request.services.conf
     if not conf.api.enable_instance_password:
         return Response(200, {})
     return Response(200, {"adminPass": wanted.get("adminPass") or create.password(conf.password_length)})
+
+
+def _check_rest(request: ApiRequest, server_id: str) -> None:
+    """Raises InvalidState while something works on the server: whoever does still decides where it is.
+
+    What needs the dead host is cancelled, so that it is over soon.
+    """
+    active = journal.active_of_server(request.services.api, server_id)
+    if active is None:
+        return
+    if active.recipe in OPERATIONS and journal.request_cancel(request.services.api, active.migration_uuid):
+        tell_conductor(request.services, request.context, active)
+        raise errors.InvalidState(
+            f"Cannot evacuate instance {server_id} during {active.recipe}, which was cancelled. Try again in a moment."
+        )
+    raise errors.InvalidState(f"Cannot evacuate instance {server_id} while it is being moved. Cancel the move first.")
 
 
 def _check_hosts(request: ApiRequest, home: Home, host: str | None) -> None:

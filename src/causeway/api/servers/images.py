@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import uuid as uuids
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,13 @@ from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, metadata, schemas_verbs
 from causeway.api.servers.loading import Home
-from causeway.model import server_actions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
+from causeway.model.server_actions import ServerAction
+from causeway.operations.images import ImageMemory
+from causeway.operations.requests import ask
 from causeway.store.cell import block_devices
 
 # Prefixes of properties that are of one image only. Source: Compute service, images of servers.
@@ -33,13 +39,11 @@ def create_image(request: ApiRequest, server_id: str) -> Response:
     present = block_devices.of_instance(home.database, server_id)
     if is_volume_backed(present):
         request.authorize(rule + ":allow_volume_backed", loading.target_of(home.instance))
-        return _answer(request, _of_volumes(request, home, wanted["name"], given, present))
-    loading.begin_action(request, home, server_actions.CREATE_IMAGE)
-    image = _make_or_let_go(request, home, wanted["name"], given)
-    request.services.conductor.snapshot_instance(
-        request.context, instance_uuid=server_id, image_id=image.id, rotation=None, backup_type=None
+        return _answer(request, _of_volumes(request, home, wanted["name"], given, present).id)
+    image_id = ask_with_image(
+        request, home, server_actions.CREATE_IMAGE, operations.CREATE_IMAGE, wanted["name"], given, ImageMemory
     )
-    return _answer(request, image)
+    return _answer(request, image_id)
 
 
 @handler(body=schemas_verbs.CREATE_BACKUP, statuses=(202,))
@@ -49,24 +53,52 @@ def create_backup(request: ApiRequest, server_id: str) -> Response:
     _check_metadata(request, wanted.get("metadata", {}))
     if is_volume_backed(block_devices.of_instance(home.database, server_id)):
         raise errors.BadRequest("Backup is not supported for volume-backed instances.")
-    loading.begin_action(request, home, server_actions.CREATE_BACKUP)
     given = wanted.get("metadata", {}) | {"image_type": "backup", "backup_type": wanted["backup_type"]}
-    image = _make_or_let_go(request, home, wanted["name"], given)
-    request.services.conductor.snapshot_instance(
-        request.context,
-        instance_uuid=server_id,
-        image_id=image.id,
-        rotation=int(wanted["rotation"]),
-        backup_type=wanted["backup_type"],
+    rotation = int(wanted["rotation"])
+    memory = partial(ImageMemory, rotation=rotation, backup_type=wanted["backup_type"])
+    image_id = ask_with_image(
+        request, home, server_actions.CREATE_BACKUP, operations.CREATE_BACKUP, wanted["name"], given, memory
     )
-    return _answer(request, image) if int(wanted["rotation"]) > 0 else Response(202)
+    return _answer(request, image_id) if rotation > 0 else Response(202)
 
 
-def make(request: ApiRequest, instance: Instance, name: str, given: dict[str, Any]) -> ImageMeta:
+def ask_with_image(
+    request: ApiRequest,
+    home: Home,
+    action: ServerAction,
+    recipe: str,
+    name: str,
+    given: dict[str, Any],
+    memory: Callable[[str], Any],
+) -> str:
+    """Asks for an operation that puts the server's root disk into an image; returns the image's id.
+
+    Whoever may not make the image is told so; then nothing has happened.
+    """
+    services, context, image_id = request.services, request.context, str(uuids.uuid4())
+    try:
+        ask(
+            services,
+            context,
+            home.instance,
+            home.cell_uuid,
+            action,
+            recipe,
+            memory(image_id),
+            prepare=lambda: _make(request, home.instance, image_id, name, given),
+        )
+    except errors.CausewayError:
+        services.images.delete(context, image_id)
+        raise
+    return image_id
+
+
+def _make(request: ApiRequest, instance: Instance, image_id: str, name: str, given: dict[str, Any]) -> None:
     """The record of an image of the server's root disk, with what it inherits of the server's own image."""
     meta = instance.image_meta
-    return request.services.images.create(
+    request.services.images.create(
         request.context,
+        image_id=image_id,
         name=name,
         properties=properties(request, instance) | given,
         disk_format="qcow2",
@@ -92,15 +124,6 @@ def _check_metadata(request: ApiRequest, given: dict[str, Any]) -> None:
     # From 2.39 on the image service's own limits count.
     if request.version < (2, 39):
         metadata.check_quota(request, request.project_id, given)
-
-
-def _make_or_let_go(request: ApiRequest, home: Home, name: str, given: dict[str, Any]) -> ImageMeta:
-    """The server is taken already: if no image can be made, it is given back before the caller is told."""
-    try:
-        return make(request, home.instance, name, given)
-    except errors.CausewayError:
-        loading.let_go(home)
-        raise
 
 
 def _of_volumes(
@@ -146,9 +169,9 @@ def _of_volumes(
         loading.let_go(home)
 
 
-def _answer(request: ApiRequest, image: ImageMeta) -> Response:
+def _answer(request: ApiRequest, image_id: str) -> Response:
     if request.version >= (2, 45):
-        return Response(202, {"image_id": image.id})
+        return Response(202, {"image_id": image_id})
     prefix = request.services.conf.api.glance_link_prefix
     root = prefix.rstrip("/") if prefix else request.link_root(versioned=False)
-    return Response(202, headers={"Location": f"{root}/images/{image.id}"})
+    return Response(202, headers={"Location": f"{root}/images/{image_id}"})

@@ -14,8 +14,10 @@ from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
 from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
+from causeway.model.migration import Migration
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import DELETING, TaskState, VmState
+from causeway.operations.requests import ask
 from causeway.store import listing, servers
 from causeway.store.api import mappings
 from causeway.store.cell import actions, instances
@@ -175,6 +177,32 @@ def begin_action(request: ApiRequest, home: Home, action: ServerAction, **change
         expected_task=action.task,
         expected_vm=action.vm,
         **({"task_state": action.begins} | changes),
+    )
+
+
+def ask_for(
+    request: ApiRequest,
+    home: Home,
+    action: ServerAction,
+    recipe: str,
+    memory: Any,
+    *,
+    prepare: Callable[[], None] | None = None,
+    migration: Migration | None = None,
+    **changes: Any,
+) -> None:
+    """Has an operation accepted and begun (`causeway.operations.requests.ask`)."""
+    ask(
+        request.services,
+        request.context,
+        home.instance,
+        home.cell_uuid,
+        action,
+        recipe,
+        memory,
+        prepare=prepare,
+        migration=migration,
+        **changes,
     )
 
 

@@ -10,9 +10,11 @@ from causeway.api.servers import access_addresses, create, flavors_and_images, l
 from causeway.api.servers.loading import Home
 from causeway.api.servers.views import Extras, ServerView
 from causeway.api.validation import is_uuid
-from causeway.model import server_actions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.image import ImageMeta
+from causeway.model.states import VmState
+from causeway.operations.rebuild import RebuildMemory
 from causeway.scheduler.request import RequestSpec
 from causeway.store import listing
 from causeway.store.api import groups, keypairs, mappings
@@ -34,12 +36,23 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
     changes = _changes(request, home, wanted)
     if not is_volume_backed(present):
         changes |= {"image_ref": image.id, "image_meta": image}
-    loading.begin_action(request, home, server_actions.REBUILD, progress=0, **changes)
-    if not is_volume_backed(present) and image.id != home.instance.image_ref:
+    is_other_image = not is_volume_backed(present) and image.id != home.instance.image_ref
+
+    def save_image() -> None:
         spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
         spec.image = image
         mappings.save_spec(request.services.api, server_id, spec.to_persist())
-    request.services.conductor.rebuild_instance(request.context, instance_uuid=server_id)
+
+    loading.ask_for(
+        request,
+        home,
+        server_actions.REBUILD,
+        operations.REBUILD,
+        RebuildMemory(power_on=home.instance.vm_state is not VmState.STOPPED),
+        prepare=save_image if is_other_image else None,
+        progress=0,
+        **changes,
+    )
     return _answer(request, server_id, wanted)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from causeway import errors
 from causeway.api import zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import images, loading, schemas, schemas_verbs
 from causeway.api.servers.loading import Home
-from causeway.model import server_actions
+from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
+from causeway.operations.shelve import IMAGE, ShelveMemory
+from causeway.operations.unshelve import UnshelveMemory
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
@@ -21,23 +25,23 @@ RULE = "os_compute_api:os-shelve:"
 @handler(body=schemas.bare("shelve"), statuses=(202,))
 def shelve(request: ApiRequest, server_id: str) -> Response:
     home = loading.take(request, server_id, RULE + "shelve", server_actions.SHELVE)
-    loading.begin_action(request, home, server_actions.SHELVE)
-    image_id = None
-    if not is_volume_backed(block_devices.of_instance(home.database, server_id)):
-        try:
-            image_id = images.make(request, home.instance, f"{home.instance.display_name}-shelved", {}).id
-        except errors.CausewayError:
-            loading.let_go(home)
-            raise
-    request.services.conductor.shelve_instance(request.context, instance_uuid=server_id, image_id=image_id)
+    # Without an image to keep it leaves its host at once.
+    offloads = request.services.conf.shelved_offload_time == 0
+    was_running = home.instance.vm_state is VmState.ACTIVE
+    if is_volume_backed(block_devices.of_instance(home.database, server_id)):
+        memory = ShelveMemory(None, was_running, offloads=True)
+        loading.ask_for(request, home, server_actions.SHELVE, operations.SHELVE, memory)
+    else:
+        name = f"{home.instance.display_name}-shelved"
+        make = partial(ShelveMemory, was_running=was_running, offloads=offloads)
+        images.ask_with_image(request, home, server_actions.SHELVE, operations.SHELVE, name, {}, make)
     return Response(202)
 
 
 @handler(body=schemas.bare("shelveOffload"), statuses=(202,))
 def offload(request: ApiRequest, server_id: str) -> Response:
     home = loading.take(request, server_id, RULE + "shelve_offload", server_actions.SHELVE_OFFLOAD)
-    loading.begin_action(request, home, server_actions.SHELVE_OFFLOAD)
-    request.services.conductor.shelve_offload_instance(request.context, instance_uuid=server_id)
+    loading.ask_for(request, home, server_actions.SHELVE_OFFLOAD, operations.SHELVE_OFFLOAD, ShelveMemory())
     return Response(202)
 
 
@@ -50,17 +54,26 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
         request.authorize(RULE + "unshelve_to_host", loading.target_of(home.instance))
     if wanted:
         _check_target(request, home, host, wanted)
-    loading.begin_action(
+    memory = UnshelveMemory(host, home.instance.host is None, home.instance.system_metadata.get(IMAGE))
+    if "availability_zone" not in wanted:
+        loading.ask_for(request, home, server_actions.UNSHELVE, operations.UNSHELVE, memory)
+        return Response(202)
+    zone = wanted["availability_zone"]
+
+    def pin() -> None:
+        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
+        spec.availability_zone = zone
+        mappings.save_spec(request.services.api, server_id, spec.to_persist())
+
+    loading.ask_for(
         request,
         home,
         server_actions.UNSHELVE,
-        **({"pinned_availability_zone": wanted["availability_zone"]} if "availability_zone" in wanted else {}),
+        operations.UNSHELVE,
+        memory,
+        prepare=pin,
+        pinned_availability_zone=zone,
     )
-    if "availability_zone" in wanted:
-        spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
-        spec.availability_zone = wanted["availability_zone"]
-        mappings.save_spec(request.services.api, server_id, spec.to_persist())
-    request.services.conductor.unshelve_instance(request.context, instance_uuid=server_id, host=host)
     return Response(202)
 
 

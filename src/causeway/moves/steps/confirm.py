@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import sqlalchemy as sa
-
 from causeway import errors
-from causeway.model.instance import ActionEvent, Instance
+from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus, PowerState, VmState
 from causeway.moves.dead_hosts import answering, at_target, clean_source
@@ -16,7 +14,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.check import is_deleting, show_target_again
 from causeway.moves.steps.records import require_authority
 from causeway.store.api import migrations
-from causeway.store.cell import actions, copies, instances
+from causeway.store.cell import copies, instances
 
 # The fields of a server that tell of a move, when it has ended.
 NOT_MOVED: dict[str, None] = dict.fromkeys(("old_flavor", "new_flavor", "old_vm_state", "migration_context"))
@@ -79,7 +77,7 @@ class FinishConfirm(Step):
         # The migration first: who sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:
-            write_events(connection, run)
+            run.write_history(connection)
             try:
                 instances.swap_in(
                     connection,
@@ -113,10 +111,3 @@ class FinishConfirm(Step):
 def confirming_host(run: Run) -> str:
     """Whom the field names as publisher: the conductor across cells, the source host inside one."""
     return run.services.host if run.memory.is_cross_cell else run.memory.source_host
-
-
-def write_events(connection: sa.Connection, run: Run, failure: errors.CausewayError | None = None) -> None:
-    """Puts the move's events into the history of the server's action. Written before: not again."""
-    known = {(e.event, e.start_time) for e in actions.events_in(connection, run.uuid, run.context.request_id)}
-    fresh: list[ActionEvent] = [e for e in run.history(failure) if (e.event, e.start_time) not in known]
-    actions.add_events_in(connection, run.uuid, run.context.request_id, fresh)

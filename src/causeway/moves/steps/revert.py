@@ -20,7 +20,7 @@ from causeway.moves.port_resources import at_source as ports_at_source
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import show_source_again
-from causeway.moves.steps.confirm import NOT_MOVED, write_events
+from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import go_on_without_source
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
@@ -299,7 +299,7 @@ class FinishRevert(Step):
             {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}
         )
         with run.source_database.write() as connection:
-            write_events(connection, run)
+            run.write_history(connection)
             vm_state = VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running)
             changes |= {"vm_state": vm_state} | NOT_MOVED
             if not instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):

@@ -53,6 +53,8 @@ _NEVER_CHANGED = frozenset(
 )
 # The recipes that bring a server to its target; confirms and reverts begin from what these remember.
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
+# A server that waits for confirm or revert is deleted by confirming it: these go on.
+GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert")
 CANCELLED = "The move was cancelled at its user's request."
 _WANTED = (
     sa.select(
@@ -344,9 +346,8 @@ def check_wanted(database: Database, move: Move) -> None:
 def _refuse_unwanted(move: sa.Row[Any]) -> None:
     if move.pivoted:
         return
-    # A server that waits for confirm or revert is deleted by confirming it.
-    if move.queued_for_delete and move.recipe in RESIZES:
-        raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: its move goes no further.")
+    if move.queued_for_delete and move.recipe not in GO_ON_WHILE_DELETED:
+        raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: what works on it goes no further.")
     if move.cancel_requested:
         raise errors.Cancelled(CANCELLED)
 

@@ -28,6 +28,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.instance import InstanceAction
 from causeway.model.moves import Move
+from causeway.model.operations import ACTIONS, TASKS
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store import servers
@@ -49,9 +50,6 @@ ATTEMPTS = 3
 # What an action says whose request was refused after its record was written.
 NOT_ACCEPTED = "The request was broken off before it was accepted. Nothing was done; try again."
 
-# The actions that ask for moves.
-ACTIONS = ("resize", "migrate", "confirmResize", "revertResize")
-
 
 @dataclass
 class Request:
@@ -62,20 +60,22 @@ class Request:
     expected_task: Collection[TaskState | None] | None
     expected_vm: Collection[VmState] | None
     changes: dict[str, Any] = field(default_factory=dict)
+    #: refused while a volume or port of the server is being attached or detached
+    waits_for_devices: bool = True
+    #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
+    prepare: Callable[[], None] | None = None
     #: written together with the acceptance
     on_acceptance: Callable[[sa.Connection], None] | None = None
 
 
 def task_of(move: Move) -> TaskState | None:
-    """The server's task from the request of a move on; None: it has none."""
-    if move.recipe == "resize":
-        return TaskState.RESIZE_PREP
-    return TaskState.RESIZE_REVERTING if move.recipe.endswith("_revert") else None
+    """The server's task from the request of an operation on; None: it has none."""
+    return TASKS[move.recipe]
 
 
 def status_of(move: Move) -> MigrationStatus | None:
-    """What a finished migration is from the request of its confirm or revert on; None: the request makes the migration."""
-    if move.recipe == "resize":
+    """What a finished migration is from the request of its confirm or revert on; None: the request is no such one."""
+    if not move.recipe.endswith(("_confirm", "_revert")):
         return None
     return MigrationStatus.REVERTING if move.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
 
@@ -89,16 +89,23 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
         if attempt:
             LOG.warning("Move %s was taken for abandoned: its request begins again", request.move.id)
             request.move.id = str(uuids.uuid4())
+        swapped = False
         try:
             _propose(api, request)
             _swap_when_devices_rest(cells, cell_uuid, request, again=attempt > 0)
+            swapped = True
+            if request.prepare is not None:
+                request.prepare()
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
             # It is not known what took effect, but for what the journal says of it.
             _try_to_refuse(api, cells, request.move)
             raise
         except errors.CausewayError:
-            _forget(api, request.move)
+            if swapped:
+                _try_to_refuse(api, cells, request.move)
+            else:
+                _forget(api, request.move)
             raise
         if accepted:
             return
@@ -140,7 +147,7 @@ def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> Non
                 expected_vm=request.expected_vm,
                 **request.changes,
             )
-            if request.expected_vm is not None:
+            if request.waits_for_devices and request.expected_vm is not None:
                 # A server that is to be deleted does not wait for its devices.
                 device_changes.refuse_move_in(connection, move.instance_uuid)
         if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):

@@ -1,19 +1,24 @@
-"""The engine of sagas, with all that it needs to run moves."""
+"""The engine of sagas, with all that it needs to run operations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import msgspec
 
 from causeway import metrics
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.moves import Move
 from causeway.model.sagas import Saga, StepRecord
-from causeway.moves.journal import MoveJournal
-from causeway.moves.recipes import RECIPES
+from causeway.moves import recipes as moves
 from causeway.moves.run import Run
+from causeway.operations.recipes import RECIPES
+from causeway.operations.run import OperationRun
+from causeway.parts.journal import MoveJournal
+from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
 from causeway.sagas import engine
 from causeway.sagas.environment import Environment
@@ -25,7 +30,7 @@ Engine: TypeAlias = engine.Engine[Move]
 KNOWLEDGE = Knowledge(RECIPES)
 
 
-class MoveObserver(Observer):
+class OperationObserver(Observer):
     """Metrics, and fault points. ``host``: of this conductor."""
 
     def __init__(self, host: str) -> None:
@@ -56,14 +61,17 @@ class MoveObserver(Observer):
 
 
 def engine_of(services: ConductorServices) -> Engine:
-    """The engine that runs moves for a conductor."""
+    """The engine that runs operations for a conductor."""
     options = services.conf.moves
     journal = MoveJournal(services.api, options.lease)
     environment = Environment[Move](
-        journal, services.life, options, services.stopping, observer=MoveObserver(services.host)
+        journal, services.life, options, services.stopping, observer=OperationObserver(services.host)
     )
 
-    def begin(context: RequestContext, move: Move, asked_at: float) -> Run:
-        return Run(services, environment, context, move, asked_at=asked_at)
+    def begin(context: RequestContext, move: Move, asked_at: float) -> ServerRun[Any]:
+        if move.recipe in moves.RECIPES:
+            return Run(services, environment, context, move, asked_at=asked_at)
+        memory = msgspec.convert(move.data, RECIPES[move.recipe].memory)
+        return OperationRun(services, environment, context, move, memory, asked_at=asked_at)
 
     return engine.Engine(environment, KNOWLEDGE, begin)

@@ -1,0 +1,49 @@
+"""Which operations there are that a user asks for and a journal keeps, and what their server's task is meanwhile.
+
+An *operation* is a saga that works on a server (`causeway.sagas`). Its recipe has its name here.
+"""
+
+from __future__ import annotations
+
+from causeway.model import server_actions
+from causeway.model.states import TaskState
+
+CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
+REBUILD, EVACUATE = "rebuild", "evacuate"
+SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
+
+# recipe -> the task of the server from the request's acceptance on; None: it has none.
+TASKS: dict[str, TaskState | None] = {
+    "resize": TaskState.RESIZE_PREP,
+    "same_cell_confirm": None,
+    "cross_cell_confirm": None,
+    "same_cell_revert": TaskState.RESIZE_REVERTING,
+    "cross_cell_revert": TaskState.RESIZE_REVERTING,
+    CREATE_IMAGE: server_actions.CREATE_IMAGE.begins,
+    CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
+    REBUILD: server_actions.REBUILD.begins,
+    EVACUATE: server_actions.EVACUATE.begins,
+    SHELVE: server_actions.SHELVE.begins,
+    SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
+    UNSHELVE: server_actions.UNSHELVE.begins,
+}
+
+# The names of the actions that ask for them.
+ACTIONS = (
+    "resize",
+    "migrate",
+    "confirmResize",
+    "revertResize",
+    *(
+        action.name
+        for action in (
+            server_actions.CREATE_IMAGE,
+            server_actions.CREATE_BACKUP,
+            server_actions.REBUILD,
+            server_actions.EVACUATE,
+            server_actions.SHELVE,
+            server_actions.SHELVE_OFFLOAD,
+            server_actions.UNSHELVE,
+        )
+    ),
+)

@@ -1,0 +1,46 @@
+"""How operations end in the server's record: its task is over, its history is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.states import TaskState
+from causeway.operations.run import OperationRun
+from causeway.parts import history
+from causeway.store.cell import actions, instances
+
+
+def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) -> bool:
+    """Ends the operation's task, with changes of the server; a server that is to be deleted keeps its task.
+
+    Returns False if the server has another task, or is gone: then nothing is changed but its history.
+    """
+    with run.database.write() as connection:
+        run.write_history(connection)
+        try:
+            return instances.end_task_in(connection, run.uuid, tasks, **changes)
+        except errors.ServerNotFound:
+            return False
+
+
+def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:
+    """Ends the operation's task after it was rolled back: a fault, a sentence that members may read. May be repeated."""
+    try:
+        if run.is_told(cause.message):
+            return
+        with run.database.write() as connection:
+            _tell(connection, run, cause)
+            instances.end_task_in(connection, run.uuid, tasks, **changes)
+    except errors.ServerNotFound:
+        return
+
+
+def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+    run.write_history(connection, cause)
+    actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
+    if not isinstance(cause, errors.Cancelled):
+        actions.add_fault_in(connection, run.uuid, history.fault_of(cause, run.step.host if run.step else None))

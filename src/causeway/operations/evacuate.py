@@ -1,0 +1,200 @@
+"""Evacuating servers from hosts that are down: the guest is made anew on another host of the cell.
+
+The migration (type ``evacuation``) holds what the server has at its dead host, as in a move. ``accepted``: under way.
+``done``: the server is at its new host, and the old one may still have a guest and disks of it. When that host reports again
+they are removed, and the migration is ``completed`` (`causeway.conductor.evacuated`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid as uuids
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.migration import EVACUATION, Migration
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.operations import endings, guests
+from causeway.operations.places import Place, at_place, place_of
+from causeway.operations.run import OperationRun
+from causeway.parts import attachments, devices, placing
+from causeway.sagas.recipe import Recipe, Step
+from causeway.scheduler.request import MoveClaim
+from causeway.store.api import migrations
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
+
+TASKS = {TaskState.REBUILDING}
+
+
+@dataclass
+class EvacuateMemory:
+    """``source_node``: uuid of the dead host's compute node. ``wanted_host``: the one that was asked for; ``forced``: past all
+    filters. ``power_on``: whether the server runs afterwards. ``place``: once it was chosen.
+    """
+
+    source_host: str
+    source_node: str
+    power_on: bool
+    old_vm_state: VmState
+    wanted_host: str | None = None
+    forced: bool = False
+    place: Place | None = None
+    guest: GuestOutcome | None = None
+
+
+Run: TypeAlias = OperationRun[EvacuateMemory]
+
+
+def migration_of(context: RequestContext, instance: Instance, cell_uuid: str, source_node: str | None) -> Migration:
+    """What everybody sees of an evacuation from its acceptance on. ``source_node``: the name of the dead host's node."""
+    return Migration(
+        uuid=str(uuids.uuid4()),
+        user_id=context.user_id,
+        project_id=context.project_id,
+        instance_uuid=instance.uuid,
+        migration_type=EVACUATION,
+        status=MigrationStatus.ACCEPTED,
+        source_compute=instance.host or "",
+        source_node=source_node,
+        source_cell=cell_uuid,
+        dest_cell=cell_uuid,
+    )
+
+
+def _there(run: Run) -> Instance:
+    """The server as it is to be."""
+    return at_place(run.instance(), run.memory.place)
+
+
+class SelectHost(Step[Run]):
+    """The server gets another host of its cell; from then on messages of the network service go there too."""
+
+    name = "SelectHost"
+
+    def do(self, run: Run) -> None:
+        services, memory, migration = run.services, run.memory, run.saga.migration_uuid
+        if run.instance().host != memory.source_host:
+            raise errors.InvalidState(f"Server {run.uuid} was evacuated already.")
+        if run.is_repeated:
+            # What was claimed by a call whose answer was lost would be in the way of the same choice.
+            self.undo(run)
+        with run.event("rebuild_server"):
+            chosen = placing.choose(
+                services,
+                run.context,
+                run.instance(),
+                run.cell.uuid,
+                host=memory.wanted_host,
+                forced=memory.forced,
+                move=MoveClaim(migration, memory.source_node),
+            )
+        memory.place = place_of(chosen.instance)
+        context = MigrationContext(migration, dest_host=chosen.selection.host, dest_cell=run.cell.uuid)
+        instances.update(run.database, run.uuid, migration_context=context)
+        migrations.update(
+            services.api,
+            migration,
+            dest_compute=chosen.selection.host,
+            dest_node=chosen.selection.hypervisor_hostname,
+            dest_host=chosen.selection.host_ip,
+        )
+        services.notifier.instance_action(
+            run.context, run.instance(), "evacuate", None, host=services.host, source="nova-api"
+        )
+
+    def undo(self, run: Run) -> None:
+        run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
+
+
+class RebuildGuest(Step[Run]):
+    """The new host makes the guest; volumes leave the dead host."""
+
+    name = "RebuildGuest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.place.host if run.memory.place is not None else None
+
+    def do(self, run: Run) -> None:
+        there, present = _there(run), run.devices()
+        host = there.host or ""
+        if not run.is_repeated:
+            run.services.notifier.instance_action(
+                run.context, there, "rebuild", "start", host=host, block_devices=present
+            )
+        with run.event("compute_rebuild_instance", host):
+            attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=run.is_repeated)
+            run.memory.guest = run.computes.rebuild_guest(
+                run.context,
+                host,
+                token=run.token(self.name),
+                instance=there,
+                block_devices=present,
+                snapshot_id=None,
+                power_on=run.memory.power_on,
+            )
+
+    def undo(self, run: Run) -> None:
+        there = _there(run)
+        guests.remove(run, self.name, there.host or "", there, run.devices())
+        guests.keep_volumes_reserved(run, in_doubt=True)
+
+
+class EndEvacuation(Step[Run]):
+    """The record says where the server is now. A server that is deleted meanwhile is deleted there."""
+
+    name = "EndEvacuation"
+
+    def do(self, run: Run) -> None:
+        guest, there = run.memory.guest, _there(run)
+        if guest is None:
+            raise RuntimeError("the guest was not rebuilt")
+        run.pivot()
+        devices.save_connections(run.database, guest)
+        becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
+        ended = endings.ended(
+            run,
+            TASKS,
+            vm_state=becomes,
+            power_state=guest.power_state,
+            network_info=guest.network_info,
+            host=there.host,
+            node=there.node,
+            availability_zone=there.availability_zone,
+            launched_at=utcnow(),
+            numa_topology=guest.numa_topology,
+            pci_devices=guest.pci_devices,
+            migration_context=None,
+        )
+        migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.DONE)
+        if ended:
+            there = dataclasses.replace(there, vm_state=becomes, task_state=None, power_state=guest.power_state)
+            run.services.notifier.instance_action(
+                run.context, there, "rebuild", "end", host=there.host or "", block_devices=guest.block_devices
+            )
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is at its dead host as before."""
+    memory, services = run.memory, run.services
+    migrations.update(services.api, run.saga.migration_uuid, status=MigrationStatus.ERROR)
+    # Without a host that would fit nothing happened to it; else it is not known to be whole.
+    becomes = memory.old_vm_state if memory.place is None else VmState.ERROR
+    endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
+    services.notifier.compute_task_error(
+        run.context, "rebuild_server", instance_uuid=run.uuid, state=becomes, error=cause
+    )
+
+
+EVACUATE = Recipe(
+    operations.EVACUATE,
+    (SelectHost(), RebuildGuest(), EndEvacuation()),
+    pivot="EndEvacuation",
+    rolled_back=_rolled_back,
+    memory=EvacuateMemory,
+)

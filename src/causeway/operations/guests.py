@@ -1,0 +1,45 @@
+"""Guests, volumes and ports that leave a host, as steps of several operations need it. All of it may be repeated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway import errors
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed
+from causeway.operations.run import OperationRun
+from causeway.parts import attachments, devices, leftovers, liveness
+
+
+def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
+    """The guest and its disks go. A host that an operator said to be dead is noted to do that when it comes back.
+
+    Raises HostDown if the host is down and nobody said so.
+    """
+    life = liveness.of_host(run.services, run.database, host)
+    if life.is_fenced:
+        leftovers.note(run.services, host, run.cell.uuid, Missed.DESTROY, instance, present)
+        return
+    if not life.is_up:
+        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
+    run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
+
+
+def keep_volumes_reserved(run: OperationRun[Any], *, in_doubt: bool = False) -> None:
+    """Every volume stays reserved for the server, and is connected nowhere."""
+    present = run.devices()
+    attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=in_doubt)
+    if not run.is_repeated:
+        return
+    # What an attempt before reserved, and nobody wrote down.
+    known: set[str | None] = {device.attachment_id for device in present}
+    for device in present:
+        if device.is_volume and device.volume_id is not None:
+            devices.drop_reservations(run.services, run.context, run.uuid, device.volume_id, known)
+
+
+def unbind_ports(run: OperationRun[Any], instance: Instance) -> None:
+    """The server's ports belong to no host."""
+    for vif in instance.network_info:
+        run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})

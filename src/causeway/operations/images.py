@@ -1,0 +1,116 @@
+"""Images of servers: createImage and createBackup. The API has made the image's record."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.states import TaskState
+from causeway.operations import endings
+from causeway.operations.run import OperationRun
+from causeway.sagas.recipe import Recipe, Step
+
+LOG = logging.getLogger(__name__)
+
+TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING, TaskState.IMAGE_BACKUP}
+
+
+@dataclass
+class ImageMemory:
+    """``rotation``: how many backups of this type are kept; None: it is no backup."""
+
+    image_id: str
+    rotation: int | None = None
+    backup_type: str | None = None
+
+
+Run: TypeAlias = OperationRun[ImageMemory]
+
+
+class UploadDisk(Step[Run]):
+    """The host uploads the root disk into the image; a running guest pauses for the copy."""
+
+    name = "UploadDisk"
+
+    def where(self, run: Run) -> str | None:
+        return run.instance().host
+
+    def do(self, run: Run) -> None:
+        instance, image_id = run.instance(), run.memory.image_id
+        host = instance.host or ""
+        event = "compute_snapshot_instance" if run.memory.rotation is None else "compute_backup_instance"
+        if not run.is_repeated:
+            _notify(run, "start")
+        with run.event(event, host):
+            if run.is_repeated and run.services.images.show(run.context, image_id).status == "active":
+                return
+            run.computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
+
+    def undo(self, run: Run) -> None:
+        run.services.images.delete(run.context, run.memory.image_id)
+
+
+class EndImage(Step[Run]):
+    """The image is the user's from here on, even if the server is to be deleted by now."""
+
+    name = "EndImage"
+
+    def do(self, run: Run) -> None:
+        run.pivot()
+        endings.ended(run, TASKS)
+        _notify(run, "end")
+
+
+class RotateBackups(Step[Run]):
+    """The oldest backups of the server of this type are deleted."""
+
+    name = "RotateBackups"
+
+    def do(self, run: Run) -> None:
+        memory, images = run.memory, run.services.images
+        wanted = {
+            "image_type": "backup",
+            "backup_type": memory.backup_type or "",
+            "instance_uuid": run.uuid,
+            "sort": "created_at:desc",
+        }
+        for image in images.list(run.context, wanted)[memory.rotation or 0 :]:
+            images.delete(run.context, image.id)
+
+
+def _notify(run: Run, phase: str) -> None:
+    try:
+        instance = run.instance()
+    except errors.ServerNotFound:
+        LOG.info("Server %s was deleted while its image %s was made", run.uuid, run.memory.image_id)
+        return
+    if phase == "end":
+        instance.task_state = None
+    run.services.notifier.instance_action(
+        run.context, instance, "snapshot", phase, host=instance.host or "", snapshot_image_id=run.memory.image_id
+    )
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is as it was: only the image failed."""
+    endings.failed(run, cause, TASKS)
+
+
+CREATE_IMAGE = Recipe(
+    operations.CREATE_IMAGE,
+    (UploadDisk(), EndImage()),
+    pivot="EndImage",
+    rolled_back=_rolled_back,
+    memory=ImageMemory,
+)
+
+CREATE_BACKUP = Recipe(
+    operations.CREATE_BACKUP,
+    (UploadDisk(), EndImage(), RotateBackups()),
+    pivot="EndImage",
+    rolled_back=_rolled_back,
+    memory=ImageMemory,
+)

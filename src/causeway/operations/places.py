@@ -1,0 +1,37 @@
+"""Where a server comes up that left its host."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+
+
+@dataclass
+class Place:
+    """``ports``: as they are to be bound there."""
+
+    host: str
+    node: str | None
+    availability_zone: str | None
+    ports: list[Vif] = field(default_factory=list)
+
+
+def place_of(chosen: Instance) -> Place:
+    """``chosen``: the server as it is to be (`causeway.parts.placing`)."""
+    return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info)
+
+
+def at_place(instance: Instance, place: Place | None) -> Instance:
+    """The server as it is to be; as it is, if no place was chosen."""
+    if place is None:
+        return instance
+    return dataclasses.replace(
+        instance,
+        host=place.host,
+        node=place.node,
+        availability_zone=place.availability_zone,
+        network_info=place.ports,
+    )

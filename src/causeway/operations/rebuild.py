@@ -1,0 +1,112 @@
+"""Rebuilding servers on their host: from an image, with their ports and volumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import PowerState, TaskState, VmState
+from causeway.operations import endings
+from causeway.operations.run import OperationRun
+from causeway.parts import devices
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import Patience
+from causeway.store.database import utcnow
+
+TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}
+
+
+@dataclass
+class RebuildMemory:
+    """``power_on``: whether the server runs afterwards: one that was off stays off, one in ERROR runs."""
+
+    power_on: bool
+    guest: GuestOutcome | None = None
+
+
+Run: TypeAlias = OperationRun[RebuildMemory]
+
+
+class RebuildGuest(Step[Run]):
+    """The host makes the guest anew. From here on there is no way back: what the server had on its disk goes."""
+
+    name = "RebuildGuest"
+
+    def where(self, run: Run) -> str | None:
+        return run.instance().host
+
+    def patience(self, run: Run) -> Patience:
+        options = run.unguarded.conf.moves
+        return Patience(options.patience_while_off, options.stuck_retry_interval)
+
+    def do(self, run: Run) -> None:
+        instance, present = run.instance(), run.devices()
+        host, notifier = instance.host or "", run.services.notifier
+        if not run.is_repeated:
+            notifier.instance_exists(run.context, instance, host=host)
+            notifier.instance_action(run.context, instance, "rebuild", "start", host=host, block_devices=present)
+        with run.event("compute_rebuild_instance", host):
+            run.memory.guest = run.computes.rebuild_guest(
+                run.context,
+                host,
+                token=run.token(self.name),
+                instance=instance,
+                block_devices=present,
+                snapshot_id=None,
+                power_on=run.memory.power_on,
+            )
+
+
+class EndRebuild(Step[Run]):
+    """The record says what the host made."""
+
+    name = "EndRebuild"
+
+    def do(self, run: Run) -> None:
+        guest = run.memory.guest
+        if guest is None:
+            raise RuntimeError("the guest was not rebuilt")
+        run.pivot()
+        becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
+        devices.save_connections(run.database, guest)
+        if not endings.ended(
+            run,
+            TASKS,
+            vm_state=becomes,
+            power_state=guest.power_state,
+            network_info=guest.network_info,
+            launched_at=utcnow(),
+            numa_topology=guest.numa_topology,
+            pci_devices=guest.pci_devices,
+            progress=0,
+        ):
+            return
+        instance, present = run.instance(), run.devices()
+        instance.vm_state, instance.task_state, instance.power_state = becomes, None, guest.power_state
+        run.services.notifier.instance_action(
+            run.context, instance, "rebuild", "end", host=instance.host or "", block_devices=present
+        )
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """What is left of the guest is not known: the server is in ERROR, and may be rebuilt again or deleted."""
+    endings.failed(run, cause, TASKS, vm_state=VmState.ERROR)
+    try:
+        instance, present = run.instance(), run.devices()
+    except errors.ServerNotFound:
+        return
+    run.services.notifier.instance_action(
+        run.context, instance, "rebuild", "error", host=instance.host or "", fault=cause, block_devices=present
+    )
+
+
+REBUILD = Recipe(
+    operations.REBUILD,
+    (RebuildGuest(), EndRebuild()),
+    pivot="EndRebuild",
+    rolled_back=_rolled_back,
+    memory=RebuildMemory,
+)

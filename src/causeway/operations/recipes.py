@@ -1,0 +1,28 @@
+"""Every operation with its recipe, moves included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.moves import recipes as moves
+from causeway.operations.evacuate import EVACUATE
+from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
+from causeway.operations.rebuild import REBUILD
+from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
+from causeway.operations.unshelve import UNSHELVE
+from causeway.sagas.recipe import Recipe
+
+OPERATIONS: dict[str, Recipe[Any]] = {
+    recipe.name: recipe
+    for recipe in (
+        CREATE_IMAGE,
+        CREATE_BACKUP,
+        REBUILD,
+        EVACUATE,
+        SHELVE,
+        SHELVE_OFFLOAD,
+        UNSHELVE,
+    )
+}
+
+RECIPES: dict[str, Recipe[Any]] = {**moves.RECIPES, **OPERATIONS}

@@ -1,0 +1,76 @@
+"""What the API calls to ask for an operation."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from causeway.clients.image import ImageClient
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.migration import Migration
+from causeway.model.moves import Move
+from causeway.model.server_actions import ServerAction
+from causeway.parts import acceptance
+from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
+from causeway.store.api import migrations
+
+
+class HasImages(Protocol):
+    @property
+    def images(self) -> ImageClient: ...
+
+
+def ask(
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    cell_uuid: str,
+    action: ServerAction,
+    recipe: str,
+    memory: Any,
+    *,
+    prepare: Callable[[], None] | None = None,
+    migration: Migration | None = None,
+    **changes: Any,
+) -> None:
+    """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
+
+    ``prepare``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
+    ``changes``: of the server, together with its task.
+    Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
+    """
+    saga_id = str(uuids.uuid4())
+    move = Move(
+        id=saga_id,
+        migration_uuid=saga_id if migration is None else migration.uuid,
+        instance_uuid=instance.uuid,
+        recipe=recipe,
+        data=msgspec.to_builtins(memory),
+        request_id=context.request_id,
+        user_id=context.user_id,
+        project_id=context.project_id,
+        memory_version=1,
+    )
+    request = acceptance.Request(
+        move,
+        action_of(context, instance, action.name),
+        expected_task=action.task,
+        expected_vm=action.vm,
+        changes={"task_state": action.begins} | changes,
+        waits_for_devices=False,
+        prepare=prepare,
+        on_acceptance=None if migration is None else lambda connection: migrations.insert_in(connection, migration),
+    )
+    enter(services, context, cell_uuid, request)
+    tell_conductor(services, context, move)
+
+
+def discard_prepared(services: HasImages, context: RequestContext, move: Move) -> None:
+    """Deletes the image whose record was made for a request that was refused; there may be none."""
+    image_id = move.data.get("image_id")
+    if image_id is not None and not move.recipe.endswith(("resize", "_confirm", "_revert")):
+        services.images.delete(context, image_id)

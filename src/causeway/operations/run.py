@@ -1,0 +1,57 @@
+"""An operation inside one cell while it is being worked on: what its steps see."""
+
+from __future__ import annotations
+
+from typing import Generic
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.host import CellMapping
+from causeway.model.instance import Instance
+from causeway.parts.run import ServerRun
+from causeway.rpc.compute import ComputeClient
+from causeway.sagas.run import M
+from causeway.store.cell import actions, block_devices, instances
+from causeway.store.database import Database
+
+
+class OperationRun(ServerRun[M], Generic[M]):
+    """The server stays in its cell, so all of it is found from its mapping."""
+
+    @property
+    def cell(self) -> CellMapping:
+        return self._home()[0]
+
+    @property
+    def database(self) -> Database:
+        """Of the server's cell."""
+        return self._home()[1]
+
+    @property
+    def computes(self) -> ComputeClient:
+        """Of the server's cell."""
+        return self.services.computes(self.cell.uuid)
+
+    def instance(self) -> Instance:
+        """The server's record; raises ServerNotFound."""
+        if "instance" not in self._cache:
+            self._cache["instance"] = instances.get(self.database, self.uuid)
+        found: Instance = self._cache["instance"]
+        return found
+
+    def devices(self) -> list[BlockDevice]:
+        """The server's block devices."""
+        if "devices" not in self._cache:
+            self._cache["devices"] = block_devices.of_instance(self.database, self.uuid)
+        found: list[BlockDevice] = self._cache["devices"]
+        return found
+
+    def _home(self) -> tuple[CellMapping, Database]:
+        if "home" not in self._cache:
+            self._cache["home"] = self.services.cells.of_server(self.uuid)
+        found: tuple[CellMapping, Database] = self._cache["home"]
+        return found
+
+    def is_told(self, sentence: str) -> bool:
+        """Whether the failure was written down before: the server may be another request's by now."""
+        with self.database.read() as connection:
+            return actions.message_in(connection, self.uuid, self.context.request_id) == sentence

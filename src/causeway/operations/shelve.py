@@ -1,0 +1,246 @@
+"""Shelving servers: kept as an image (or as their volumes); and offloading them: they leave their host.
+
+What is remembered of a shelved server is in its system metadata, under the field's names: ``shelved_at``,
+``shelved_image_id``, ``shelved_host``.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import is_volume_backed
+from causeway.model.states import PowerState, TaskState, VmState
+from causeway.operations import endings, guests
+from causeway.operations.run import OperationRun
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import Patience
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+IMAGE, SINCE, HOST = "shelved_image_id", "shelved_at", "shelved_host"
+
+
+@dataclass
+class ShelveMemory:
+    """``image_id``: of the image that the API has made for the root disk; None: it is on a volume. ``was_running``: before."""
+
+    image_id: str | None = None
+    was_running: bool = False
+    offloads: bool = True
+    host: str = ""
+
+
+Run: TypeAlias = OperationRun[ShelveMemory]
+
+
+class StoreDisk(Step[Run]):
+    """The guest is powered off; its root disk goes into an image."""
+
+    name = "StoreDisk"
+
+    def where(self, run: Run) -> str | None:
+        return run.instance().host
+
+    def patience(self, run: Run) -> Patience:
+        options = run.unguarded.conf.moves
+        return Patience(options.patience_while_off, options.stuck_retry_interval)
+
+    def do(self, run: Run) -> None:
+        instance, present, image_id = run.instance(), run.devices(), run.memory.image_id
+        host, notifier, computes = instance.host or "", run.services.notifier, run.computes
+        run.memory.host = host
+        if not run.is_repeated:
+            notifier.instance_exists(run.context, instance, host=host)
+            notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
+        with run.event("compute_shelve_instance", host):
+            computes.power_off_instance(run.context, host, instance=instance)
+            if image_id is not None and not (run.is_repeated and _is_stored(run, image_id)):
+                computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
+
+    def undo(self, run: Run) -> None:
+        instance = run.instance()
+        if run.memory.image_id is not None:
+            run.services.images.delete(run.context, run.memory.image_id)
+        if run.memory.was_running and instance.task_state is TaskState.SHELVING:
+            run.computes.power_on_instance(
+                run.context, instance.host or "", instance=instance, block_devices=run.devices()
+            )
+
+
+class MarkShelved(Step[Run]):
+    """The server is SHELVED; it keeps its task if it is to be offloaded at once."""
+
+    name = "MarkShelved"
+
+    def do(self, run: Run) -> None:
+        run.pivot()
+        memory, instance = run.memory, run.instance()
+        known = {SINCE: utcnow().isoformat(), HOST: memory.host}
+        if memory.image_id is not None:
+            known[IMAGE] = memory.image_id
+        changes: dict[str, Any] = {
+            "vm_state": VmState.SHELVED,
+            "power_state": PowerState.SHUTDOWN,
+            "system_metadata": instance.system_metadata | known,
+        }
+        with run.database.write() as connection:
+            run.write_history(connection)
+            try:
+                instances.swap_in(
+                    connection,
+                    run.uuid,
+                    expected_task={TaskState.SHELVING},
+                    task_state=TaskState.SHELVING_OFFLOADING if memory.offloads else None,
+                    **changes,
+                )
+            except errors.StateChanged:
+                memory.offloads = _is_marked(run)
+                if not memory.offloads:
+                    # It is to be deleted by now: who deletes it deletes its image.
+                    instances.update_in(connection, run.uuid, **changes)
+                    return
+        run.refresh()
+        run.services.notifier.instance_action(
+            run.context, run.instance(), "shelve", "end", host=memory.host, block_devices=run.devices()
+        )
+
+
+class CheckImage(Step[Run]):
+    """Nothing is destroyed before the image was seen from which the server is to come back."""
+
+    name = "CheckImage"
+
+    def do(self, run: Run) -> None:
+        if not run.memory.offloads:
+            return
+        instance, present = run.instance(), run.devices()
+        host = run.memory.host = instance.host or ""
+        run.services.notifier.instance_action(
+            run.context, instance, "shelve_offload", "start", host=host, block_devices=present
+        )
+        if is_volume_backed(present):
+            return
+        image_id = instance.system_metadata.get(IMAGE)
+        try:
+            status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"
+        except errors.ImageNotFound:
+            status = "gone"
+        if status != "active":
+            self._refuse(
+                run,
+                errors.CopyNotUsable(
+                    f"The image of shelved server {run.uuid} is {status}: its disks stay.", details=f"image {image_id}"
+                ),
+            )
+
+    def _refuse(self, run: Run, failure: errors.CopyNotUsable) -> None:
+        """Behind the pivot of a shelve the server stays shelved, and offloading may be asked for again."""
+        if not run.saga.pivoted:
+            raise failure
+        LOG.warning("Server %s is not offloaded: %s", run.uuid, failure.message)
+        run.memory.offloads = False
+        endings.failed(run, failure, {TaskState.SHELVING_OFFLOADING})
+
+
+class RemoveGuest(Step[Run]):
+    """The guest and its disks go."""
+
+    name = "RemoveGuest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.host or None
+
+    def do(self, run: Run) -> None:
+        if not run.memory.offloads:
+            return
+        run.pivot()
+        host = run.memory.host
+        with run.event("compute_shelve_offload_instance", host):
+            guests.remove(run, self.name, host, run.instance(), run.devices())
+
+
+class LeaveHost(Step[Run]):
+    """Volumes stay reserved, ports are bound nowhere, the allocation ends."""
+
+    name = "LeaveHost"
+
+    def do(self, run: Run) -> None:
+        if not run.memory.offloads:
+            return
+        guests.keep_volumes_reserved(run)
+        guests.unbind_ports(run, run.instance())
+        run.services.placement.delete_allocations(run.uuid)
+
+
+class MarkOffloaded(Step[Run]):
+    """The server is SHELVED_OFFLOADED, and has no host."""
+
+    name = "MarkOffloaded"
+
+    def do(self, run: Run) -> None:
+        if not run.memory.offloads:
+            return
+        if endings.ended(
+            run,
+            {TaskState.SHELVING_OFFLOADING},
+            vm_state=VmState.SHELVED_OFFLOADED,
+            power_state=PowerState.NOSTATE,
+            host=None,
+            node=None,
+            pci_devices=[],
+        ):
+            run.refresh()
+            run.services.notifier.instance_action(
+                run.context,
+                run.instance(),
+                "shelve_offload",
+                "end",
+                host=run.memory.host,
+                block_devices=run.devices(),
+            )
+
+
+def _is_stored(run: Run, image_id: str) -> bool:
+    return run.services.images.show(run.context, image_id).status == "active"
+
+
+def _is_marked(run: Run) -> bool:
+    """Whether this step was done before, and its end was not written down."""
+    run.refresh()
+    instance = run.instance()
+    return instance.vm_state is VmState.SHELVED and instance.task_state is TaskState.SHELVING_OFFLOADING
+
+
+def _not_shelved(run: Run, cause: errors.CausewayError) -> None:
+    """The server is as it was."""
+    endings.failed(run, cause, {TaskState.SHELVING})
+
+
+def _not_offloaded(run: Run, cause: errors.CausewayError) -> None:
+    """Shelved all the same: offloading may be asked for again."""
+    endings.failed(run, cause, {TaskState.SHELVING_OFFLOADING})
+
+
+_OFFLOAD = (CheckImage(), RemoveGuest(), LeaveHost(), MarkOffloaded())
+
+SHELVE = Recipe(
+    operations.SHELVE,
+    (StoreDisk(), MarkShelved(), *_OFFLOAD),
+    pivot="MarkShelved",
+    rolled_back=_not_shelved,
+    memory=ShelveMemory,
+)
+
+SHELVE_OFFLOAD = Recipe(
+    operations.SHELVE_OFFLOAD,
+    _OFFLOAD,
+    pivot="RemoveGuest",
+    rolled_back=_not_offloaded,
+    memory=ShelveMemory,
+)

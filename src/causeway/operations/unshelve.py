@@ -1,0 +1,167 @@
+"""Bringing shelved servers back: where they are, or on another host of their cell. They run then, whatever they did before."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import TaskState, VmState
+from causeway.operations import endings, guests
+from causeway.operations.places import Place, at_place, place_of
+from causeway.operations.run import OperationRun
+from causeway.operations.shelve import HOST, IMAGE, SINCE
+from causeway.parts import devices, placing
+from causeway.sagas.recipe import Recipe, Step
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
+
+TASKS = {TaskState.UNSHELVING}
+
+
+@dataclass
+class UnshelveMemory:
+    """``wanted_host``: the one that was asked for. ``offloaded``: the guest is made anew, from the image ``image_id`` if
+    its root disk is not on a volume. ``place``: once it was chosen.
+    """
+
+    wanted_host: str | None = None
+    offloaded: bool = True
+    image_id: str | None = None
+    place: Place | None = None
+    guest: GuestOutcome | None = None
+
+
+Run: TypeAlias = OperationRun[UnshelveMemory]
+
+
+def _there(run: Run) -> Instance:
+    """The server as it is to be."""
+    return at_place(run.instance(), run.memory.place)
+
+
+class SelectHost(Step[Run]):
+    """A server without a host gets one of its cell; from then on messages of the network service go there."""
+
+    name = "SelectHost"
+
+    def do(self, run: Run) -> None:
+        if not run.memory.offloaded:
+            return
+        services = run.services
+        instance = dataclasses.replace(run.instance(), host=None, node=None)
+        if run.is_repeated:
+            # An attempt before may have claimed another host.
+            services.placement.delete_allocations(run.uuid)
+        with run.event("conductor_unshelve_instance"):
+            chosen = placing.choose(
+                services, run.context, instance, run.cell.uuid, host=run.memory.wanted_host
+            ).instance
+        run.memory.place = place_of(chosen)
+        instances.update(run.database, run.uuid, host=chosen.host, node=chosen.node)
+
+    def undo(self, run: Run) -> None:
+        if run.memory.offloaded:
+            run.services.placement.delete_allocations(run.uuid)
+
+
+class StartGuest(Step[Run]):
+    """The guest starts where it is, or is made anew from the image."""
+
+    name = "StartGuest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.place.host if run.memory.place is not None else run.instance().host
+
+    def do(self, run: Run) -> None:
+        there, present = _there(run), run.devices()
+        host, image_id = there.host or "", run.memory.image_id
+        if not run.is_repeated:
+            run.services.notifier.instance_action(run.context, there, "unshelve", "start", host=host)
+        with run.event("compute_unshelve_instance", host):
+            if not run.memory.offloaded:
+                run.memory.guest = run.computes.power_on_instance(
+                    run.context, host, instance=there, block_devices=present
+                )
+                return
+            if image_id is None and not is_volume_backed(present):
+                raise errors.ImageNotFound(f"The image of shelved server {run.uuid} is not known.")
+            run.memory.guest = run.computes.rebuild_guest(
+                run.context,
+                host,
+                token=run.token(self.name),
+                instance=there,
+                block_devices=present,
+                snapshot_id=image_id,
+                power_on=True,
+            )
+
+    def undo(self, run: Run) -> None:
+        there = _there(run)
+        if not run.memory.offloaded:
+            run.computes.power_off_instance(run.context, there.host or "", instance=there)
+            return
+        guests.remove(run, self.name, there.host or "", there, run.devices())
+        guests.keep_volumes_reserved(run, in_doubt=True)
+        guests.unbind_ports(run, there)
+
+
+class EndUnshelve(Step[Run]):
+    """The server is ACTIVE where its guest is."""
+
+    name = "EndUnshelve"
+
+    def do(self, run: Run) -> None:
+        guest, there = run.memory.guest, _there(run)
+        if guest is None:
+            raise RuntimeError("the guest was not started")
+        run.pivot()
+        devices.save_connections(run.database, guest)
+        kept = {name: value for name, value in there.system_metadata.items() if name not in (IMAGE, SINCE, HOST)}
+        ended = endings.ended(
+            run,
+            TASKS,
+            vm_state=VmState.ACTIVE,
+            power_state=guest.power_state,
+            network_info=guest.network_info,
+            host=there.host,
+            node=there.node,
+            availability_zone=there.availability_zone,
+            launched_at=utcnow(),
+            numa_topology=guest.numa_topology,
+            pci_devices=guest.pci_devices,
+            system_metadata=kept,
+        )
+        if ended:
+            there.vm_state, there.task_state, there.power_state = VmState.ACTIVE, None, guest.power_state
+            run.services.notifier.instance_action(run.context, there, "unshelve", "end", host=there.host or "")
+
+
+class DeleteImage(Step[Run]):
+    """Nothing needs the image of the shelved server any more."""
+
+    name = "DeleteImage"
+
+    def do(self, run: Run) -> None:
+        if run.memory.image_id is not None:
+            run.services.images.delete(run.context, run.memory.image_id)
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is shelved as before; without a host, if it had none."""
+    changes = {"host": None, "node": None} if run.memory.offloaded else {}
+    endings.failed(run, cause, TASKS, **changes)
+
+
+UNSHELVE = Recipe(
+    operations.UNSHELVE,
+    (SelectHost(), StartGuest(), EndUnshelve(), DeleteImage()),
+    pivot="EndUnshelve",
+    rolled_back=_rolled_back,
+    memory=UnshelveMemory,
+)

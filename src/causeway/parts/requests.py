@@ -1,0 +1,102 @@
+"""How an operation on a server is asked for, whichever it is.
+
+What is written where, and when a request counts, is in `causeway.parts.acceptance`. Then a conductor is told; if none can be
+told, one finds the operation in the journal.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.instance import Instance, InstanceAction
+from causeway.model.moves import Move
+from causeway.parts import acceptance
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.api import journal
+from causeway.store.cell import actions
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+class RequestServices(Protocol):
+    """What is needed to ask for a move."""
+
+    @property
+    def api(self) -> Database: ...
+    @property
+    def cells(self) -> Cells: ...
+    @property
+    def conductor(self) -> ConductorClient: ...
+
+
+@dataclass
+class Requests:
+    """`RequestServices` for those who are not the API."""
+
+    api: Database
+    cells: Cells
+    conductor: ConductorClient
+
+
+def enter(services: RequestServices, context: RequestContext, cell_uuid: str, request: acceptance.Request) -> None:
+    """Has a request accepted; raises what `acceptance.enter` does."""
+    try:
+        acceptance.enter(services.api, services.cells, cell_uuid, request)
+    except errors.CausewayError:
+        _delete_if_wanted(services, context, request.move.instance_uuid)
+        raise
+
+
+def tell_conductor(services: RequestServices, context: RequestContext, move: Move) -> None:
+    """Tells a conductor. If none can be told the move is accepted all the same: they find it in the journal."""
+    try:
+        services.conductor.run_move(context, move_id=move.id)
+    except errors.ServiceFailed as failure:
+        LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
+
+
+def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
+    """For a move that was proposed a lease ago: it does not count any more, and is taken out of the journal.
+
+    Its API died before it accepted the request, or could not; one that is only slow begins again. False if it was accepted.
+    """
+    if not acceptance.refuse(api, move):
+        return False
+    acceptance.settle(api, cells, move)
+    LOG.info("The request of move %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
+    return True
+
+
+def _delete_if_wanted(services: RequestServices, context: RequestContext, instance_uuid: str) -> None:
+    """A conductor that was to delete the server may have seen the move that was never to be, and waits for its end."""
+    to_delete, _waiting = journal.after_end(services.api, instance_uuid)
+    if to_delete:
+        services.conductor.delete_instance(
+            of_deletion(services.cells, context, instance_uuid), instance_uuid=instance_uuid
+        )
+
+
+def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:
+    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it."""
+    try:
+        _cell, database = cells.of_server(instance_uuid)
+    except errors.ServerNotFound:
+        return context
+    request_id = actions.newest_request(database, instance_uuid, "delete")
+    return context if request_id is None else context.for_another_request(request_id)
+
+
+def action_of(context: RequestContext, instance: Instance, name: str) -> InstanceAction:
+    return InstanceAction(
+        action=name,
+        instance_uuid=instance.uuid,
+        request_id=context.request_id,
+        user_id=context.user_id,
+        project_id=context.project_id,
+    )
