@@ -1,6 +1,6 @@
 """Moves whose hosts do not answer: what is waited for, and what goes on without a host that is dead for good.
 
-`conductor.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
+`causeway.parts.liveness` decides whether a host is fenced; here is what that means for the orders of moves. What only removes
 something from a host (`clean`) goes on without a fenced one: it is noted in the journal, and the host does it when it comes
 back, before anything else. What needs the host (`answering`) fails at once if it is fenced, and waits while it is only down.
 """

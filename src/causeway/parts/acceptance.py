@@ -1,17 +1,18 @@
-"""Whether a request for a move counts: what was refused never runs, what was accepted is there and runs.
+"""Whether a request for an operation counts: what was refused never runs, what was accepted is there and runs.
 
 Two databases are written, one after the other; the process may die in between, and the answer to any write may be lost:
 
-1. The journal: the move is *proposed*. Nobody runs a move that is only proposed.
-2. The server's cell, in one transaction: the swap of the server's states, and the record of the action.
-3. The journal: the move is *requested*, and everybody sees its migration. This is what makes it count, and the last thing that
-   is written before the user is told so.
+1. The journal: the operation is *proposed*. Nobody runs one that is only proposed.
+2. The server's cell, in one transaction: the swap of the server's states, and the record of the action. Then what the operation
+   needs from its first step on is made (`Request.prepare`).
+3. The journal: the operation is *requested*, and everybody sees its migration, if it has one. This is what makes it count, and
+   the last thing that is written before the user is told so.
 
-If a step fails the move is *refused* and cannot be requested any more: one row says both, so only one of the two can be true.
-If an answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds a move
+If a step fails the operation is *refused* and cannot be requested any more: one row says both, so only one of the two can be true.
+If an answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds one
 which has been proposed for longer than a lease refuses it: its API has died, or has stood still; one that has only stood still
 finds that out in step 3, and begins again. What a refused request did to its server is taken back by its API, or else by a
-conductor, before the move is taken out of the journal.
+conductor, before it is taken out of the journal.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ NOT_ACCEPTED = "The request was broken off before it was accepted. Nothing was d
 
 @dataclass
 class Request:
-    """A move, and what asking for it changes in the server's cell and in its migration."""
+    """An operation, and what asking for it changes in the server's cell and in its migration."""
 
     move: Move
     action: InstanceAction
