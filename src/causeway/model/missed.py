@@ -11,7 +11,7 @@ from causeway.model.outcomes import MoveToken
 
 
 class Missed(StrEnum):
-    """What a host was not told. All but the last two are orders of moves, under their own names."""
+    """What a host was not told. All but the last three are orders of moves, under their own names."""
 
     CONFIRM_CROSS_CELL = "confirm_snapshot_based_resize_at_source"
     CONFIRM_SAME_CELL = "confirm_resize"
@@ -20,6 +20,8 @@ class Missed(StrEnum):
     DROP_CLAIM = "drop_move_claim"
     #: the server is deleted: nothing of it stays
     DESTROY = "destroy_instance"
+    #: the server is not there any more, and lives: what is there of it goes. Hosts are told `DESTROY`
+    REMOVE = "remove_guest"
     #: the server is to come back from its stashed disks there: they go into their place, for whoever starts it
     RESTORE_DISKS = "restore_disks"
 

@@ -128,6 +128,7 @@ class RebuildGuest(Step[Run]):
                 run.context, there, "rebuild", "start", host=host, block_devices=present
             )
         with run.event("compute_rebuild_instance", host):
+            guests.require_host(run, host)
             attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=run.is_repeated)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,

@@ -12,6 +12,15 @@ from causeway.operations.run import OperationRun
 from causeway.parts import attachments, devices, leftovers, liveness
 
 
+def require_host(run: OperationRun[Any], host: str) -> None:
+    """Raises HostDown if the host does not report now, HostFenced if an operator said that it is dead."""
+    life = liveness.of_host(run.services, run.database, host)
+    if life.is_fenced:
+        raise errors.HostFenced("The host of the server is dead.", details=life.explained())
+    if not life.is_up:
+        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
+
+
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
     """The guest and its disks go. A host that an operator said to be dead is noted to do that when it comes back.
 
@@ -19,7 +28,7 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
     """
     life = liveness.of_host(run.services, run.database, host)
     if life.is_fenced:
-        leftovers.note(run.services, host, run.cell.uuid, Missed.DESTROY, instance, present)
+        leftovers.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
         return
     if not life.is_up:
         raise errors.HostDown("The host of the server is needed for that.", details=life.explained())

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.states import TaskState
-from causeway.operations import endings
+from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
 
@@ -45,6 +45,7 @@ class UploadDisk(Step[Run]):
         if not run.is_repeated:
             _notify(run, "start")
         with run.event(event, host):
+            guests.require_host(run, host)
             if run.is_repeated and run.services.images.show(run.context, image_id).status == "active":
                 return
             run.computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)

@@ -9,7 +9,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
-from causeway.operations import endings
+from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import devices
 from causeway.sagas.recipe import Recipe, Step
@@ -49,6 +49,7 @@ class RebuildGuest(Step[Run]):
             notifier.instance_exists(run.context, instance, host=host)
             notifier.instance_action(run.context, instance, "rebuild", "start", host=host, block_devices=present)
         with run.event("compute_rebuild_instance", host):
+            guests.require_host(run, host)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,
                 host,
@@ -92,8 +93,11 @@ class EndRebuild(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """What is left of the guest is not known: the server is in ERROR, and may be rebuilt again or deleted."""
-    endings.failed(run, cause, TASKS, vm_state=VmState.ERROR)
+    """What is left of the guest is not known: the server is in ERROR, and may be rebuilt again or deleted.
+
+    Nothing happened to it if it was cancelled before it began.
+    """
+    endings.failed(run, cause, TASKS, **({"vm_state": VmState.ERROR} if run.steps else {}))
     try:
         instance, present = run.instance(), run.devices()
     except errors.ServerNotFound:

@@ -59,6 +59,7 @@ class StoreDisk(Step[Run]):
             notifier.instance_exists(run.context, instance, host=host)
             notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
         with run.event("compute_shelve_instance", host):
+            guests.require_host(run, host)
             computes.power_off_instance(run.context, host, instance=instance)
             if image_id is not None and not (run.is_repeated and _is_stored(run, image_id)):
                 computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
@@ -218,8 +219,14 @@ def _is_marked(run: Run) -> bool:
 
 
 def _not_shelved(run: Run, cause: errors.CausewayError) -> None:
-    """The server is as it was."""
-    endings.failed(run, cause, {TaskState.SHELVING})
+    """The server is as it was; one that was paused or suspended is off, if it came to that."""
+    was_kept = run.memory.was_running or not run.steps
+    try:
+        stays = was_kept or run.instance().vm_state not in (VmState.PAUSED, VmState.SUSPENDED)
+    except errors.ServerNotFound:
+        return
+    changes = {} if stays else {"vm_state": VmState.STOPPED, "power_state": PowerState.SHUTDOWN}
+    endings.failed(run, cause, {TaskState.SHELVING}, **changes)
 
 
 def _not_offloaded(run: Run, cause: errors.CausewayError) -> None:

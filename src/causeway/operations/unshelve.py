@@ -84,6 +84,7 @@ class StartGuest(Step[Run]):
         if not run.is_repeated:
             run.services.notifier.instance_action(run.context, there, "unshelve", "start", host=host)
         with run.event("compute_unshelve_instance", host):
+            guests.require_host(run, host)
             if not run.memory.offloaded:
                 run.memory.guest = run.computes.power_on_instance(
                     run.context, host, instance=there, block_devices=present

@@ -8,8 +8,8 @@ Two databases are written, one after the other; the process may die in between, 
 3. The journal: the operation is *requested*, and everybody sees its migration, if it has one. This is what makes it count, and
    the last thing that is written before the user is told so.
 
-If a step fails the operation is *refused* and cannot be requested any more: one row says both, so only one of the two can be true.
-If an answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds one
+If a step fails the operation is *refused* and cannot be requested any more: one row says both, so only one can be true. If an
+answer is lost, the row or the record of the action is asked whether the write took effect. A conductor that finds one
 which has been proposed for longer than a lease refuses it: its API has died, or has stood still; one that has only stood still
 finds that out in step 3, and begins again. What a refused request did to its server is taken back by its API, or else by a
 conductor, before it is taken out of the journal.

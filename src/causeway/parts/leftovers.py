@@ -141,7 +141,10 @@ def _due(services: ConductorServices, servers: _Servers, leftover: Leftover) -> 
             "What %s left of server %s on %s is its own by now: it stays", missed.what, leftover.instance_uuid, host
         )
         leftovers.delete(services.api, host, [leftover.id])
-    return dataclasses.replace(missed, token=_present(services, missed.token)) if verdict else None
+    if not verdict:
+        return None
+    what = Missed.DESTROY if missed.what is Missed.REMOVE else missed.what
+    return dataclasses.replace(missed, what=what, token=_present(services, missed.token))
 
 
 def _require_elsewhere(leftover: Leftover, servers: _Servers) -> None:
@@ -171,6 +174,9 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
         # Its delete has not come to its end, and is taken up again.
         return False if instance.task_state is TaskState.DELETING else None
     lives_there = instance.host == host
+    if missed.what is Missed.REMOVE and lives_there:
+        # An operation that is being rolled back may not have said yet that it does not.
+        return False if journal.active_of_server(services.api, instance.uuid) is not None else None
     if missed.what is Missed.RESTORE_DISKS:
         if not lives_there:
             return None

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 
 from causeway.clients import port_resources
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
+from causeway.parts import liveness
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
 from causeway.store.api import mappings
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass
@@ -45,10 +49,7 @@ def choose(
         asked = port_resources.requests_of(services.network.ports_of_server(context, instance.uuid))
         spec.requested_resources = port_resources.all_groups(asked)
         spec.same_subtree = port_resources.subtrees(asked)
-    more = {} if move is None else {"move": move}
-    selection = services.scheduler.select_destinations(
-        context, spec=spec, instance_uuids=[instance.uuid], alternates=False, **more
-    )[0].selected
+    selection = _select(services, context, instance.uuid, cell_uuid, spec, move)
     by_port = {request.port_id: request for request in asked}
     vifs = [
         dataclasses.replace(
@@ -67,3 +68,29 @@ def choose(
         network_info=vifs,
     )
     return Place(selection, there)
+
+
+def _select(
+    services: ConductorServices,
+    context: RequestContext,
+    uuid: str,
+    cell_uuid: str,
+    spec: RequestSpec,
+    move: MoveClaim | None,
+) -> Selection:
+    """A host that lives: the scheduler sees a moment later that one has died."""
+    more = {} if move is None else {"move": move}
+    database = services.cells.database(cell_uuid)
+    while True:
+        chosen = services.scheduler.select_destinations(
+            context, spec=spec, instance_uuids=[uuid], alternates=False, **more
+        )[0].selected
+        if spec.force_hosts or liveness.of_host(services, database, chosen.host).is_up:
+            return chosen
+        LOG.info("Host %s was chosen for server %s, and is down: another one is chosen", chosen.host, uuid)
+        if move is None:
+            services.placement.delete_allocations(uuid)
+        else:
+            services.placement.give_back(uuid, move.migration_uuid, source_provider=move.source_node)
+        # One more each time: at last there is none, and NoValidHost is raised.
+        spec.ignore_hosts = [*spec.ignore_hosts, chosen.host]
