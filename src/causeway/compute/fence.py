@@ -39,6 +39,8 @@ UNDONE_BY = {
     "resize_instance": ("finish_revert_resize",),
     "finish_resize": ("drop_move_claim", "revert_resize"),
     "rebuild_guest": ("remove_guest",),
+    "start_guest": ("stop_guest",),
+    "store_disk": ("restore_guest",),
 }
 
 LOG = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""What destroys or makes a guest for an operation that is no move: each order is carried out once for its operation.
+"""What operations that are no moves order: each order is carried out once for its operation.
 
 An order that is repeated after its answer was lost finds the outcome that was recorded; one that comes too late is refused.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from causeway.compute.build import BuildEndpoint
 from causeway.compute.fence import fenced
+from causeway.compute.guest_states import GuestStatesEndpoint
 from causeway.compute.host import Host
+from causeway.compute.power import PowerEndpoint
 from causeway.compute.rebuild import RebuildEndpoint
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -16,11 +18,13 @@ from causeway.model.outcomes import GuestOutcome, MoveToken
 
 
 class OrdersEndpoint:
-    """RPC: rebuild_guest, remove_guest."""
+    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest."""
 
     def __init__(self, host: Host) -> None:
         self.fence = host.fence
         self._build = BuildEndpoint(host)
+        self._guests = GuestStatesEndpoint(host)
+        self._power = PowerEndpoint(host)
         self._rebuild = RebuildEndpoint(host)
 
     @fenced
@@ -48,3 +52,42 @@ class OrdersEndpoint:
         block_devices: list[BlockDevice],
     ) -> None:
         self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def start_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> GuestOutcome:
+        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def restore_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> GuestOutcome:
+        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def stop_guest(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+        self._power.power_off_instance(context, instance=instance)
+
+    @fenced
+    def store_disk(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        image_id: str | None,
+    ) -> None:
+        self._power.power_off_instance(context, instance=instance)
+        if image_id is not None:
+            self._guests.snapshot_instance(context, instance=instance, image_id=image_id)

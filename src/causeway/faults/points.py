@@ -39,7 +39,7 @@ def step_points() -> list[str]:
     for recipe in RECIPES.values():
         behind = recipe.index(recipe.pivot) + 1 if recipe.pivot else len(recipe.steps)
         for place, step in enumerate(recipe.steps):
-            phases = ["do"] if recipe is RESIZE or step.name not in begun_before else []
+            phases = ["do"] if recipe.name == RESIZE.name or step.name not in begun_before else []
             phases += ["undo"] if place < behind else []
             found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
         found += [f"{recipe.name}.give_back.{side}" for side in ("before", "after")]

@@ -60,17 +60,19 @@ class StoreDisk(Step[Run]):
             notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
         with run.event("compute_shelve_instance", host):
             guests.require_host(run, host)
-            computes.power_off_instance(run.context, host, instance=instance)
-            if image_id is not None and not (run.is_repeated and _is_stored(run, image_id)):
-                computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
+            computes.store_disk(run.context, host, token=run.token(self.name), instance=instance, image_id=image_id)
 
     def undo(self, run: Run) -> None:
         instance = run.instance()
         if run.memory.image_id is not None:
             run.services.images.delete(run.context, run.memory.image_id)
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
-            run.computes.power_on_instance(
-                run.context, instance.host or "", instance=instance, block_devices=run.devices()
+            run.computes.restore_guest(
+                run.context,
+                instance.host or "",
+                token=run.token(self.name),
+                instance=instance,
+                block_devices=run.devices(),
             )
 
 
@@ -205,10 +207,6 @@ class MarkOffloaded(Step[Run]):
                 host=run.memory.host,
                 block_devices=run.devices(),
             )
-
-
-def _is_stored(run: Run, image_id: str) -> bool:
-    return run.services.images.show(run.context, image_id).status == "active"
 
 
 def _is_marked(run: Run) -> bool:

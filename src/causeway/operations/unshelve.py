@@ -86,8 +86,8 @@ class StartGuest(Step[Run]):
         with run.event("compute_unshelve_instance", host):
             guests.require_host(run, host)
             if not run.memory.offloaded:
-                run.memory.guest = run.computes.power_on_instance(
-                    run.context, host, instance=there, block_devices=present
+                run.memory.guest = run.computes.start_guest(
+                    run.context, host, token=run.token(self.name), instance=there, block_devices=present
                 )
                 return
             if image_id is None and not is_volume_backed(present):
@@ -105,7 +105,7 @@ class StartGuest(Step[Run]):
     def undo(self, run: Run) -> None:
         there = _there(run)
         if not run.memory.offloaded:
-            run.computes.power_off_instance(run.context, there.host or "", instance=there)
+            run.computes.stop_guest(run.context, there.host or "", token=run.token(self.name), instance=there)
             return
         guests.remove(run, self.name, there.host or "", there, run.devices())
         guests.keep_volumes_reserved(run, in_doubt=True)
