@@ -8,6 +8,9 @@ How times are measured
   application is called; its result is *visible* when the step returns whose last commit makes the API show it
   (``SwitchInstanceMapping``: VERIFY_RESIZE; ``FinishConfirm`` and ``FinishRevert``: ACTIVE); the operation has *ended* when
   the conductor has let go of the move.
+- What is no move (`lifecycle`) is measured the same way however it is carried out (`work.Work`): its result is *visible* when
+  a transaction has been committed that makes the API show it - an attached volume: when the request is answered -, and it has
+  *ended* when no request, no RPC and no saga is in hand any more.
 - ``GET`` requests are timed at the client, over a kept-alive connection, headers sent to body read.
 - Placement's share is the time inside its WSGI application, the clients around it not counted.
 - The first round of everything only warms up: connections, tokens, compiled statements, the scheduler's hosts.
@@ -16,5 +19,5 @@ How calls are counted
 - SQL statements as sent to our own databases (Placement's and devcloud's are not ours), transactions' begin and commit
   not included. RPCs by the clients that send them. HTTP as it arrives at each service.
 - Periodic work is switched off while it is counted, and ports are plugged late enough that every move waits for its event:
-  the numbers are exact.
+  the numbers are exact. What the network service tells of a deleted port arrives when its server is gone.
 """

@@ -24,7 +24,7 @@ from benchmarks.counting import Counts
 @click.option("--quick", is_flag=True, help="Fewer runs.")
 @click.option(
     "--only",
-    type=click.Choice(["moves", "concurrent", "reads", "counts", "durability"]),
+    type=click.Choice(["moves", "lifecycle", "concurrent", "reads", "counts", "durability"]),
     multiple=True,
     help="Only these.",
 )
@@ -33,10 +33,12 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
     # What libraries deprecate is of no interest here.
     warnings.simplefilter("ignore")
     logging.getLogger("keystonemiddleware").setLevel(logging.ERROR)
+    # That nobody wanted to hear of the port of a server that is gone.
+    logging.getLogger("causeway.devcloud.network.plugging").setLevel(logging.ERROR)
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    wanted = only or ("moves", "concurrent", "reads", "counts", "durability")
+    wanted = only or ("moves", "lifecycle", "concurrent", "reads", "counts", "durability")
     times: dict[str, operations.Series] = {}
     counts: dict[str, Counts] = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
@@ -44,6 +46,8 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
             with console.status("times"), MeasuredCloud(Path(directory) / "times") as cloud:
                 if "moves" in wanted:
                     times |= operations.measure_moves(cloud, 5 if quick else 20)
+                if "lifecycle" in wanted:
+                    times |= operations.measure_lifecycle(cloud, 5 if quick else 20)
                 if "reads" in wanted:
                     server = cloud.boot()
                     times["show"] = operations.measure_get(cloud, f"/servers/{server}", 50 if quick else 200)

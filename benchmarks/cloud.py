@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -21,7 +22,9 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from benchmarks.counting import Counts, look
+from benchmarks.work import Work
 from causeway.api.app import Entrance
+from causeway.clients.network_cache import NetworkCache
 from causeway.clients.placement.transport import WsgiTransport
 from causeway.compute.events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
@@ -30,11 +33,14 @@ from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import SwitchInstanceMapping
 from causeway.moves.steps.revert import FinishRevert
 from causeway.sagas.keeper import Keeper
+from causeway.store import mapped_pages
 from causeway.store.api import journal
 
 PATIENCE = 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
 VISIBLE_AFTER = (SwitchInstanceMapping, FinishConfirm, FinishRevert)
+# What the network service tells us, as a key of `Hooks.api_requests`.
+EVENTS = "compute POST /v2.1/os-server-external-events"
 _CLIENT = "benchmarks"
 
 
@@ -195,12 +201,17 @@ class MeasuredCloud:
         options.setdefault("api_database", {})["sqlite_synchronous"] = synchronous
         self._quiet = quiet
         self.hooks = Hooks()
+        self.work = Work(_CLIENT, PATIENCE)
         self.embedded = EmbeddedCloud(state_dir, port=0, cells=2, hosts_per_cell=hosts_per_cell, overrides=options)
         self._stack = ExitStack()
 
     def __enter__(self) -> MeasuredCloud:
         with ExitStack() as stack:
             self.hooks.install(stack)
+            # After the others, and so around them: what has been done was noted by them.
+            self.work.install(stack, hold_news=self._quiet)
+            if self._quiet:
+                self._stop_clocks(stack)
             self.embedded.start()
             stack.callback(self.embedded.stop)
             if self._quiet:
@@ -222,6 +233,7 @@ class MeasuredCloud:
             ][0]["id"]
             networks = session.get("/v2.0/networks", endpoint_filter={"service_type": "network"}).json()["networks"]
             self.network_id = networks[0]["id"]
+            self._session = session
             self.client = self.connect()
             stack.callback(self.client.close)
             self._stack = stack.pop_all()
@@ -230,15 +242,32 @@ class MeasuredCloud:
     def __exit__(self, *_raised: object) -> None:
         self._stack.close()
 
+    @staticmethod
+    def _stop_clocks(stack: ExitStack) -> None:
+        """What an operation costs does not depend on how many seconds ago there was another one."""
+        # How long the networks of ports are remembered.
+        stack.enter_context(patch.object(NetworkCache.__init__, "__defaults__", (36_000.0,)))
+        # For how long lists look again at servers that have been moved.
+        stack.enter_context(patch.object(mapped_pages, "CLOCK_SKEW", timedelta(hours=10)))
+
     def connect(self) -> Client:
         return Client("127.0.0.1", self.embedded.web.port, self._token)
 
     def counts(self) -> Counts:
         return look(self.embedded, self.hooks.api_requests)
 
-    def boot(self, flavor: str = "gen1.small") -> str:
-        """Makes an ACTIVE server with one port, metadata and a tag; returns its id."""
-        server = {
+    def make_volume(self) -> str:
+        """Makes an empty volume, which is available at once."""
+        answer = self._session.post(
+            "/volumes",
+            json={"volume": {"name": "benchmark", "size": 1}},
+            endpoint_filter={"service_type": "volumev3"},
+        )
+        return str(answer.json()["volume"]["id"])
+
+    def describe(self, flavor: str = "gen1.small") -> dict[str, Any]:
+        """What a user asks for: a server with one port, metadata and a tag."""
+        return {
             "name": f"server-{uuid.uuid4().hex[:8]}",
             "imageRef": self.image_id,
             "flavorRef": flavor,
@@ -246,7 +275,10 @@ class MeasuredCloud:
             "metadata": {"role": "benchmark"},
             "tags": ["benchmark"],
         }
-        server_id: str = self.client.call("POST", "/servers", {"server": server})["server"]["id"]
+
+    def boot(self, flavor: str = "gen1.small") -> str:
+        """Makes an ACTIVE server; returns its id."""
+        server_id: str = self.client.call("POST", "/servers", {"server": self.describe(flavor)})["server"]["id"]
         waiting = tenacity.Retrying(
             wait=tenacity.wait_fixed(0.02),
             stop=tenacity.stop_after_delay(PATIENCE),

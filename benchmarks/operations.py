@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.cloud import MeasuredCloud, Timing
 from benchmarks.counting import Counts
+from benchmarks.lifecycle import Lifecycle
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.network import FixedIp, Vif
@@ -25,6 +26,12 @@ TITLES = {
     "resize": "cross-cell resize",
     "confirm": "confirm",
     "revert": "revert",
+    "create": "create, from an image, one port",
+    "attach": "attach a volume",
+    "detach": "detach a volume",
+    "shelve": "shelve and offload",
+    "unshelve": "unshelve",
+    "delete": "delete",
     "show": "GET /servers/{id}",
     "detail": "GET /servers/detail, 200 servers",
     "resize x20": "20 concurrent cross-cell resizes",
@@ -61,6 +68,17 @@ def measure_moves(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
                 found["resize"].add(resize)
                 found[name].add(ending)
             cloud.client.call("DELETE", f"/servers/{server}")
+    return found
+
+
+def measure_lifecycle(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
+    """A server is made, given a volume, shelved and so on, again and again. The first one is not counted."""
+    found: dict[str, Series] = {}
+    with Lifecycle(cloud) as lifecycle:
+        for number in range(rounds + 1):
+            for name, cost in lifecycle.live().items():
+                if number:
+                    found.setdefault(name, Series()).add(cost.timing)
     return found
 
 
@@ -108,11 +126,20 @@ def count_all(cloud: MeasuredCloud) -> dict[str, Counts]:
             found["resize"] = cloud.counted(server, RESIZE, events=2)
             found[name] = cloud.counted(server, end, events=2 if name == "revert" else 0)
         found["show"] = _count_get(cloud, f"/servers/{server}")
+    found |= _count_lifecycle(cloud)
     present = len(cloud.client.call("GET", "/servers")["servers"])
     fill(cloud, LISTED - present)
     for _round in range(2):
         found["detail"] = _count_get(cloud, "/servers/detail")
     return found
+
+
+def _count_lifecycle(cloud: MeasuredCloud) -> dict[str, Counts]:
+    with Lifecycle(cloud) as lifecycle:
+        lifecycle.live()
+        # The network service was told that the server of a deleted port is gone, and logs in anew for what it tells next.
+        cloud.boot()
+        return {name: cost.counts for name, cost in lifecycle.live().items()}
 
 
 def _count_get(cloud: MeasuredCloud, path: str) -> Counts:

@@ -28,8 +28,7 @@ def as_json(times: dict[str, Series], counts: dict[str, Counts]) -> dict[str, An
 
 def _times(name: str, series: Series) -> dict[str, Any]:
     middle, placement = median(series.runs), median(series.placement)
-    low, high = peer.MILLISECONDS[name]
-    return {
+    found: dict[str, Any] = {
         "median": round(middle, 2),
         "min": round(min(series.runs), 2),
         "max": round(max(series.runs), 2),
@@ -38,9 +37,11 @@ def _times(name: str, series: Series) -> dict[str, Any]:
         "journal": round(median(series.journal), 2),
         "journal_share": round(median(of / run for run, of in zip(series.runs, series.journal, strict=True)), 3),
         "own": round(median(run - of for run, of in zip(series.runs, series.placement, strict=True)), 2),
-        "peer": [low, high],
-        "times_faster": round((low + high) / 2 / middle, 1),
     }
+    if name in peer.MILLISECONDS:
+        low, high = peer.MILLISECONDS[name]
+        found |= {"peer": [low, high], "times_faster": round((low + high) / 2 / middle, 1)}
+    return found
 
 
 def _calls(name: str, counts: Counts) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def _time_table(report: dict[str, Any]) -> Table:
     for column in ("median", "min", "max", "Placement", "ours on top", "journal", "Nova", "times faster"):
         table.add_column(column, justify="right")
     for name, found in report["milliseconds"].items():
-        low, high = found["peer"]
+        low, high = found.get("peer", (None, None))
         # Concurrent calls wait for one another inside Placement: their sum says nothing about the whole.
         alone = name != "resize x20"
         table.add_row(
@@ -76,8 +77,8 @@ def _time_table(report: dict[str, Any]) -> Table:
             f"{found['placement']:.1f}" if alone else "",
             f"{found['own']:.1f}" if alone else "",
             f"{found['journal']:.1f} ({found['journal_share']:.0%})" if alone and found["journal"] else "",
-            f"{low:g}" if low == high else f"{low:g}-{high:g}",
-            f"{found['times_faster']:.1f}",
+            "" if low is None else f"{low:g}" if low == high else f"{low:g}-{high:g}",
+            f"{found['times_faster']:.1f}" if "times_faster" in found else "",
         )
     return table
 

@@ -74,8 +74,94 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
             "compute POST /v2.1/os-server-external-events": 1,
         },
     },
+    # what the project has is counted in all cells
+    "create": {
+        "sql": {"API": 13, "cell0": 1, "cell1": 13, "cell2": 1},
+        "rpc": {
+            "cast conductor.build_instance": 1,
+            "call scheduler.select_destinations": 1,
+            "call compute.build_instance": 1,
+            "cast conductor.external_events": 1,
+            "cast compute.external_instance_events": 1,
+        },
+        "placement": {"GET /allocation_candidates": 1, "PUT /allocations/{consumer}": 1},
+        "http": {
+            "image GET /v2/images/{image_id}": 1,
+            "network GET /v2.0/networks": 1,
+            "network GET /v2.0/quotas/{project_id}/details": 1,
+            "network POST /v2.0/ports": 1,
+            "network PUT /v2.0/ports/{port_id}": 1,
+            "network GET /v2.0/ports": 2,
+            "compute POST /v2.1/os-server-external-events": 1,
+        },
+    },
+    "attach": {
+        "sql": {"API": 3, "cell1": 21},
+        "rpc": {"call conductor.attach_volume": 1, "call compute.attach_volume": 1},
+        "placement": {},
+        "http": {
+            # the API's look, and the conductor's
+            "volume GET /v3/{project_id}/volumes/{volume_id}": 2,
+            "volume POST /v3/{project_id}/attachments": 1,
+            "volume PUT /v3/{project_id}/attachments/{attachment_id}": 1,
+            "volume POST /v3/{project_id}/attachments/{attachment_id}/action": 1,
+        },
+    },
+    "detach": {
+        "sql": {"API": 3, "cell1": 18},
+        "rpc": {"cast conductor.detach_volume": 1, "call compute.detach_volume": 1},
+        "placement": {},
+        "http": {"volume DELETE /v3/{project_id}/attachments/{attachment_id}": 1},
+    },
+    "shelve": {
+        "sql": {"API": 3, "cell1": 21},
+        "rpc": {
+            "cast conductor.shelve_instance": 1,
+            "call compute.power_off_instance": 1,
+            "call compute.snapshot_instance": 1,
+            "call compute.destroy_instance": 1,
+        },
+        "placement": {"DELETE /allocations/{consumer}": 1},
+        "http": {
+            "image POST /v2/images": 1,
+            "image PUT /v2/images/{image_id}/file": 1,
+            # before the disks go: is it complete?
+            "image GET /v2/images/{image_id}": 1,
+            "network PUT /v2.0/ports/{port_id}": 1,
+        },
+    },
+    "unshelve": {
+        "sql": {"API": 4, "cell1": 18},
+        "rpc": {
+            "cast conductor.unshelve_instance": 1,
+            "call scheduler.select_destinations": 1,
+            "call compute.rebuild_instance": 1,
+            "cast conductor.external_events": 1,
+            "cast compute.external_instance_events": 1,
+        },
+        "placement": {"GET /allocation_candidates": 1, "PUT /allocations/{consumer}": 1},
+        "http": {
+            "image GET /v2/images/{image_id}": 1,
+            "image GET /v2/images/{image_id}/file": 1,
+            "image DELETE /v2/images/{image_id}": 1,
+            "network PUT /v2.0/ports/{port_id}": 1,
+            "network GET /v2.0/ports": 3,
+            "compute POST /v2.1/os-server-external-events": 1,
+        },
+    },
+    # the network service tells of the deleted port when its server is gone: two of the statements look for that in vain
+    "delete": {
+        "sql": {"API": 8, "cell1": 15},
+        "rpc": {"cast conductor.delete_instance": 1, "call compute.destroy_instance": 1},
+        "placement": {"DELETE /allocations/{consumer}": 1},
+        "http": {
+            "network DELETE /v2.0/ports/{port_id}": 1,
+            "compute POST /v2.1/os-server-external-events": 1,
+        },
+    },
     "show": {"sql": {"API": 2, "cell1": 3}, "rpc": {}, "placement": {}, "http": {}},
-    # 200 servers over two cells: as many statements as for two, and none to cell0
+    # 200 servers over two cells: as many statements as for two, and none to cell0; some of both were moved not long ago, and are
+    # looked at again (without them it would be 2, 3 and 3)
     "detail": {"sql": {"API": 3, "cell1": 6, "cell2": 6}, "rpc": {}, "placement": {}, "http": {}},
 }
 
