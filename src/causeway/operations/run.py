@@ -15,7 +15,9 @@ from causeway.store.database import Database
 
 
 class OperationRun(ServerRun[M], Generic[M]):
-    """The server stays in its cell, so all of it is found from its mapping."""
+    """The server stays in its cell, so all of it is found from its mapping, which is read once."""
+
+    _found_home: tuple[CellMapping, Database] | None = None
 
     @property
     def cell(self) -> CellMapping:
@@ -46,10 +48,9 @@ class OperationRun(ServerRun[M], Generic[M]):
         return found
 
     def _home(self) -> tuple[CellMapping, Database]:
-        if "home" not in self._cache:
-            self._cache["home"] = self.services.cells.of_server(self.uuid)
-        found: tuple[CellMapping, Database] = self._cache["home"]
-        return found
+        if self._found_home is None:
+            self._found_home = self.services.cells.of_server(self.uuid)
+        return self._found_home
 
     def is_told(self, sentence: str) -> bool:
         """Whether the failure was written down before: the server may be another request's by now."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
+from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
@@ -108,39 +109,37 @@ class MarkShelved(Step[Run]):
                     # It is to be deleted by now: who deletes it deletes its image.
                     instances.update_in(connection, run.uuid, **changes)
                     return
-        run.refresh()
+        for name, value in changes.items():
+            setattr(instance, name, value)
         run.services.notifier.instance_action(
-            run.context, run.instance(), "shelve", "end", host=memory.host, block_devices=run.devices()
+            run.context, instance, "shelve", "end", host=memory.host, block_devices=run.devices()
         )
 
 
-class CheckImage(Step[Run]):
-    """Nothing is destroyed before the image was seen from which the server is to come back."""
+class RemoveGuest(Step[Run]):
+    """The guest and its disks go, after the image was seen from which the server is to come back."""
 
-    name = "CheckImage"
+    name = "RemoveGuest"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.host or None
 
     def do(self, run: Run) -> None:
         if not run.memory.offloads:
             return
         instance, present = run.instance(), run.devices()
         host = run.memory.host = instance.host or ""
-        run.services.notifier.instance_action(
-            run.context, instance, "shelve_offload", "start", host=host, block_devices=present
-        )
-        if is_volume_backed(present):
-            return
-        image_id = instance.system_metadata.get(IMAGE)
-        try:
-            status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"
-        except errors.ImageNotFound:
-            status = "gone"
-        if status != "active":
-            self._refuse(
-                run,
-                errors.CopyNotUsable(
-                    f"The image of shelved server {run.uuid} is {status}: its disks stay.", details=f"image {image_id}"
-                ),
+        if not run.is_repeated:
+            run.services.notifier.instance_action(
+                run.context, instance, "shelve_offload", "start", host=host, block_devices=present
             )
+        unusable = None if is_volume_backed(present) else _unusable(run, instance)
+        if unusable is not None:
+            self._refuse(run, unusable)
+            return
+        run.pivot()
+        with run.event("compute_shelve_offload_instance", host):
+            guests.remove(run, self.name, host, instance, present)
 
     def _refuse(self, run: Run, failure: errors.CopyNotUsable) -> None:
         """Behind the pivot of a shelve the server stays shelved, and offloading may be asked for again."""
@@ -151,44 +150,32 @@ class CheckImage(Step[Run]):
         endings.failed(run, failure, {TaskState.SHELVING_OFFLOADING})
 
 
-class RemoveGuest(Step[Run]):
-    """The guest and its disks go."""
-
-    name = "RemoveGuest"
-
-    def where(self, run: Run) -> str | None:
-        return run.memory.host or None
-
-    def do(self, run: Run) -> None:
-        if not run.memory.offloads:
-            return
-        run.pivot()
-        host = run.memory.host
-        with run.event("compute_shelve_offload_instance", host):
-            guests.remove(run, self.name, host, run.instance(), run.devices())
+def _unusable(run: Run, instance: Instance) -> errors.CopyNotUsable | None:
+    """Why the server could not come back from its image; None if it could."""
+    image_id = instance.system_metadata.get(IMAGE)
+    try:
+        status = run.services.images.show(run.context, image_id).status if image_id is not None else "not known"
+    except errors.ImageNotFound:
+        status = "gone"
+    if status == "active":
+        return None
+    return errors.CopyNotUsable(
+        f"The image of shelved server {run.uuid} is {status}: its disks stay.", details=f"image {image_id}"
+    )
 
 
 class LeaveHost(Step[Run]):
-    """Volumes stay reserved, ports are bound nowhere, the allocation ends."""
+    """Volumes stay reserved, ports are bound nowhere, the allocation ends; the server is SHELVED_OFFLOADED without a host."""
 
     name = "LeaveHost"
 
     def do(self, run: Run) -> None:
         if not run.memory.offloads:
             return
+        instance, present = run.instance(), run.devices()
         guests.keep_volumes_reserved(run)
-        guests.unbind_ports(run, run.instance())
+        guests.unbind_ports(run, instance)
         run.services.placement.delete_allocations(run.uuid)
-
-
-class MarkOffloaded(Step[Run]):
-    """The server is SHELVED_OFFLOADED, and has no host."""
-
-    name = "MarkOffloaded"
-
-    def do(self, run: Run) -> None:
-        if not run.memory.offloads:
-            return
         if endings.ended(
             run,
             {TaskState.SHELVING_OFFLOADING},
@@ -198,14 +185,10 @@ class MarkOffloaded(Step[Run]):
             node=None,
             pci_devices=[],
         ):
-            run.refresh()
+            instance.vm_state, instance.task_state = VmState.SHELVED_OFFLOADED, None
+            instance.host = instance.node = None
             run.services.notifier.instance_action(
-                run.context,
-                run.instance(),
-                "shelve_offload",
-                "end",
-                host=run.memory.host,
-                block_devices=run.devices(),
+                run.context, instance, "shelve_offload", "end", host=run.memory.host, block_devices=present
             )
 
 
@@ -232,7 +215,7 @@ def _not_offloaded(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, {TaskState.SHELVING_OFFLOADING})
 
 
-_OFFLOAD = (CheckImage(), RemoveGuest(), LeaveHost(), MarkOffloaded())
+_OFFLOAD = (RemoveGuest(), LeaveHost())
 
 SHELVE = Recipe(
     operations.SHELVE,
