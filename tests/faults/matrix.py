@@ -29,6 +29,9 @@ Actions:
 ``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
 prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
 after each step of moves across cells.
+
+``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by ``crash`` and ``error``.
+See `operation_matrix`.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ from causeway.faults import injector
 from causeway.faults.points import every_point
 from causeway.moves.recipes import RECIPES
 
-from . import accidents, look, paused
+from . import accidents, look, operation_matrix, paused
 from .batches import finish, run_batch
 from .cases import ROLLED_BACK, Case, as_json, summary, table
 from .flows import FLOWS, Flow
@@ -197,6 +200,7 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
 
 
 @click.command()
+@click.option("--of", "what", type=click.Choice(["moves", "operations"]), default="moves")
 @click.option("--action", "actions", multiple=True, type=click.Choice(ACTIONS), default=ACTIONS)
 @click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
 @click.option("--point", "wanted_point", default="", help="Only points whose name has this in it.")
@@ -209,12 +213,20 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
 )
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
 def main(
-    actions: tuple[str, ...], wanted_flow: str, wanted_point: str, count: int | None, driver: str, file: Path | None
+    what: str,
+    actions: tuple[str, ...],
+    wanted_flow: str,
+    wanted_point: str,
+    count: int | None,
+    driver: str,
+    file: Path | None,
 ) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
     console = Console(width=120)
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
+    if what == "operations":
+        sys.exit(operation_matrix.run_and_tell(console, actions, wanted_flow, wanted_point, count, file))
     flows = [flow for flow in FLOWS if wanted_flow in flow.name]
     if why_not() is not None and set(actions) & set(paused.ACTIONS):
         console.print(f"Without {', '.join(paused.ACTIONS)}: {why_not()}", markup=False, highlight=False)

@@ -75,6 +75,8 @@ class Site:
 
     def __init__(self, directory: Path, *, hosts_per_cell: int = 2) -> None:
         self.state = StateDir(directory)
+        # By group; to be changed before the cloud is started.
+        self.options = {group: dict(options) for group, options in OPTIONS.items()}
         self.hosts_per_cell = hosts_per_cell
         self.hosts: list[str] = [f"cell{cell}-host{host}" for cell in (1, 2) for host in range(1, hosts_per_cell + 1)]
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
@@ -148,6 +150,10 @@ class Site:
     def arm(self, rules: dict[str, Any]) -> None:
         """From now on these faults, and none of those before."""
         self.hits_file.unlink(missing_ok=True)
+        self.arm_also(rules)
+
+    def arm_also(self, rules: dict[str, Any]) -> None:
+        """From now on these faults; what was taken of them already counts."""
         new = self.faults_file.with_suffix(".new")
         new.write_text(yaml.safe_dump(rules))
         new.replace(self.faults_file)
@@ -171,7 +177,7 @@ class LocalSite(Site):
 
     def start(self) -> None:
         self.cloud = EmbeddedCloud(
-            self.state.path, port=0, cells=2, hosts_per_cell=self.hosts_per_cell, overrides=OPTIONS
+            self.state.path, port=0, cells=2, hosts_per_cell=self.hosts_per_cell, overrides=self.options
         )
         self.cloud.start()
         self._others = []
@@ -234,7 +240,7 @@ class ChildSite(Site):
         config.write_text(
             "\n".join(
                 line
-                for group, options in OPTIONS.items()
+                for group, options in self.options.items()
                 for line in (f"[{group}]", *(f"{name} = {value}" for name, value in options.items()))
             )
         )

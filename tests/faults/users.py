@@ -57,10 +57,13 @@ def answer_of(work: Callable[[], Any]) -> Answer:
     return ACCEPTED
 
 
-def call(site: Site, method: str, path: str, body: Any = None) -> Answer:
-    """One call to the Compute API as a user, made once: who tries again does not know what came of the first."""
+def call(site: Site, method: str, path: str, body: Any = None, *, by: Any = None) -> Answer:
+    """One call to the Compute API as a user, made once: who tries again does not know what came of the first.
+
+    ``by``: the connection of somebody else.
+    """
     try:
-        answer = site.member.compute.request(
+        answer = (by or site.member).compute.request(
             path, method, json=body, raise_exc=False, connect_retries=0, timeout=ANSWER_TIMEOUT
         )
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:

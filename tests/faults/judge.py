@@ -1,0 +1,138 @@
+"""What became of a server that an operation was asked for: done or not, and what is wrong with it. Judged by a `Holding`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .operations import Operation, Subject
+from .site import Site
+from .world import Holding
+
+# What is wrong: records and what is there disagree; something is left that is nobody's; nothing can be done with it any more.
+LOST, LEAKED, STUCK = "lost", "leaked", "stuck"
+# Where an operation ended.
+FORWARD, UNDONE, NEITHER = "forward", "undone", "neither"
+SHELVED_IMAGE = "-shelved"
+
+
+@dataclass(frozen=True)
+class Complaint:
+    kind: str
+    text: str
+
+
+def end_of(operation: Operation, now: Holding, before: Holding) -> str:
+    if operation.took_effect(now, before):
+        return FORWARD
+    # An image too many is left over, and does the server no harm.
+    images = before.images if set(before.images) <= set(now.images) else now.images
+    if not replace(now, images=images).differences(before):
+        return UNDONE
+    return UNDONE if operation.may_end_in_error and now.status == "ERROR" else NEITHER
+
+
+def complaints(site: Site, subject: Subject, operation: Operation, now: Holding) -> list[Complaint]:
+    """Of a server on which nobody works."""
+    before = subject.before
+    assert before is not None
+    end, found = end_of(operation, now, before), list(contradictions(site, subject, operation, now))
+    if end == NEITHER and now.task is None:
+        found.append(Complaint(LOST, f"neither done nor as before: {'; '.join(now.differences(before))}"))
+    answer = subject.answer
+    if answer is None or now.task is not None:
+        return found
+    if end == UNDONE and answer.is_accepted and now.fault is None and not _is_told(site, subject):
+        found.append(Complaint(LOST, f"answered with {answer.status}, and not done; nobody is told why"))
+    if end == FORWARD and answer.is_refused and not answer.is_lost:
+        found.append(Complaint(LOST, f"answered with {answer.status}, and done: {answer.text}"))
+    return found
+
+
+def _is_told(site: Site, subject: Subject) -> bool:
+    """Whether the server's history says that what was asked for has failed."""
+    assert subject.answer is not None
+    path = f"/servers/{subject.uuid}/os-instance-actions/{subject.answer.request_id}"
+    found = site.member.compute.get(path)
+    return found.status_code == 200 and bool(found.json()["instanceAction"]["message"])
+
+
+def contradictions(site: Site, subject: Subject, operation: Operation, now: Holding) -> Iterator[Complaint]:
+    """Where those who know of the server disagree, whatever was asked for."""
+    if now.task is not None:
+        yield Complaint(STUCK, f"{now.status} with task {now.task}")
+        return
+    yield from _on_hosts(now)
+    yield from _devices(now)
+    yield from _images(subject, operation, now)
+    if now.guests and subject.before is not None and subject.before.status is not None and not operation.loses_disk:
+        yield from _expect(LOST, "marks on its disk", now.marks, 1)
+    if subject.volume_id is not None and subject.volume_id not in now.recorded_volumes:
+        yield from _expect(STUCK, "the user's volume", now.volumes.get(subject.volume_id), "available")
+    yield from _expect(LOST, "of other projects", now.owners - {site.member.current_project_id}, set())
+
+
+def _expect(kind: str, what: str, seen: Any, wanted: Any) -> Iterator[Complaint]:
+    if seen != wanted:
+        yield Complaint(kind, f"{what}: {seen}, not {wanted}")
+
+
+def _on_hosts(now: Holding) -> Iterator[Complaint]:
+    """Guests, disks and allocations."""
+    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
+        assert now.host is not None
+        state = "RUNNING" if now.status == "ACTIVE" else "SHUTDOWN"
+        yield from _expect(LOST, f"guests of a server that is {now.status}", now.guests, {now.host: state})
+        yield from _expect(LOST, f"disks of a server that is {now.status}", now.disks, {now.host: ["disks"]})
+        yield from _expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
+    elif now.status == "ERROR" and now.host is not None:
+        yield from _expect(LOST, "guests elsewhere", set(now.guests) - {now.host}, set())
+        yield from _expect(LOST, "disks elsewhere", set(now.disks) - {now.host}, set())
+        yield from _expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
+    elif now.status in (None, "SHELVED_OFFLOADED", "ERROR"):
+        yield from _expect(LOST, f"the host of a server that is {now.status}", now.host, None)
+        yield from _expect(LEAKED, "guests", now.guests, {})
+        yield from _expect(LEAKED, "disks", now.disks, {})
+        yield from _expect(LEAKED, "allocations", now.allocations, {})
+    else:
+        yield Complaint(LOST, f"status {now.status}")
+    if now.status == "ERROR":
+        yield from _expect(LOST, "has a fault", now.fault is not None, True)
+
+
+def _devices(now: Holding) -> Iterator[Complaint]:
+    """Ports and volumes: those of the record, of the guest and of the services around."""
+    if now.status is None:
+        yield from _expect(LEAKED, "ports", sorted(now.ports), [])
+        yield from _expect(LEAKED, "attachments", now.attachments, [])
+        return
+    yield from _expect(LOST, "ports' addresses in its record", now.addresses, now.ports_addresses)
+    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
+        devices = {now.host: sorted([*now.recorded_volumes, *now.ports])}
+        yield from _expect(LOST, "devices of its guest", now.devices, devices)
+    bound = now.host if now.status in ("ACTIVE", "SHUTOFF", "SHELVED") else "" if now.host is None else None
+    if bound is not None:
+        yield from _expect(LOST, "hosts of its ports", {host for host, _ in now.ports.values()} - {bound}, set())
+    if now.status == "ACTIVE":
+        yield from _expect(LOST, "ports' status", {status for _, status in now.ports.values()} - {"ACTIVE"}, set())
+    states = {status for _, status in now.attachments}
+    used = [volume_id for volume_id, _ in now.attachments]
+    yield from _expect(LOST, "volumes with an attachment for it", used, now.recorded_volumes)
+    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
+        yield from _expect(LOST, "states of its attachments", states - {"attached"}, set())
+        in_use = {now.volumes.get(volume_id) for volume_id in now.recorded_volumes}
+        yield from _expect(LOST, "states of its volumes", in_use - {"in-use"}, set())
+
+
+def _images(subject: Subject, operation: Operation, now: Holding) -> Iterator[Complaint]:
+    """The image that a shelved server comes back from, and those that its user has of it."""
+    of_shelving = [(name, status) for name, status in now.images if name.endswith(SHELVED_IMAGE)]
+    is_shelved = now.status in ("SHELVED", "SHELVED_OFFLOADED") and not now.recorded_volumes
+    wanted = [(f"{subject.name}{SHELVED_IMAGE}", "active")] if is_shelved else []
+    yield from _expect(LOST if len(of_shelving) < len(wanted) else LEAKED, "images of shelving", of_shelving, wanted)
+    others = [each for each in now.images if each not in of_shelving]
+    unknown = [each for each in others if each[0] not in operation.keeps_images or each[1] != "active"]
+    yield from _expect(LEAKED, "images that nobody can use", unknown, [])
+    if len(others) > 1 and not unknown:
+        yield Complaint(LEAKED, f"more images than its user wants: {others}")

@@ -1,0 +1,292 @@
+"""One batch of operations: each on a server of its own that meets a fault of its own, then the process is started again.
+
+The operations are asked for one after the other, each when the one before stands at its point: so it is known which fault is
+whose, and one crash serves them all. A fault that is not a crash holds nobody up: each has the time to get over it before the
+next is asked for, and in the end the process is started again all the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from causeway.store.cell import device_changes
+
+from . import look
+from .judge import FORWARD, LEAKED, LOST, STUCK, UNDONE, Complaint, complaints, contradictions, end_of
+from .operation_cases import OperationCase
+from .operations import Subject, act, status_of, wait_for
+from .site import ChildSite, Site, until
+from .users import Answer, call
+from .world import World, holding, see
+
+RULES: dict[str, dict[str, Any]] = {"crash": {"delay": 3600, "times": 1}, "error": {"error": True, "times": 1}}
+# Seconds for an operation to come to its point; and after its end, for what is done then still.
+TO_POINT, AFTERWARDS = 20.0, 2.0
+# Seconds for everybody to get over a fault, and to settle what a crash left.
+PATIENCE = 15.0
+# What looks well is looked at again after so many seconds, because somebody may only be about to begin.
+STEADY = 1.0
+USERS = 6
+
+Pair = tuple[OperationCase, Subject]
+
+
+def run_batch(site: ChildSite, cases: list[OperationCase]) -> bool:
+    """False if something was left over of which nobody knows whose it is: all cases say so.
+
+    No two cases of a batch have the same point, and all have the same action.
+    """
+    (action,) = {case.action for case in cases}
+    at_first = see(site)
+    pairs = [(case, Subject()) for case in cases]
+    with ThreadPoolExecutor(USERS, thread_name_prefix="users") as users:
+        list(users.map(lambda pair: pair[0].operation.prepare(site, pair[1]), pairs))
+    _remember(site, pairs)
+    makers = _break(site, pairs, action)
+    _settle(site, pairs)
+    for uuid, disagreements in look.audit(site).items():
+        for case, subject in pairs:
+            if subject.uuid is not None and (
+                uuid == subject.uuid or any(subject.uuid in each for each in disagreements)
+            ):
+                case.complain([Complaint(LOST, each) for each in disagreements])
+    with ThreadPoolExecutor(USERS, thread_name_prefix="users") as users:
+        list(users.map(lambda pair: _use(site, *pair), pairs))
+    return _leftovers(site, pairs, at_first, makers)
+
+
+def _remember(site: Site, pairs: list[Pair]) -> None:
+    world = see(site)
+    for case, subject in pairs:
+        subject.before = holding(site, world, subject.uuid, subject.volume_id)
+        found = list(contradictions(site, subject, case.operation, subject.before))
+        assert not found, f"{case.name} is not prepared: {found}"
+
+
+# faults
+
+
+def _break(site: ChildSite, pairs: list[Pair], action: str) -> dict[str, Subject]:
+    """Asks for everything, and starts the process again. Volumes that were made meanwhile -> for whom."""
+    rules: dict[str, Any] = {}
+    makers: dict[str, Subject] = {}
+    known = _volumes(site)
+    site.arm({})
+    asked: list[Future[None]] = []
+    with ThreadPoolExecutor(len(pairs), thread_name_prefix="users") as users:
+        for case, subject in pairs:
+            rules[case.point] = RULES[action]
+            site.arm_also(rules)
+            asked.append(users.submit(_ask, site, case, subject))
+            case.reached = _comes_to_point(site, case, subject, asked[-1])
+            if action != "crash":
+                _gets_over_it(site, subject, asked[-1])
+            fresh = _volumes(site) - known
+            makers |= dict.fromkeys(fresh, subject)
+            known |= fresh
+        site.kill()
+        site.disarm()
+        site.restart()
+    for future in asked:
+        future.result()
+    return makers
+
+
+def _ask(site: Site, case: OperationCase, subject: Subject) -> None:
+    subject.answer = case.operation.ask(site, subject)
+
+
+def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None]) -> bool:
+    end, done_at = time.monotonic() + TO_POINT, 0.0
+    while (now := time.monotonic()) < end:
+        if any(hit["point"] == case.point for hit in site.hits()):
+            return True
+        if not asked.done() or not is_settled(site, subject.uuid):
+            done_at = 0.0
+        elif not done_at:
+            done_at = now
+        elif now - done_at > AFTERWARDS:
+            return False
+        time.sleep(0.02)
+    return False
+
+
+def is_settled(site: Site, uuid: str | None) -> bool:
+    """Whether nobody is known to work on the server. Asks the API for nothing: that would reach points."""
+    if uuid is None:
+        return True
+    if not look.is_settled(site, uuid):
+        return False
+    for cell in ("cell1", "cell2"):
+        with site.cell(cell).write() as connection:
+            if device_changes.of_server_in(connection, uuid):
+                return False
+    return True
+
+
+def _gets_over_it(site: Site, subject: Subject, asked: Future[None]) -> None:
+    """Or has the time to."""
+    until(lambda: asked.done() and is_settled(site, subject.uuid), bool, PATIENCE)
+
+
+def _volumes(site: Site) -> set[str]:
+    found = site.admin.block_storage.get("/volumes", params={"all_tenants": "1"}).json()["volumes"]
+    return {each["id"] for each in found}
+
+
+# what came of it
+
+
+def _settle(site: Site, pairs: list[Pair]) -> None:
+    """Waits until all is well, or patience is over; what is wrong then is what the cases say."""
+    found = until(lambda: _judge(site, pairs), lambda found: not any(found), PATIENCE)
+    if not any(found):
+        time.sleep(STEADY)
+        found = until(lambda: _judge(site, pairs), lambda found: not any(found), PATIENCE)
+    for (case, _), wrong in zip(pairs, found, strict=True):
+        case.complain(wrong)
+
+
+def _judge(site: Site, pairs: list[Pair]) -> list[list[Complaint]]:
+    world = see(site)
+    by_name = {server["name"]: uuid for uuid, server in world.servers.items()}
+    found = []
+    for case, subject in pairs:
+        # Whoever got no answer to their request for a server looks for it by its name.
+        subject.uuid = subject.uuid or by_name.get(subject.name)
+        now = holding(site, world, subject.uuid, subject.volume_id)
+        assert subject.before is not None
+        case.end = end_of(case.operation, now, subject.before)
+        wrong = complaints(site, subject, case.operation, now)
+        if not wrong and not is_settled(site, subject.uuid):
+            wrong = [Complaint(STUCK, "somebody still works on it")]
+        found.append(wrong)
+    return found
+
+
+def _use(site: Site, case: OperationCase, subject: Subject) -> None:
+    """What was not done is asked for again; a shelved server comes back; and all that its user has can be deleted."""
+    if subject.uuid is not None:
+        with _complaining(case):
+            if case.end == UNDONE and status_of(site, subject)[0] is not None and not _was_not_built(case):
+                _ask_again(site, case, subject)
+        with _complaining(case):
+            if (status_of(site, subject)[0] or "").startswith("SHELVED"):
+                _unshelve(site, case, subject)
+        with _complaining(case):
+            if status_of(site, subject)[0] is not None:
+                _require(call(site, "DELETE", f"/servers/{subject.uuid}"), "to delete the server")
+            wait_for_end(site, subject)
+    with _complaining(case):
+        _throw_away(site, case, subject)
+
+
+def _was_not_built(case: OperationCase) -> bool:
+    return case.operation.name.startswith("create ") and case.operation.name.endswith("-backed")
+
+
+@contextmanager
+def _complaining(case: OperationCase) -> Iterator[None]:
+    """What can't be done inside is a complaint of the case."""
+    try:
+        yield
+    except AssertionError as failure:
+        case.complain([Complaint(STUCK, str(failure))])
+
+
+def _require(answer: Answer, what: str) -> None:
+    assert answer.is_accepted, f"{what}: {answer.status} {answer.text[:200]}"
+
+
+def _ask_again(site: Site, case: OperationCase, subject: Subject) -> None:
+    before = subject.before
+    assert before is not None
+    _require(case.operation.ask(site, subject), "asked again")
+
+    def wrong() -> list[Complaint]:
+        now = holding(site, see(site), subject.uuid, subject.volume_id)
+        found = list(contradictions(site, subject, case.operation, now))
+        if end_of(case.operation, now, before) != FORWARD:
+            found.append(Complaint(STUCK, f"not done: {now.status} {now.fault or ''}"))
+        return found
+
+    found = until(wrong, lambda found: not found, PATIENCE)
+    case.complain([Complaint(each.kind, f"asked again: {each.text}") for each in found])
+
+
+def _unshelve(site: Site, case: OperationCase, subject: Subject) -> None:
+    _require(act(site, subject, "unshelve"), "to unshelve the server")
+    wait_for(site, subject, "ACTIVE", PATIENCE)
+
+    def wrong() -> list[Complaint]:
+        now = holding(site, see(site), subject.uuid, subject.volume_id)
+        return list(contradictions(site, subject, case.operation, now))
+
+    found = until(wrong, lambda found: not found, PATIENCE)
+    case.complain([Complaint(each.kind, f"unshelved: {each.text}") for each in found])
+
+
+def wait_for_end(site: Site, subject: Subject) -> None:
+    seen = until(lambda: status_of(site, subject), lambda seen: seen[0] is None, PATIENCE)
+    assert seen[0] is None, f"not deleted: {seen[0]} with task {seen[1]}"
+
+
+def _throw_away(site: Site, case: OperationCase, subject: Subject) -> None:
+    """What the user made for the server, and got of it."""
+    member = site.member
+    if subject.volume_id is not None:
+        storage, volume_id = member.block_storage, subject.volume_id
+        state = until(lambda: storage.get_volume(volume_id).status, lambda status: status == "available", 5)
+        assert state == "available", f"the user's volume is {state} when the server is deleted"
+        storage.delete_volume(volume_id)
+        until(lambda: storage.find_volume(volume_id), lambda found: found is None)
+    if subject.port_id is not None:
+        port = member.network.find_port(subject.port_id)
+        if port is not None and port.name == subject.name:
+            assert (port.device_id, port.binding_host_id or "") == ("", ""), "the user's port is bound still"
+            member.network.delete_port(subject.port_id)
+    images = member.image.get("/images", params={"limit": 1000}).json()["images"]
+    for image in images:
+        if subject.uuid and image.get("instance_uuid") == subject.uuid and image["name"] in case.operation.keeps_images:
+            member.image.delete_image(image["id"])
+
+
+def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
+    """What is there now, and was not before the servers were made."""
+    attributed = True
+    world = see(site)
+    for kind, identity in world.new_since(at_first):
+        owner = _owner(world, kind, identity, pairs, makers)
+        if owner is not None and owner[1].uuid in world.servers:
+            # That the server itself is still there was said.
+            continue
+        attributed = attributed and owner is not None
+        for case, _ in [owner] if owner is not None else pairs:
+            case.complain(
+                [Complaint(LEAKED, f"left when all was deleted: {kind} {identity}{_told_of(world, kind, identity)}")]
+            )
+    return attributed
+
+
+def _told_of(world: World, kind: str, identity: str) -> str:
+    if kind not in ("volume", "image", "port"):
+        return ""
+    record = getattr(world, f"{kind}s")[identity]
+    return f" ({record['status']}, {record['name'] or 'no name'})"
+
+
+def _owner(world: World, kind: str, identity: str, pairs: list[Pair], makers: dict[str, Subject]) -> Pair | None:
+    record = getattr(world, f"{kind}s", {}).get(identity, {})
+    named = f"{identity} {record.get('device_id')} {record.get('instance')} {record.get('instance_uuid')}"
+    for case, subject in pairs:
+        if subject.uuid is not None and subject.uuid in named:
+            return case, subject
+        if identity in (subject.volume_id, subject.port_id) or makers.get(identity) is subject:
+            return case, subject
+        if subject.name in (record.get("name") or ""):
+            return case, subject
+    return None

@@ -1,0 +1,269 @@
+"""What users do to a server that takes long, apart from moves: each with what it needs, and how one sees that it took effect."""
+
+from __future__ import annotations
+
+import json
+import uuid as uuids
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .site import Site, until
+from .users import Answer, call, mark
+from .world import Holding
+
+# Makes servers in one cell, which has two hosts.
+FLAVOR = "gen1.small"
+# Everything must be there again, or gone, within so many seconds when nothing goes wrong.
+PATIENCE = 30.0
+
+
+@dataclass
+class Subject:
+    """A server that an operation is asked for, with what its user made for it."""
+
+    name: str = field(default_factory=lambda: f"server-{uuids.uuid4().hex[:12]}")
+    uuid: str | None = None
+    volume_id: str | None = None
+    port_id: str | None = None
+    # What there was before the operation was asked for.
+    before: Holding | None = None
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``took_effect``: whether a server is what its user wanted, given what it was before.
+
+    ``may_end_in_error``: the field leaves a server in ERROR, with a fault, whose operation failed. ``loses_disk``: what was on
+    the root disk is gone afterwards. ``keeps_images``: what the images are called that the user has of the server, before or
+    afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once.
+    """
+
+    name: str
+    prepare: Callable[[Site, Subject], None]
+    ask: Callable[[Site, Subject], Answer]
+    took_effect: Callable[[Holding, Holding], bool]
+    may_end_in_error: bool = False
+    loses_disk: bool = False
+    keeps_images: tuple[str, ...] = ()
+    offloads: bool = True
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# asking
+
+
+def act(site: Site, subject: Subject, action: str, body: Any = None) -> Answer:
+    return call(site, "POST", f"/servers/{subject.uuid}/action", {action: body})
+
+
+def create(site: Site, subject: Subject, *, on_volume: bool = False) -> Answer:
+    server: dict[str, Any] = {
+        "name": subject.name,
+        "flavorRef": FLAVOR,
+        "networks": [{"port": subject.port_id} if subject.port_id else {"uuid": site.network_id}],
+    }
+    if on_volume:
+        server["block_device_mapping_v2"] = [
+            {
+                "boot_index": 0,
+                "source_type": "image",
+                "destination_type": "volume",
+                "uuid": site.image_id,
+                "volume_size": 1,
+                "delete_on_termination": True,
+            }
+        ]
+    else:
+        server["imageRef"] = site.image_id
+    answer = call(site, "POST", "/servers", {"server": server})
+    if answer.is_accepted:
+        subject.uuid = json.loads(answer.text)["server"]["id"]
+    return answer
+
+
+def _create_on_volume(site: Site, subject: Subject) -> Answer:
+    return create(site, subject, on_volume=True)
+
+
+def _delete(site: Site, subject: Subject) -> Answer:
+    return call(site, "DELETE", f"/servers/{subject.uuid}")
+
+
+def _offload(site: Site, subject: Subject) -> Answer:
+    """The field lets administrators do that."""
+    return call(site, "POST", f"/servers/{subject.uuid}/action", {"shelveOffload": None}, by=site.admin)
+
+
+def _attach_volume(site: Site, subject: Subject) -> Answer:
+    body = {"volumeAttachment": {"volumeId": subject.volume_id}}
+    return call(site, "POST", f"/servers/{subject.uuid}/os-volume_attachments", body)
+
+
+def _detach_volume(site: Site, subject: Subject) -> Answer:
+    return call(site, "DELETE", f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}")
+
+
+def _plug(site: Site, subject: Subject) -> Answer:
+    body = {"interfaceAttachment": {"net_id": site.network_id}}
+    return call(site, "POST", f"/servers/{subject.uuid}/os-interface", body)
+
+
+def _unplug(site: Site, subject: Subject) -> Answer:
+    return call(site, "DELETE", f"/servers/{subject.uuid}/os-interface/{subject.port_id}")
+
+
+def _back_up(site: Site, subject: Subject, number: int = 2) -> Answer:
+    return act(site, subject, "createBackup", {"name": f"backup{number}", "backup_type": "daily", "rotation": 1})
+
+
+# preparing
+
+
+def status_of(site: Site, subject: Subject) -> tuple[str | None, str | None]:
+    """(status, task) as users see them; None, None if there is no such server."""
+    answer = call(site, "GET", f"/servers/{subject.uuid}")
+    if answer.status == 404:
+        return None, None
+    server = json.loads(answer.text)["server"]
+    return server["status"], server["OS-EXT-STS:task_state"]
+
+
+def wait_for(site: Site, subject: Subject, status: str, patience: float = PATIENCE) -> None:
+    seen = until(
+        lambda: status_of(site, subject), lambda seen: seen[1] is None and seen[0] in (status, "ERROR"), patience
+    )
+    assert seen == (status, None), f"a server does not become {status}: it is {seen[0]} with task {seen[1]}"
+
+
+def _nothing(site: Site, subject: Subject) -> None:
+    """There is no server yet."""
+
+
+def _with_port(site: Site, subject: Subject) -> None:
+    subject.port_id = site.member.network.create_port(network_id=site.network_id, name=subject.name).id
+
+
+def _server(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
+    answer = create(site, subject, on_volume=on_volume)
+    assert answer.is_accepted, answer
+    wait_for(site, subject, "ACTIVE")
+    assert subject.uuid is not None
+    site.guests.mark(subject.uuid, mark(subject.uuid))
+
+
+def _server_on_volume(site: Site, subject: Subject) -> None:
+    _server(site, subject, on_volume=True)
+
+
+def _shelved(site: Site, subject: Subject) -> None:
+    _server(site, subject)
+    assert act(site, subject, "shelve").is_accepted
+    wait_for(site, subject, "SHELVED_OFFLOADED")
+
+
+def _shelved_on_host(site: Site, subject: Subject) -> None:
+    _server(site, subject)
+    assert act(site, subject, "shelve").is_accepted
+    wait_for(site, subject, "SHELVED")
+
+
+def _with_volume(site: Site, subject: Subject) -> None:
+    storage = site.member.block_storage
+    subject.volume_id = volume_id = storage.create_volume(size=1, name=subject.name).id
+    _server(site, subject)
+    assert until(lambda: storage.get_volume(volume_id).status, lambda status: status == "available") == "available"
+
+
+def _with_attached_volume(site: Site, subject: Subject) -> None:
+    _with_volume(site, subject)
+    answer = _attach_volume(site, subject)
+    assert answer.is_accepted, answer
+
+
+def _with_second_port(site: Site, subject: Subject) -> None:
+    _server(site, subject)
+    answer = _plug(site, subject)
+    assert answer.is_accepted, answer
+    subject.port_id = json.loads(answer.text)["interfaceAttachment"]["port_id"]
+
+
+def _with_backup(site: Site, subject: Subject) -> None:
+    _server(site, subject)
+    answer = _back_up(site, subject, 1)
+    assert answer.is_accepted, answer
+    wait_for(site, subject, "ACTIVE")
+
+
+OPERATIONS = [
+    Operation("create image-backed", _nothing, create, lambda now, _: now.status == "ACTIVE", may_end_in_error=True),
+    Operation(
+        "create volume-backed",
+        _with_port,
+        _create_on_volume,
+        lambda now, _: now.status == "ACTIVE",
+        may_end_in_error=True,
+    ),
+    Operation("delete image-backed", _with_attached_volume, _delete, lambda now, _: now.status is None),
+    Operation("delete volume-backed", _server_on_volume, _delete, lambda now, _: now.status is None),
+    Operation(
+        "shelve image-backed",
+        _server,
+        lambda site, subject: act(site, subject, "shelve"),
+        lambda now, _: now.status in ("SHELVED", "SHELVED_OFFLOADED"),
+    ),
+    Operation(
+        "shelve volume-backed",
+        _server_on_volume,
+        lambda site, subject: act(site, subject, "shelve"),
+        lambda now, _: now.status == "SHELVED_OFFLOADED",
+    ),
+    Operation("offload", _shelved_on_host, _offload, lambda now, _: now.status == "SHELVED_OFFLOADED", offloads=False),
+    Operation(
+        "unshelve",
+        _shelved,
+        lambda site, subject: act(site, subject, "unshelve"),
+        lambda now, _: now.status == "ACTIVE",
+    ),
+    Operation(
+        "rebuild",
+        _server,
+        lambda site, subject: act(site, subject, "rebuild", {"imageRef": site.image_id}),
+        lambda now, _: now.status == "ACTIVE" and now.marks == 0,
+        may_end_in_error=True,
+        loses_disk=True,
+    ),
+    Operation(
+        "attach volume",
+        _with_volume,
+        _attach_volume,
+        lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) + 1,
+    ),
+    Operation(
+        "detach volume",
+        _with_attached_volume,
+        _detach_volume,
+        lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) - 1,
+    ),
+    Operation("plug", _server, _plug, lambda now, before: len(now.addresses) == len(before.addresses) + 1),
+    Operation(
+        "unplug", _with_second_port, _unplug, lambda now, before: len(now.addresses) == len(before.addresses) - 1
+    ),
+    Operation(
+        "create image",
+        _server,
+        lambda site, subject: act(site, subject, "createImage", {"name": "picture"}),
+        lambda now, _: ("picture", "active") in now.images,
+        keeps_images=("picture",),
+    ),
+    Operation(
+        "create backup",
+        _with_backup,
+        _back_up,
+        lambda now, _: ("backup2", "active") in now.images,
+        keeps_images=("backup1", "backup2"),
+    ),
+]

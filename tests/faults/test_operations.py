@@ -1,0 +1,74 @@
+"""Crashes that left something behind once, each in the middle of an operation; all of them: ``matrix --of operations``.
+
+The process dies once and is started again. Then the operation has taken effect, or the server is as it was and the same can be
+asked again; and when the server is deleted, nothing is left of it anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .operation_cases import OperationCase
+from .operation_matrix import make_site, run_on, warm
+from .operations import OPERATIONS
+from .site import ChildSite
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+Cases = dict[tuple[str, str], OperationCase]
+
+
+def fails(operation: str, point: str, what_is_left: str) -> object:
+    """Who mends it takes the mark away."""
+    return pytest.param(
+        operation, point, marks=pytest.mark.xfail(raises=AssertionError, strict=True, reason=what_is_left)
+    )
+
+
+CRASHES = [
+    fails(
+        "create volume-backed",
+        "rpc.scheduler.select_destinations.request",
+        "the root volume belongs to the project of the service",
+    ),
+    fails("create image-backed", "call.network POST /v2.0/ports.reply", "the port outlives the server"),
+    fails("unshelve", "driver.spawn.before", "it has a host and an allocation, and can't be unshelved"),
+    fails("shelve image-backed", "driver.destroy.after", "SHELVED without guest and disks, and can't be unshelved"),
+    fails("shelve image-backed", "call.image POST /v2/images.reply", "an empty image stays"),
+    fails(
+        "shelve image-backed", "call.image PUT /v2/images/{image_id}/file.request", "an image stays, the guest is off"
+    ),
+    fails("shelve image-backed", "call.image PUT /v2/images/{image_id}/file.reply", "an image stays, the guest is off"),
+    fails("rebuild", "driver.destroy.after", "SHUTOFF without guest and disks"),
+    fails("rebuild", "driver.spawn.before", "SHUTOFF without guest and disks"),
+    ("attach volume", "call.volume POST /v3/attachments.reply"),
+    ("attach volume", "driver.attach_volume.after"),
+    ("detach volume", "driver.detach_volume.after"),
+    ("detach volume", "call.volume DELETE /v3/attachments/{attachment_id}.reply"),
+    ("plug", "driver.attach_interface.after"),
+    ("unplug", "driver.detach_interface.after"),
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cases]:
+    """Of the tests that are wanted: they share a cloud, and crashes of it."""
+    wanted = [
+        (item.callspec.params["operation"], item.callspec.params["point"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
+    ]
+    cases = [OperationCase(BY_NAME[operation], "crash", point) for operation, point in wanted]
+    with make_site(ChildSite, Path(tmp_path_factory.mktemp("operations"))) as site:
+        assert isinstance(site, ChildSite)
+        warm(site)
+        yield {(case.operation.name, case.point): case for case in run_on(site, cases)}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("operation", "point"), CRASHES)
+def test_a_crash_leaves_nothing_behind(outcomes: Cases, operation: str, point: str) -> None:
+    case = outcomes[operation, point]
+    assert case.is_well, f"{case.outcome}: " + "; ".join(f"{each.kind}: {each.text}" for each in case.complaints)

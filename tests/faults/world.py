@@ -1,0 +1,143 @@
+"""Everything that is there at one moment, as the services and the hosts themselves say; and what of it is a server's.
+
+Nothing here knows how an operation is carried out: a server is compared with what it was before, and with what it should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .site import Site
+from .users import mark
+
+Json = dict[str, Any]
+
+
+@dataclass
+class World:
+    """Records by their ids; ``allocations``: consumer -> host -> VCPUs."""
+
+    servers: dict[str, Json]
+    ports: dict[str, Json]
+    volumes: dict[str, Json]
+    attachments: dict[str, Json]
+    images: dict[str, Json]
+    allocations: dict[str, dict[str, int]]
+    # Of hosts: "guest UUID on HOST" and "disks UUID on HOST".
+    on_hosts: set[str]
+
+    def new_since(self, before: World) -> Iterator[tuple[str, str]]:
+        """(what it is, its id) of everything that was not there before, but for servers."""
+        for kind in ("port", "volume", "attachment", "image"):
+            then, now = getattr(before, f"{kind}s"), getattr(self, f"{kind}s")
+            yield from ((kind, each) for each in now if each not in then)
+        yield from (("allocations of", each) for each in self.allocations if each not in before.allocations)
+        yield from ((each.split(" ", 1)[0], each.split(" ", 1)[1]) for each in sorted(self.on_hosts - before.on_hosts))
+
+
+def see(site: Site) -> World:
+    compute, network, storage, image = (
+        getattr(site.admin, service) for service in ("compute", "network", "block_storage", "image")
+    )
+    everybody = {"all_tenants": "1"}
+    return World(
+        servers=_by_id(compute.get("/servers/detail", params=everybody).json()["servers"]),
+        ports=_by_id(network.get("/ports").json()["ports"]),
+        volumes=_by_id(storage.get("/volumes/detail", params=everybody).json()["volumes"]),
+        attachments=_by_id(storage.get("/attachments/detail", params=everybody).json()["attachments"]),
+        images=_by_id(image.get("/images", params={"limit": 1000}).json()["images"]),
+        allocations=_allocations(site),
+        on_hosts=set(_on_hosts(site)),
+    )
+
+
+def _by_id(records: list[Json]) -> dict[str, Json]:
+    return {record["id"]: record for record in records}
+
+
+def _allocations(site: Site) -> dict[str, dict[str, int]]:
+    placement, found = site.admin.placement, dict[str, dict[str, int]]()
+    for provider in placement.get("/resource_providers").json()["resource_providers"]:
+        held = placement.get(f"/resource_providers/{provider['uuid']}/allocations").json()["allocations"]
+        for consumer, what in held.items():
+            found.setdefault(consumer, {})[provider["name"]] = what["resources"].get("VCPU", 0)
+    return found
+
+
+def _on_hosts(site: Site) -> Iterator[str]:
+    for host in site.hosts:
+        base = site.state.host(host)
+        yield from (f"guest {path.stem} on {host}" for path in (base / "guests").glob("*.json"))
+        yield from (f"disks {path.name} on {host}" for path in (base / "instances").glob("*") if path.is_dir())
+
+
+@dataclass
+class Holding:
+    """What is a server's. ``status`` None: the Compute API knows no such server.
+
+    ``volumes``: id -> status of those that its record or an attachment names, and of the user's own volume of the case.
+    ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
+    """
+
+    status: str | None
+    task: str | None
+    fault: str | None
+    host: str | None
+    vcpus: int
+    addresses: set[str]
+    ports_addresses: set[str]
+    recorded_volumes: list[str]
+    guests: dict[str, str]
+    devices: dict[str, list[str]]
+    disks: dict[str, list[str]]
+    marks: int
+    allocations: dict[str, int]
+    ports: dict[str, tuple[str, str]]
+    attachments: list[tuple[str, str]]
+    volumes: dict[str, str]
+    images: list[tuple[str, str]]
+    owners: set[str]
+
+    def differences(self, other: Holding) -> list[str]:
+        """In which fields they differ, and how."""
+        return [
+            f"{field.name}: {getattr(self, field.name)}, before {getattr(other, field.name)}"
+            for field in fields(self)
+            if getattr(self, field.name) != getattr(other, field.name) and field.name != "fault"
+        ]
+
+
+def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = None) -> Holding:
+    server = world.servers.get(uuid or "", {})
+    ports = [port for port in world.ports.values() if uuid and port["device_id"] == uuid]
+    attachments = [each for each in world.attachments.values() if uuid and each["instance"] == uuid]
+    images = [image for image in world.images.values() if uuid and image.get("instance_uuid") == uuid]
+    recorded = sorted(each["id"] for each in server.get("os-extended-volumes:volumes_attached", []))
+    named = {*recorded, *(each["volume_id"] for each in attachments), *([volume_id] if volume_id else [])}
+    volumes = {each: world.volumes[each] for each in sorted(named) if each in world.volumes}
+    guests = site.guests.power_states(uuid) if uuid else {}
+    (only_host,) = guests if len(guests) == 1 else (None,)
+    return Holding(
+        status=server.get("status"),
+        task=server.get("OS-EXT-STS:task_state"),
+        fault=(server.get("fault") or {}).get("message"),
+        host=server.get("OS-EXT-SRV-ATTR:host"),
+        vcpus=server.get("flavor", {}).get("vcpus", 0),
+        addresses={each["OS-EXT-IPS-MAC:mac_addr"] for of in server.get("addresses", {}).values() for each in of},
+        ports_addresses={port["mac_address"] for port in ports},
+        recorded_volumes=recorded,
+        guests={host: state.name for host, state in guests.items()},
+        devices={host: sorted(ids) for host, ids in site.guests.devices(uuid).items()} if uuid else {},
+        disks=site.guests.disks(uuid) if uuid else {},
+        marks=site.guests.marks(uuid, only_host, mark(uuid)) if uuid and only_host else 0,
+        allocations=world.allocations.get(uuid or "", {}),
+        ports={port["id"]: (port["binding:host_id"], port["status"]) for port in ports},
+        attachments=sorted((each["volume_id"], each["status"]) for each in attachments),
+        volumes={each: volume["status"] for each, volume in volumes.items()},
+        images=sorted((image["name"], image["status"]) for image in images),
+        owners={volume["os-vol-tenant-attr:tenant_id"] for volume in volumes.values()}
+        | {port["project_id"] for port in ports}
+        | {image["owner"] for image in images},
+    )
