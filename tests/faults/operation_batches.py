@@ -13,6 +13,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import sqlalchemy as sa
+
 from causeway.store.cell import device_changes
 
 from . import look
@@ -121,9 +123,10 @@ def is_settled(site: Site, uuid: str | None) -> bool:
         return True
     if not look.is_settled(site, uuid):
         return False
+    query = sa.select(device_changes.TABLE.c.id).where(device_changes.TABLE.c.instance_uuid == uuid)
     for cell in ("cell1", "cell2"):
-        with site.cell(cell).write() as connection:
-            if device_changes.of_server_in(connection, uuid):
+        with site.cell(cell).read() as connection:
+            if connection.execute(query).first() is not None:
                 return False
     return True
 

@@ -56,7 +56,7 @@ CRASHES = [
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cases]:
     """Of the tests that are wanted: they share a cloud, and crashes of it."""
     wanted = [
-        (item.callspec.params["operation"], item.callspec.params["point"])
+        (str(item.callspec.params["operation"]), str(item.callspec.params["point"]))
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
     ]
