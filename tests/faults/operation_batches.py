@@ -175,7 +175,7 @@ def _use(site: Site, case: OperationCase, subject: Subject) -> None:
     """What was not done is asked for again; a shelved server comes back; and all that its user has can be deleted."""
     if subject.uuid is not None:
         with _complaining(case):
-            if case.end == UNDONE and status_of(site, subject)[0] is not None and not _was_not_built(case):
+            if case.end == UNDONE and _was_there(subject) and status_of(site, subject)[0] is not None:
                 _ask_again(site, case, subject)
         with _complaining(case):
             if (status_of(site, subject)[0] or "").startswith("SHELVED"):
@@ -188,8 +188,9 @@ def _use(site: Site, case: OperationCase, subject: Subject) -> None:
         _throw_away(site, case, subject)
 
 
-def _was_not_built(case: OperationCase) -> bool:
-    return case.operation.name.startswith("create ") and case.operation.name.endswith("-backed")
+def _was_there(subject: Subject) -> bool:
+    """A server that was not made can't be asked for again: another one can."""
+    return subject.before is not None and subject.before.status is not None
 
 
 @contextmanager
@@ -288,7 +289,8 @@ def _owner(world: World, kind: str, identity: str, pairs: list[Pair], makers: di
     for case, subject in pairs:
         if subject.uuid is not None and subject.uuid in named:
             return case, subject
-        if identity in (subject.volume_id, subject.port_id) or makers.get(identity) is subject:
+        had = {*subject.before.volumes, *subject.before.ports} if subject.before is not None else set()
+        if identity in had | {subject.volume_id, subject.port_id} or makers.get(identity) is subject:
             return case, subject
         if subject.name in (record.get("name") or ""):
             return case, subject

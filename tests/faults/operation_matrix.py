@@ -114,18 +114,15 @@ def all_points(operations: list[Operation]) -> dict[Operation, list[str]]:
     return {operation: found[operation] for operation in operations}
 
 
-def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> list[OperationCase]:
+def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> None:
     """All cases of an action. Each operation has a cloud of its own: what is left over of one is in no other's way."""
-    done = []
     for operation, wanted in points.items():
         if not wanted:
             continue
         with temporary_site(ChildSite, offloads=operation.offloads, crashes=action == "crash") as site:
             assert isinstance(site, ChildSite)
             for case in run_on(site, [OperationCase(operation, action, point) for point in wanted]):
-                done.append(case)
                 tell(case)
-    return done
 
 
 def run_on(site: ChildSite, cases: list[OperationCase]) -> Iterator[OperationCase]:
@@ -178,14 +175,16 @@ def run_and_tell(
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def tell(case: OperationCase) -> None:
+        cases.append(case)
+        if file is not None:
+            # A run takes long: what is known is there if it is broken off.
+            file.write_text(json.dumps(as_json(cases), indent=1))
         if not case.is_well:
             say(f"{case.outcome}: {case.action} {case.name} ({case.end})")
             for complaint in case.complaints:
                 say(f"    {complaint.kind}: {complaint.text}")
 
     for action in [action for action in ACTIONS if action in actions]:
-        cases += run(points, action, tell)
+        run(points, action, tell)
     console.print(table(cases))
-    if file is not None:
-        file.write_text(json.dumps(as_json(cases), indent=1))
     return 0 if all(case.is_well for case in cases) else 1
