@@ -8,10 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
 from causeway.operations.run import OperationRun
-from causeway.parts import history
+from causeway.parts import devices, history
 from causeway.store.cell import actions, instances
+from causeway.store.database import utcnow
 
 
 def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) -> bool:
@@ -25,6 +28,27 @@ def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) 
             return instances.end_task_in(connection, run.uuid, tasks, **changes)
         except errors.ServerNotFound:
             return False
+
+
+def came_up(
+    run: OperationRun[Any], tasks: Collection[TaskState], guest: GuestOutcome, there: Instance, **changes: Any
+) -> bool:
+    """`ended`, for a server whose guest was made or started on a host. ``there``: the server as it is on that host."""
+    devices.save_connections(run.database, guest)
+    known = {
+        "power_state": guest.power_state,
+        "network_info": guest.network_info,
+        "host": there.host,
+        "node": there.node,
+        "availability_zone": there.availability_zone,
+        "launched_at": utcnow(),
+        "numa_topology": guest.numa_topology,
+        "pci_devices": guest.pci_devices,
+    }
+    if not ended(run, tasks, **known, **changes):
+        return False
+    there.vm_state, there.task_state, there.power_state = changes["vm_state"], None, guest.power_state
+    return True
 
 
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:

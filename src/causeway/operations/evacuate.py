@@ -7,7 +7,6 @@ they are removed, and the migration is ``completed`` (`causeway.conductor.evacua
 
 from __future__ import annotations
 
-import dataclasses
 import uuid as uuids
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -22,12 +21,11 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import attachments, devices, placing
+from causeway.parts import attachments, placing
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
 from causeway.store.cell import instances
-from causeway.store.database import utcnow
 
 TASKS = {TaskState.REBUILDING}
 
@@ -156,25 +154,10 @@ class EndEvacuation(Step[Run]):
         if guest is None:
             raise RuntimeError("the guest was not rebuilt")
         run.pivot()
-        devices.save_connections(run.database, guest)
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
-        ended = endings.ended(
-            run,
-            TASKS,
-            vm_state=becomes,
-            power_state=guest.power_state,
-            network_info=guest.network_info,
-            host=there.host,
-            node=there.node,
-            availability_zone=there.availability_zone,
-            launched_at=utcnow(),
-            numa_topology=guest.numa_topology,
-            pci_devices=guest.pci_devices,
-            migration_context=None,
-        )
+        ended = endings.came_up(run, TASKS, guest, there, vm_state=becomes, migration_context=None)
         migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.DONE)
         if ended:
-            there = dataclasses.replace(there, vm_state=becomes, task_state=None, power_state=guest.power_state)
             run.services.notifier.instance_action(
                 run.context, there, "rebuild", "end", host=there.host or "", block_devices=guest.block_devices
             )

@@ -11,10 +11,8 @@ from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
-from causeway.parts import devices
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
-from causeway.store.database import utcnow
 
 TASKS = {TaskState.REBUILDING, TaskState.REBUILD_SPAWNING}
 
@@ -72,24 +70,11 @@ class EndRebuild(Step[Run]):
             raise RuntimeError("the guest was not rebuilt")
         run.pivot()
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
-        devices.save_connections(run.database, guest)
-        if not endings.ended(
-            run,
-            TASKS,
-            vm_state=becomes,
-            power_state=guest.power_state,
-            network_info=guest.network_info,
-            launched_at=utcnow(),
-            numa_topology=guest.numa_topology,
-            pci_devices=guest.pci_devices,
-            progress=0,
-        ):
-            return
         instance, present = run.instance(), run.devices()
-        instance.vm_state, instance.task_state, instance.power_state = becomes, None, guest.power_state
-        run.services.notifier.instance_action(
-            run.context, instance, "rebuild", "end", host=instance.host or "", block_devices=present
-        )
+        if endings.came_up(run, TASKS, guest, instance, vm_state=becomes, progress=0):
+            run.services.notifier.instance_action(
+                run.context, instance, "rebuild", "end", host=instance.host or "", block_devices=present
+            )
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:

@@ -16,10 +16,9 @@ from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import HOST, IMAGE, SINCE
-from causeway.parts import devices, placing
+from causeway.parts import placing
 from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import instances
-from causeway.store.database import utcnow
 
 TASKS = {TaskState.UNSHELVING}
 
@@ -122,24 +121,8 @@ class EndUnshelve(Step[Run]):
         if guest is None:
             raise RuntimeError("the guest was not started")
         run.pivot()
-        devices.save_connections(run.database, guest)
         kept = {name: value for name, value in there.system_metadata.items() if name not in (IMAGE, SINCE, HOST)}
-        ended = endings.ended(
-            run,
-            TASKS,
-            vm_state=VmState.ACTIVE,
-            power_state=guest.power_state,
-            network_info=guest.network_info,
-            host=there.host,
-            node=there.node,
-            availability_zone=there.availability_zone,
-            launched_at=utcnow(),
-            numa_topology=guest.numa_topology,
-            pci_devices=guest.pci_devices,
-            system_metadata=kept,
-        )
-        if ended:
-            there.vm_state, there.task_state, there.power_state = VmState.ACTIVE, None, guest.power_state
+        if endings.came_up(run, TASKS, guest, there, vm_state=VmState.ACTIVE, system_metadata=kept):
             run.services.notifier.instance_action(run.context, there, "unshelve", "end", host=there.host or "")
 
 

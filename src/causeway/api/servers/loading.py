@@ -14,7 +14,6 @@ from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
 from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
-from causeway.model.migration import Migration
 from causeway.model.server_actions import ServerAction
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.operations.requests import ask
@@ -180,30 +179,9 @@ def begin_action(request: ApiRequest, home: Home, action: ServerAction, **change
     )
 
 
-def ask_for(
-    request: ApiRequest,
-    home: Home,
-    action: ServerAction,
-    recipe: str,
-    memory: Any,
-    *,
-    prepare: Callable[[], None] | None = None,
-    migration: Migration | None = None,
-    **changes: Any,
-) -> None:
-    """Has an operation accepted and begun (`causeway.operations.requests.ask`)."""
-    ask(
-        request.services,
-        request.context,
-        home.instance,
-        home.cell_uuid,
-        action,
-        recipe,
-        memory,
-        prepare=prepare,
-        migration=migration,
-        **changes,
-    )
+def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, memory: Any, **options: Any) -> None:
+    """Has an operation accepted and begun. ``options``: of `causeway.operations.requests.ask`."""
+    ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 
 def let_go(home: Home) -> None:
