@@ -6,7 +6,6 @@ server from cell to cell.
 
 from __future__ import annotations
 
-import logging
 from datetime import datetime
 from typing import Any
 
@@ -19,10 +18,9 @@ from causeway.api.validation import parse_time
 from causeway.api.views import migrations as views
 from causeway.model.migration import Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
+from causeway.operations import requests
 from causeway.store.api import journal, mappings
 from causeway.store.api import migrations as store
-
-LOG = logging.getLogger(__name__)
 
 RULE = "os_compute_api:os-migrations:"
 SERVER_RULE = "os_compute_api:servers:migrations:"
@@ -143,16 +141,9 @@ def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     found = next((each for each in of_server if migration_id in (str(each.id), each.uuid)), None)
     if found is None:
         raise errors.MigrationNotFound(f"Migration {migration_id} is not found for server {server_id}.")
-    if not journal.request_cancel(request.services.api, found.uuid):
+    if not requests.cancel(request.services, server_id, found.uuid):
         raise errors.Conflict(
             f"Migration {migration_id} of server {server_id} can't be cancelled any more: its status is {found.status}, "
             "and what it does can't be taken back now. Wait for its end, then revert the resize."
         )
-    waiting = journal.waiting_of_server(request.services.api, server_id)
-    if waiting is not None:
-        # It would hear of this when its pause is over.
-        try:
-            request.services.conductor.run_move(request.context, move_id=waiting)
-        except errors.ServiceFailed as failure:
-            LOG.warning("Move %s is cancelled a little later: %s", waiting, failure.message)
     return Response(202)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 from causeway import errors
-from causeway.conductor.moves import context_of
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -16,7 +15,7 @@ from causeway.moves.requests import request_confirm
 from causeway.operations.engine import Engine
 from causeway.operations.shelve import IMAGE
 from causeway.parts import devices, history, leftovers, liveness
-from causeway.parts.requests import Requests
+from causeway.parts.requests import Requests, context_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import groups, journal, mappings, migrations

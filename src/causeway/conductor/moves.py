@@ -13,7 +13,7 @@ from causeway.context import RequestContext
 from causeway.model.moves import Move
 from causeway.operations.requests import discard_prepared
 from causeway.parts.by_cell import ByCell
-from causeway.parts.requests import drop_if_refused, of_deletion
+from causeway.parts.requests import context_of, drop_if_refused, of_deletion
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import keeper
@@ -35,18 +35,6 @@ class MovesEndpoint:
 
     def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
         self._keeper.resume(context, move_id)
-
-
-def context_of(move: Move) -> RequestContext:
-    """The request that asked for a move, with the system's own credentials: the user's token may have expired."""
-    return RequestContext(
-        request_id=move.request_id,
-        user_id=move.user_id,
-        project_id=move.project_id,
-        is_admin=True,
-        roles=["admin"],
-        overwrite=False,
-    )
 
 
 class MoveCallers:

@@ -51,6 +51,8 @@ TRANSITIONS: dict[SagaState, frozenset[SagaState]] = {
 # Nobody runs these: the request is not accepted yet, or never will be.
 NOT_ACCEPTED = frozenset({SagaState.PROPOSED, SagaState.REFUSED})
 ENDED = frozenset({SagaState.DONE, SagaState.FAILED})
+# Before its pivot a saga in one of these may be cancelled.
+CANCELLABLE = (SagaState.REQUESTED, SagaState.RUNNING, SagaState.UNDOING, SagaState.STUCK)
 
 
 class StepPhase(StrEnum):
@@ -109,6 +111,15 @@ class StepRecord:
         """How long the last attempt took; None while it goes on."""
         began = self.tried_at or self.started_at
         return None if began is None or self.ended_at is None else (self.ended_at - began).total_seconds()
+
+    @property
+    def percent(self) -> int | None:
+        return percent(self.bytes_done, self.bytes_total)
+
+
+def percent(done: int | None, total: int | None) -> int | None:
+    """How much of ``total`` bytes is done; None if there are none, or nobody knows how many."""
+    return 100 * (done or 0) // total if total else None
 
 
 @dataclass(kw_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import uuid as uuids
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
 
+from causeway import errors
 from causeway.clients.image import ImageClient
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
@@ -15,8 +17,10 @@ from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.server_actions import ServerAction
 from causeway.parts import acceptance
-from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
-from causeway.store.api import migrations
+from causeway.parts.requests import RequestServices, action_of, context_of, enter, tell_conductor
+from causeway.store.api import journal, migrations
+
+LOG = logging.getLogger(__name__)
 
 
 class HasImages(Protocol):
@@ -67,6 +71,23 @@ def ask(
     )
     enter(services, context, cell_uuid, request)
     tell_conductor(services, context, move)
+
+
+def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:
+    """Asks for the end of a server's operation, which is then undone; False if it is too late for that.
+
+    ``migration_uuid``: the operation's own id, if it works for no migration.
+    """
+    if not journal.request_cancel(services.api, migration_uuid):
+        return False
+    waiting = journal.waiting_of_server(services.api, instance_uuid)
+    if waiting is not None:
+        # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
+        try:
+            services.conductor.run_move(context_of(journal.get(services.api, waiting)), move_id=waiting)
+        except errors.ServiceFailed as failure:
+            LOG.warning("Operation %s is cancelled a little later: %s", waiting, failure.message)
+    return True
 
 
 def discard_prepared(services: HasImages, context: RequestContext, move: Move) -> None:

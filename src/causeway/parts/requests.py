@@ -61,6 +61,18 @@ def tell_conductor(services: RequestServices, context: RequestContext, move: Mov
         LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
 
 
+def context_of(move: Move) -> RequestContext:
+    """The request that asked for an operation, with the system's own credentials: the user's token may have expired."""
+    return RequestContext(
+        request_id=move.request_id,
+        user_id=move.user_id,
+        project_id=move.project_id,
+        is_admin=True,
+        roles=["admin"],
+        overwrite=False,
+    )
+
+
 def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
     """For a move that was proposed a lease ago: it does not count any more, and is taken out of the journal.
 

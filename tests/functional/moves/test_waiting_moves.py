@@ -44,6 +44,8 @@ def test_a_move_that_waits_is_cancelled_at_once(cloud: Cloud) -> None:
     cloud.wait(server, "ACTIVE")
     assert cloud.migration(server).status == "cancelled"
     assert [move.state for move in moves_of(cloud, server)] == [SagaState.FAILED]
+    # It is told where the resize is, not the cancel.
+    assert "cancelled" in cloud.action(server, "resize").message
 
 
 def test_a_server_whose_move_waits_is_deleted_at_once(cloud: Cloud) -> None:

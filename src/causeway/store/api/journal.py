@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from causeway import errors, metrics
 from causeway.model.moves import Move
 from causeway.model.outcomes import MoveToken
-from causeway.model.sagas import ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
+from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import seconds, utc_now
 from causeway.store.columns import RowMapper
@@ -55,7 +55,7 @@ _NEVER_CHANGED = frozenset(
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 # A server that waits for confirm or revert is deleted by confirming it: these go on.
 GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert")
-CANCELLED = "The move was cancelled at its user's request."
+CANCELLED = "It was cancelled on request."
 _WANTED = (
     sa.select(
         *(MOVES.c[name] for name in ("instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested")),
@@ -372,12 +372,10 @@ def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
     return None if found is None else dict(found)
 
 
-CANCELLABLE = (SagaState.REQUESTED, SagaState.RUNNING, SagaState.UNDOING, SagaState.STUCK)
-
-
 def request_cancel(database: Database, migration_uuid: str) -> bool:
-    """Asks for the end of a migration's move; False if it has none, or has passed its pivot.
+    """Asks for the end of a migration's move, or of an operation; False if there is none, or it has passed its pivot.
 
+    ``migration_uuid``: the operation's own id, if it works for no migration.
     One that is being rolled back already is not tried again as a whole.
     """
     with database.write() as connection:
@@ -428,7 +426,7 @@ class MoveProgress:
 
     @property
     def percent(self) -> int | None:
-        return 100 * (self.bytes_done or 0) // self.bytes_total if self.bytes_total else None
+        return percent(self.bytes_done, self.bytes_total)
 
 
 def progress(database: Database, migration_uuids: list[str]) -> dict[str, MoveProgress]:
