@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from causeway import decoding
 from causeway.api.app import build_app
+from causeway.api.long_polls import LongPolls
 from causeway.api.services import ApiServices
 from causeway.clients.identity import IdentityClient
 from causeway.clients.image import ImageClient
@@ -180,9 +181,9 @@ def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str
 
 
 def api_app(
-    around: Surroundings, api: Database, cells: Cells, host: str
+    around: Surroundings, api: Database, cells: Cells, host: str, long_polls: LongPolls
 ) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
-    """The Compute API as a WSGI application."""
+    """The Compute API as a WSGI application. ``long_polls``: the requests that wait on its server's threads."""
     return build_app(
         ApiServices(
             conf=around.conf,
@@ -196,5 +197,6 @@ def api_app(
             enforcer=Enforcer(around.conf),
             identity=around.identity,
             notifier=around.notifier(f"nova-api:{host}"),
+            long_polls=long_polls,
         )
     )

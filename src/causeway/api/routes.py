@@ -22,6 +22,7 @@ from causeway.api import (
     keypairs,
     limits,
     migrations,
+    operations,
     quota_sets,
     server_groups,
     tenant_usage,
@@ -134,6 +135,10 @@ ROUTES: list[Route] = [
     # What other services tell
     _post("/os-server-external-events", external_events.create),
     # Ours
+    _get("/operations", operations.index),
+    _get("/operations/{operation_id}", operations.show),
+    _delete("/operations/{operation_id}", operations.cancel),
+    _get("/servers/{server_id}/operations", operations.index_of_server),
     _get("/os-causeway/audit", audit.show),
     _post("/os-causeway/audit", audit.mend),
     _post("/os-causeway/audit/servers/{server_id}", audit.map_server),

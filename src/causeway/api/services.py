@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
+from causeway.api.long_polls import LongPolls
 from causeway.policy import Enforcer
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cells import Cells
@@ -34,3 +35,4 @@ class ApiServices:
     enforcer: Enforcer
     identity: Any = None
     notifier: Any = None
+    long_polls: LongPolls = field(default_factory=LongPolls)

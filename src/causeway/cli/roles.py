@@ -16,6 +16,7 @@ from oslo_config import cfg
 from oslo_log import log
 
 from causeway import roles
+from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.cli import processes
 from causeway.cli.api_worker import Worker
 from causeway.conf import PROJECT
@@ -69,6 +70,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
     def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
         self._conf = conf
         self._cleanup = ExitStack()
+        self._long_polls = LongPolls(max(1, round(threads * LONG_POLLS)))
         #: where the workers count; deleted by the master alone, for whose forks every other way of cleaning up is theirs too
         self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
         self._settings: dict[str, Any] = {
@@ -83,6 +85,7 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
             "keepalive": KEEP,
             "control_socket_disable": True,
             "when_ready": self._ready,
+            "post_worker_init": self._worker_ready,
             "worker_exit": self._worker_exit,
             "on_exit": self._on_exit,
         }
@@ -96,7 +99,10 @@ class ApiProcesses(BaseApplication):  # type: ignore[misc]
         around = processes.around(self._conf, self._cleanup)
         database, cells = processes.databases(self._conf, self._cleanup)
         processes.expose_metrics(self._conf, self._cleanup, shared=True)
-        return strict(roles.api_app(around, database, cells, self._conf.host))
+        return strict(roles.api_app(around, database, cells, self._conf.host, self._long_polls))
+
+    def _worker_ready(self, worker: Any) -> None:
+        self._long_polls.is_over = lambda: not worker.alive
 
     def _ready(self, server: Any) -> None:
         click.echo(f"ready: api {', '.join(str(listener) for listener in server.LISTENERS)}")

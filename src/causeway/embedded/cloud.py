@@ -18,6 +18,7 @@ from oslo_log import log
 from oslo_policy import opts as policy_opts
 
 from causeway import roles
+from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS, ignored, new_config
 from causeway.conf.conductor import SUPER
@@ -26,7 +27,7 @@ from causeway.embedded import content
 from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.lock import StateDirLock
 from causeway.embedded.settings import StateDir
-from causeway.embedded.web import WebServer
+from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
 from causeway.model.host import CELL0_UUID, CellMapping
 from causeway.moves.standing import StandingMoves
@@ -105,11 +106,16 @@ class EmbeddedCloud:
         self.api_database, self.cells = self._open_databases()
 
         self.web.mount("/placement", self.placement.public_app(self._authtoken("placement")))
-        self.web.mount("/compute", roles.api_app(self.around, self.api_database, self.cells, socket.gethostname()))
+        long_polls = LongPolls(round(THREADS * LONG_POLLS))
+        self.web.mount(
+            "/compute",
+            roles.api_app(self.around, self.api_database, self.cells, socket.gethostname(), long_polls),
+        )
         if self.conf.metrics.enabled:
             self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
         self.web.start()
         on_stop(self.web.stop)
+        on_stop(long_polls.stop)
         self._start_roles()
         self._fill()
         users = {"causeway": "demo", "causeway-admin": "admin"}

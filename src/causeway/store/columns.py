@@ -30,13 +30,17 @@ def keep_all_of_unicode(metadata: sa.MetaData) -> None:
 
 
 class RowMapper(Generic[T]):
-    """Maps a dataclass to the columns of the same names; what is no scalar is kept as JSON."""
+    """Maps a dataclass to the columns of the same names; what is no scalar is kept as JSON.
 
-    def __init__(self, model: type[T], table: sa.Table) -> None:
+    ``without``: fields that are left alone: neither read nor written, so they have their defaults.
+    """
+
+    def __init__(self, model: type[T], table: sa.Table, *, without: frozenset[str] = frozenset()) -> None:
         self.model = model
         self.table = table
         hints = typing.get_type_hints(model)
-        self.fields = [f.name for f in dataclasses.fields(model) if f.name in table.c]  # type: ignore[arg-type]
+        names = [f.name for f in dataclasses.fields(model)]  # type: ignore[arg-type]
+        self.fields = [name for name in names if name in table.c and name not in without]
         self.columns = [table.c[name] for name in self.fields]
         self._json = {name for name in self.fields if isinstance(table.c[name].type, sa.JSON)}
         self._hints = hints

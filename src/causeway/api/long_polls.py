@@ -1,0 +1,48 @@
+"""Requests that wait for something to change before they are answered.
+
+Each of them has a thread of the server, so only a few may wait at a time. Between two looks they hold nothing: no connection of
+a database, no lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+# Of a server's threads, those that may wait.
+LONG_POLLS = 0.25
+# Seconds that a request may wait.
+LONGEST = 60
+# Seconds between two looks: the first pause, how much longer each one is than the one before, and the longest.
+FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.2, 1.3, 1.0
+
+
+class LongPolls:
+    """``most``: how many requests wait at a time; beyond that they are answered at once."""
+
+    def __init__(self, most: int = 4) -> None:
+        self._room = threading.BoundedSemaphore(most)
+        self._stopping = threading.Event()
+        #: whether the process is to end, for who learns it in a way of its own
+        self.is_over: Callable[[], bool] = lambda: False
+
+    def stop(self) -> None:
+        """Nobody waits from here on, and who does is answered."""
+        self._stopping.set()
+
+    def wait(self, is_new: Callable[[], bool], seconds: float) -> None:
+        """Returns when ``is_new`` says so, ``seconds`` are over, the process ends, or too many wait already."""
+        if not self._room.acquire(blocking=False):
+            return
+        try:
+            self._wait(is_new, time.monotonic() + min(seconds, LONGEST))
+        finally:
+            self._room.release()
+
+    def _wait(self, is_new: Callable[[], bool], end: float) -> None:
+        pause = FIRST_PAUSE
+        while (left := end - time.monotonic()) > 0:
+            if self._stopping.wait(min(pause, left)) or self.is_over() or is_new():
+                return
+            pause = min(pause * GROWTH, LONGEST_PAUSE)

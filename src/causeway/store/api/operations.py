@@ -1,0 +1,90 @@
+"""Reads operations from the journal to show them: without what they remember, and without the events of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TypeAlias
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.moves import Move
+from causeway.model.sagas import ENDED, SagaState, StepRecord
+from causeway.store.api.journal import MOVES, STEPS
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database
+
+OPERATION = RowMapper(Move, MOVES, without=frozenset({"data"}))
+STEP = RowMapper(StepRecord, STEPS, without=frozenset({"events"}))
+_NEWEST_FIRST = (MOVES.c.started_at.desc(), MOVES.c.id.desc())
+
+
+# An operation with its steps in order.
+WithSteps: TypeAlias = tuple[Move, list[StepRecord]]
+
+
+def get(database: Database, operation_id: str) -> WithSteps:
+    """Raises NotFound."""
+    found = _read(database, sa.select(MOVES.c.id).where(MOVES.c.id == operation_id))
+    if not found:
+        raise errors.NotFound(f"Operation {operation_id} could not be found.")
+    return found[0]
+
+
+def search(
+    database: Database,
+    *,
+    instance_uuid: str | None = None,
+    recipes: Collection[str] | None = None,
+    state: SagaState | None = None,
+    owner: str | None = None,
+    host: str | None = None,
+    with_ended: bool = False,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> list[WithSteps]:
+    """Operations, newest first; those that have ended only if ``with_ended`` or ``state`` asks for them.
+
+    ``owner``: the conductor that works on it, or did last: its host, or the host with one life of it. ``host``: one that a
+    step works on, or worked on. ``marker``: the last operation of the page before (NotFound).
+    """
+    query = sa.select(MOVES.c.id).order_by(*_NEWEST_FIRST)
+    if instance_uuid is not None:
+        query = query.where(MOVES.c.instance_uuid == instance_uuid)
+    if recipes is not None:
+        query = query.where(MOVES.c.recipe.in_(recipes))
+    if state is not None:
+        query = query.where(MOVES.c.state == state.value)
+    elif not with_ended:
+        query = query.where(MOVES.c.state.not_in([each.value for each in ENDED]))
+    if owner is not None:
+        lives = MOVES.c.owner.startswith(f"{owner}/", autoescape=True)
+        query = query.where(sa.or_(MOVES.c.owner == owner, lives))
+    if host is not None:
+        query = query.where(sa.exists().where(STEPS.c.move_id == MOVES.c.id, STEPS.c.host == host))
+    if marker is not None:
+        get(database, marker)
+        began = sa.select(MOVES.c.started_at).where(MOVES.c.id == marker).scalar_subquery()
+        same_time = sa.and_(MOVES.c.started_at == began, MOVES.c.id < marker)
+        query = query.where(sa.or_(MOVES.c.started_at < began, same_time))
+    if limit is not None:
+        query = query.limit(limit)
+    return _read(database, query)
+
+
+def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[WithSteps]:
+    """One statement: an operation and its steps are of the same moment."""
+    wanted = ids.subquery("wanted")
+    query = (
+        sa.select(*OPERATION.columns, *STEP.columns)
+        .select_from(MOVES.join(wanted, wanted.c.id == MOVES.c.id).outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+        .order_by(*_NEWEST_FIRST, STEPS.c.sequence)
+    )
+    found: list[WithSteps] = []
+    with database.read() as connection:
+        for row in connection.execute(query):
+            if not found or found[-1][0].id != row._mapping[MOVES.c.id]:
+                found.append((OPERATION.from_row(row), []))
+            if row._mapping[STEPS.c.sequence] is not None:
+                found[-1][1].append(STEP.from_row(row))
+    return found
