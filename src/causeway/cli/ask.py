@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ class NotAsked(click.ClickException):
     """Nothing can be said of the cloud."""
 
     exit_code = 2
+
+
+class Refused(NotAsked):
+    """The cloud answered, and refused."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"The cloud refused ({status}): {message}")
+        self.status = status
+        self.reason = message
 
 
 def connect(state_dir: Path, os_cloud: str | None) -> Any:
@@ -38,7 +48,7 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
 
 
 def ask(connection: Any, path: str, *, timeout: float, method: str = "GET", **query: str | None) -> Any:
-    """The body of an answer. Raises NotAsked if there is none, or with what the API says if it refuses."""
+    """The body of an answer. Raises NotAsked if there is no answer, Refused with what the API says if it refuses."""
     import openstack
     from keystoneauth1 import exceptions as keystone_errors
 
@@ -47,11 +57,27 @@ def ask(connection: Any, path: str, *, timeout: float, method: str = "GET", **qu
         answer = connection.compute.request(path, method, params=given, timeout=timeout, raise_exc=False)
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
         raise unreachable(failure) from failure
-    body: dict[str, Any] = answer.json()
-    if answer.status_code != 200:
+    body: dict[str, Any] = answer.json() if answer.content else {}
+    if answer.status_code not in (200, 202):
         message = next((value.get("message", "") for value in body.values() if isinstance(value, dict)), "")
-        raise NotAsked(f"The cloud refused ({answer.status_code}): {message}")
+        raise Refused(answer.status_code, message)
     return body
+
+
+def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
+    """The id of a server by its name or id. Raises NotAsked."""
+    return id_of(connection, "servers", wanted, timeout, all_tenants="1", name=f"^{re.escape(wanted)}$")
+
+
+def id_of(connection: Any, kind: str, wanted: str, timeout: float, **query: str) -> str:
+    """The id of a server or flavor of this name; what is no name is taken for an id. Raises NotAsked if names are many."""
+    listed = ask(connection, f"/{kind}", timeout=timeout, **query)[kind]
+    if any(each["id"] == wanted for each in listed):
+        return wanted
+    ids = [str(each["id"]) for each in listed if each.get("name") == wanted]
+    if len(ids) > 1:
+        raise NotAsked(f"There are {len(ids)} {kind} named {wanted}: give an id ({', '.join(ids)}).")
+    return ids[0] if ids else wanted
 
 
 def unreachable(failure: Exception) -> NotAsked:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -50,21 +49,10 @@ def explain(
 
 
 def _explanation(connection: object, server: str, flavor: str | None, timeout: float) -> MoveCandidates:
-    server_id = _id_of(connection, "servers", server, timeout, all_tenants="1", name=f"^{re.escape(server)}$")
-    flavor_id = None if flavor is None else _id_of(connection, "flavors", flavor, timeout, is_public="None")
+    server_id = ask.id_of_server(connection, server, timeout)
+    flavor_id = None if flavor is None else ask.id_of(connection, "flavors", flavor, timeout, is_public="None")
     body = ask.ask(connection, f"/servers/{server_id}/move-candidates", timeout=timeout, flavor=flavor_id)
     return msgspec.convert(body["move_candidates"], MoveCandidates)
-
-
-def _id_of(connection: object, kind: str, wanted: str, timeout: float, **query: str) -> str:
-    """The id of a server or flavor of this name; what is no name is taken for an id. Raises NotAsked if names are many."""
-    listed = ask.ask(connection, f"/{kind}", timeout=timeout, **query)[kind]
-    if any(each["id"] == wanted for each in listed):
-        return wanted
-    ids = [str(each["id"]) for each in listed if each.get("name") == wanted]
-    if len(ids) > 1:
-        raise ask.NotAsked(f"There are {len(ids)} {kind} named {wanted}: give an id ({', '.join(ids)}).")
-    return ids[0] if ids else wanted
 
 
 def show(found: MoveCandidates, console: Console) -> None:

@@ -24,7 +24,12 @@ COMMANDS = {
         "audit",
         "Hold everything that knows of servers against each other; mend what is safe.",
     ),
-    "move": ("causeway.cli.move", "move", "Look at moves of servers: where they are, what they did."),
+    "operation": (
+        "causeway.cli.operation",
+        "operation",
+        "Look at everything that takes long: how far it has come, what it waits for; cancel it.",
+    ),
+    "move": ("causeway.cli.move", "move", "The same of moves of servers only."),
     "explain": ("causeway.cli.explain", "explain", "Say where a server could be moved to, and why not elsewhere."),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }

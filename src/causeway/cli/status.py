@@ -269,7 +269,7 @@ def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:
     if left:
         return Level.FAILURE, f"no conductor works on {len(left)} moves, of servers {_some(left)}: does one run?"
     if stuck:
-        return Level.WARNING, f"{len(stuck)} stuck, of servers {_some(stuck)}: see `causeway move show SERVER`"
+        return Level.WARNING, f"{len(stuck)} stuck, of servers {_some(stuck)}: see `causeway operation show SERVER`"
     return Level.SUCCESS, f"{len(unfinished)} under way"
 
 

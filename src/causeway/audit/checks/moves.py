@@ -29,7 +29,7 @@ def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"move {move.id}",
                 move.instance_uuid,
                 f"The {move.recipe} of the server is stuck: {reason}",
-                left="It goes on by itself when the cause is gone; `causeway move show` tells which step it is.",
+                left="It goes on by itself when the cause is gone; `causeway operation show` tells which step it is.",
             )
 
 
@@ -43,7 +43,7 @@ def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"move {move.id}",
                 move.instance_uuid,
                 f"The {move.recipe} has not ended, but its server is not there.",
-                left="What the move made is explained by nothing else: look at its steps with `causeway move show`.",
+                left="What the move made is explained by nothing else: look at its steps with `causeway operation show`.",
             )
 
 

@@ -1,0 +1,48 @@
+"""``causeway operation``: how far everything has come that takes long, read from the journal; and cancelling it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from causeway.cli import ask
+from causeway.cli.timelines import add_commands, state_dir_option
+from causeway.model.sagas import NOT_ACCEPTED
+
+
+@click.group()
+def operation() -> None:
+    """Look at everything that takes long (moves, images, rebuilds, shelving, ...): how far it has come, what it waits for."""
+
+
+add_commands(operation, "operation", None)
+
+
+@operation.command()
+@click.argument("server")
+@state_dir_option
+@click.option("--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for the answer.")
+def cancel(server: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
+    """Cancel what is being done with SERVER (name or id), if that can still be taken back: it is undone.
+
+    Exit status: 0 if it is going to be undone, 1 if nothing is being done or it is too late, 2 if the cloud could not be asked.
+    """
+    connection = ask.connect(state_dir, os_cloud)
+    server_id = ask.id_of_server(connection, server, timeout)
+    listed = ask.ask(connection, f"/servers/{server_id}/operations", timeout=timeout)["operations"]
+    accepted = [each for each in listed if each["state"] not in NOT_ACCEPTED]
+    if not accepted:
+        raise click.ClickException(f"Nothing is being done with server {server}.")
+    # The oldest one: others wait for its end.
+    active = accepted[-1]
+    try:
+        ask.ask(connection, f"/operations/{active['id']}", method="DELETE", timeout=timeout)
+    except ask.Refused as refusal:
+        if refusal.status != 409:
+            raise
+        raise click.ClickException(f"Too late: {refusal.reason}") from refusal
+    click.echo(
+        f"{active['recipe']} of server {server_id} is going to be undone: see `causeway operation show {server_id}`."
+    )
