@@ -13,6 +13,7 @@ from typing import Any
 from oslo_context import context as oslo_context
 
 HIDDEN = "***"
+TOKENS = frozenset({"auth_token", "service_token"})
 
 
 class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
@@ -59,6 +60,10 @@ class RequestContext(oslo_context.RequestContext):  # type: ignore[misc]
             service_project_id=self.service_project_id,
         )
         return values
+
+    def without_tokens(self) -> dict[str, Any]:
+        """Everything but tokens, for `from_dict`: what may be written down."""
+        return {name: value for name, value in self.to_dict().items() if name not in TOKENS}
 
     def get_logging_values(self) -> dict[str, Any]:
         """What a log line may show."""

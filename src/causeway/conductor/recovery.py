@@ -22,7 +22,7 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING, PowerState, VmState
-from causeway.parts import history
+from causeway.parts import history, requesters
 from causeway.parts.requests import of_deletion
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
@@ -116,7 +116,7 @@ class _Build:
         LOG.warning("Server %s was left without a host: it is built again", self.uuid)
         # Claimed by a choice that nobody knows any more.
         services.placement.delete_allocations(self.uuid)
-        conductor.build_instance(admin_context(), instance_uuid=self.uuid)
+        conductor.build_instance(requesters.context_of(services.conf, self._request), instance_uuid=self.uuid)
 
 
 class _Task:

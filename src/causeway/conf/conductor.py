@@ -50,5 +50,15 @@ OPTS: dict[str, list[Opt]] = {
             help="Names or uuids of the cells whose computes report to this conductor; empty: all cells that there are"
             " when it starts. Only for role = all. Whatever they are, it drives moves between all of them. Ours.",
         ),
+        cfg.StrOpt(
+            "credentials_key",
+            default="",
+            secret=True,
+            help="Any text: with it the API encrypts the token of a user who creates a server, until the server has a host, and a"
+            " conductor that takes the build up from one that died decrypts it, so that the user's volumes are made with the"
+            " user's rights. The same for all API and super conductor processes. Empty: the password of [service_user], or of"
+            " [placement], is used instead; if there is none either, no token is kept, and a build that is taken up fails"
+            " if it has to make volumes. Ours.",
+        ),
     ],
 }

@@ -95,13 +95,21 @@ def _delete_if_wanted(services: RequestServices, context: RequestContext, instan
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:
-    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it."""
+    """The context with the request that asked for the server's deletion: its events belong to that action, whoever does it.
+
+    Without a user's token it is also the context of the user who asked; a token speaks for its own user only.
+    """
     try:
         _cell, database = cells.of_server(instance_uuid)
     except errors.ServerNotFound:
         return context
-    request_id = actions.newest_request(database, instance_uuid, "delete")
-    return context if request_id is None else context.for_another_request(request_id)
+    action = actions.newest(database, instance_uuid, "delete")
+    if action is None:
+        return context
+    asked = context.for_another_request(action.request_id)
+    if not asked.auth_token:
+        asked.user_id, asked.project_id = action.user_id, action.project_id
+    return asked
 
 
 def action_of(context: RequestContext, instance: Instance, name: str) -> InstanceAction:

@@ -78,6 +78,9 @@ class BuildRequests(ApiBase):
     instance: Mapped[dict[str, Any]]
     block_devices: Mapped[list[Any]]
     requested_networks: Mapped[list[Any]]
+    # Null: written by an older version. The user's token is sealed, see `causeway.parts.requesters`.
+    requester: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
+    sealed_token: Mapped[str | None] = mapped_column(LongText)
 
 
 class Flavors(ApiBase):

@@ -35,6 +35,7 @@ from causeway.model.host import ServerGroup
 from causeway.model.instance import InjectedFile, Instance, KeyPair
 from causeway.model.network import RequestedNetwork
 from causeway.model.states import TaskState, VmState
+from causeway.parts import requesters
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
 from causeway.store.api import build_requests, groups, keypairs, mappings
 from causeway.store.api import cells as cell_records
@@ -362,8 +363,12 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
         mappings.save_spec_in(connection, instance.uuid, _spec(plan, instance))
         build_requests.insert_in(
             connection,
-            build_requests.BuildRequest(
-                instance.uuid, instance.project_id, created, instance, devices, list(plan.networks)
+            requesters.keep(
+                request.services.conf,
+                request.context,
+                build_requests.BuildRequest(
+                    instance.uuid, instance.project_id, created, instance, devices, list(plan.networks)
+                ),
             ),
         )
         if plan.placement.group is not None:

@@ -30,6 +30,9 @@ class BuildRequest:
     block_devices: list[BlockDevice] = field(default_factory=list)
     # None: no network at all was asked for ("none")
     requested_networks: list[RequestedNetwork] = field(default_factory=list)
+    # Who asked, and with which token: for `causeway.parts.requesters`.
+    requester: dict[str, Any] | None = field(default=None, repr=False)
+    sealed_token: str | None = field(default=None, repr=False)
 
 
 MAPPER = RowMapper(BuildRequest, TABLE)

@@ -147,10 +147,17 @@ def of_instance(
     return found if limit is None else found[:limit]
 
 
-def newest_request(database: Database, uuid: str, name: str) -> str | None:
-    """The request id of the server's newest action of a name; None if there is none."""
+def newest(database: Database, uuid: str, name: str) -> InstanceAction | None:
+    """The server's newest action of a name, without its events; None if there is none."""
+    query = (
+        sa.select(*ACTION.columns)
+        .where(ACTIONS.c.instance_uuid == uuid, ACTIONS.c.action == name)
+        .order_by(ACTIONS.c.id.desc())
+        .limit(1)
+    )
     with database.read() as connection:
-        return newest_request_in(connection, uuid, [name])
+        row = connection.execute(query).one_or_none()
+    return None if row is None else ACTION.from_row(row)
 
 
 def newest_request_in(connection: sa.Connection, uuid: str, names: Collection[str]) -> str | None:

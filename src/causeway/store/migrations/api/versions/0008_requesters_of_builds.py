@@ -1,0 +1,21 @@
+"""Who asked for a server that has no cell yet."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from causeway.store.columns import LongText
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    # A new database has them from the first revision, which makes the tables as they are now.
+    present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("build_requests")}
+    # Null in what is there, and in what services of the older version still write.
+    if "requester" not in present:
+        op.add_column("build_requests", sa.Column("requester", sa.JSON, nullable=True))
+    if "sealed_token" not in present:
+        op.add_column("build_requests", sa.Column("sealed_token", LongText, nullable=True))

@@ -1,0 +1,117 @@
+"""Who asked for a server is kept with its build request; the token can be read by who has the key, and by nobody else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from oslo_config import cfg
+
+from causeway.conf import new_config
+from causeway.context import RequestContext
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.parts import requesters
+from causeway.store import schema
+from causeway.store.api import build_requests
+from causeway.store.api.build_requests import BuildRequest
+from causeway.store.database import Database, utcnow
+
+UUID, OTHER_UUID = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+TOKEN = "the-users-token"
+
+
+def configured(**groups: dict[str, Any]) -> cfg.ConfigOpts:
+    return new_config(**groups)
+
+
+def of_service(password: str) -> cfg.ConfigOpts:
+    return configured(service_user={"auth_type": "password", "password": password})
+
+
+def a_request(uuid: str = UUID) -> BuildRequest:
+    instance = Instance(uuid, "project", "user", "new", Flavor("1", "f", 1, 1, 1))
+    return BuildRequest(uuid, "project", utcnow(), instance)
+
+
+@pytest.fixture
+def context() -> RequestContext:
+    return RequestContext(
+        user_id="user",
+        project_id="project",
+        roles=["member"],
+        global_request_id="req-11111111-1111-1111-1111-111111111111",
+        auth_token=TOKEN,
+        service_token="another-token",
+        overwrite=False,
+    )
+
+
+def test_who_takes_a_build_up_has_the_rights_of_who_asked_for_it(context: RequestContext) -> None:
+    conf = configured(conductor={"credentials_key": "a key"})
+    found = requesters.context_of(conf, requesters.keep(conf, context, a_request()))
+    for name in ("user_id", "project_id", "roles", "request_id", "global_request_id", "is_admin", "auth_token"):
+        assert getattr(found, name) == getattr(context, name)
+    assert not found.is_admin
+    assert found.service_token is None
+
+
+def test_the_key_may_be_the_password_that_api_and_conductors_share(context: RequestContext) -> None:
+    kept = requesters.keep(of_service("secret"), context, a_request())
+    of_conductor = configured(
+        service_user={"auth_type": "password", "password": "secret"},
+        placement={"auth_type": "password", "password": "another"},
+    )
+    assert requesters.context_of(of_conductor, kept).auth_token == TOKEN
+
+
+@pytest.mark.parametrize("conf", [configured(), of_service("another")], ids=["no key", "another key"])
+def test_without_the_key_the_user_is_known_and_the_token_is_not(context: RequestContext, conf: cfg.ConfigOpts) -> None:
+    found = requesters.context_of(conf, requesters.keep(of_service("secret"), context, a_request()))
+    assert (found.user_id, found.request_id, found.auth_token) == ("user", context.request_id, None)
+
+
+def test_without_a_key_no_token_is_kept(context: RequestContext) -> None:
+    assert requesters.keep(configured(), context, a_request()).sealed_token is None
+
+
+def test_a_token_is_of_no_use_in_the_row_of_another_server(context: RequestContext) -> None:
+    conf = of_service("secret")
+    kept = requesters.keep(conf, context, a_request())
+    moved = replace(a_request(OTHER_UUID), requester=kept.requester, sealed_token=kept.sealed_token)
+    assert requesters.context_of(conf, moved).auth_token is None
+
+
+def test_nobody_sees_the_token(context: RequestContext, caplog: pytest.LogCaptureFixture) -> None:
+    conf = of_service("secret")
+    kept = requesters.keep(conf, context, a_request())
+    assert kept.sealed_token is not None
+    requesters.context_of(of_service("another"), kept)
+    shown = repr(kept) + caplog.text
+    for secret in (TOKEN, "another-token", kept.sealed_token):
+        assert secret not in shown
+    assert TOKEN not in str(kept.requester) + kept.sealed_token
+    assert "another-token" not in str(kept.requester)
+
+
+def test_a_build_request_of_an_older_version_is_its_users_and_has_no_token(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/api.sqlite", "api")
+    schema.sync(database, "api")
+    with database.write() as connection:
+        build_requests.insert_in(connection, a_request())
+        for column in ("requester", "sealed_token"):
+            connection.execute(sa.text(f"ALTER TABLE build_requests DROP COLUMN {column}"))
+    config = schema._config("api")
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.stamp(config, "0007")
+    schema.sync(database, "api")
+
+    (found,) = build_requests.list_for(database, None)
+    asked = requesters.context_of(of_service("secret"), found)
+    assert (asked.user_id, asked.project_id, asked.auth_token) == ("user", "project", None)
+    database.close()
