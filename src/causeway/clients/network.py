@@ -22,6 +22,17 @@ from causeway.context import RequestContext
 from causeway.model.network import Vif
 
 PAGE_SIZE = 1000
+DESCRIPTIONS = "standard-attr-description"
+
+
+def mark_of(instance_uuid: str) -> str:
+    """The description of ports that are made for a server: tells them from its users' own, also if no record names them."""
+    return f"Made by Compute for server {instance_uuid}, and deleted with it."
+
+
+def is_made_for(port: Mapping[str, Any], instance_uuid: str) -> bool:
+    """Whether `create_port` made a port for this server."""
+    return port.get("description") == mark_of(instance_uuid)
 
 
 class NetworkClient(NetworkRequests, PortBindings):
@@ -93,6 +104,7 @@ class NetworkClient(NetworkRequests, PortBindings):
             "binding:vnic_type": vnic_type,
             "dns_name": self._dns_name(dns_name),
             "name": name,
+            "description": mark_of(instance_uuid) if self.has_extension(DESCRIPTIONS) else None,
         }
         wanted.update({key: value for key, value in given.items() if value is not None})
         answer = self._own(
@@ -173,8 +185,8 @@ class NetworkClient(NetworkRequests, PortBindings):
     ) -> list[Vif]:
         """A server's ports as they are now, in the order of ``previous``, whose tags and ``preserve_on_delete`` are kept.
 
-        A port that is not in ``previous`` was plugged by somebody who died before they wrote it down. It may be its user's own:
-        it is not deleted with the server.
+        A port that is not in ``previous`` was plugged by somebody who died before they wrote it down. If it may be its user's
+        own it is not deleted with the server.
 
         One call for the ports; networks and subnets are remembered for some seconds. Floating IPs are those of
         ``previous`` unless a port was not there, or ``refresh_floating_ips``: then they are asked for.
@@ -197,7 +209,7 @@ class NetworkClient(NetworkRequests, PortBindings):
             if port["id"] in known:
                 vif.tag, vif.preserve_on_delete = known[port["id"]].tag, known[port["id"]].preserve_on_delete
             else:
-                vif.preserve_on_delete = True
+                vif.preserve_on_delete = not is_made_for(port, instance_uuid)
             vifs.append(vif)
         return vifs
 

@@ -22,6 +22,10 @@ OLDEST_MICROVERSION = "3.44"
 PAGE_SIZE = 1000
 FIRST_POLL_SECONDS = 0.1
 LONGEST_POLL_SECONDS = 3.0
+# In the metadata of volumes that are made for servers.
+MADE_FOR_SERVER, MADE_FOR_DEVICE = "compute:server", "compute:device"
+# States of a volume that is being made.
+UNFINISHED = frozenset({"creating", "downloading"})
 INTERFACES = {"publicURL": "public", "internalURL": "internal", "adminURL": "admin"}
 
 
@@ -42,6 +46,7 @@ class Volume:
     # {"id", "server_id", "attachment_id", "host_name", "device"} each
     attachments: list[dict[str, Any]] = field(default_factory=list)
     image_metadata: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
     shared_targets: bool | None = None
     service_uuid: str | None = None
 
@@ -100,6 +105,10 @@ class VolumeClient:
         answer = self._call(context, method, route, what, only_as_user=True, **more)
         return answer.json() if answer.content else None
 
+    def acts_as_user(self, context: RequestContext) -> bool:
+        """Whether a call with this context is made with a user's token, not with our own credentials."""
+        return self._api.acts_as_user(context)
+
     # Volumes
 
     def show(self, context: RequestContext, volume_id: str) -> Volume:
@@ -126,10 +135,13 @@ class VolumeClient:
         volume_type: str | None = None,
         availability_zone: str | None = None,
         description: str = "",
+        metadata: Mapping[str, str] | None = None,
     ) -> Volume:
         """Asks for a new volume of ``size`` GiB (None: that of its snapshot); it is not ready yet: see `wait_available`.
 
-        Raises OverQuota, InvalidVolume.
+        It belongs to the project of who asks, so it is never asked for with our own credentials.
+
+        Raises OverQuota, InvalidVolume, Unauthorized (the context has no token that is valid).
         """
         wanted = {
             "size": size,
@@ -139,9 +151,28 @@ class VolumeClient:
             "snapshot_id": snapshot_id,
             "volume_type": volume_type,
             "availability_zone": availability_zone,
+            "metadata": dict(metadata) if metadata else None,
         }
         body = {"volume": {key: value for key, value in wanted.items() if value is not None}}
-        return _volume(self._call(context, "POST", "/v3/volumes", f"make volume {name!r}", body=body).json()["volume"])
+        what = f"make volume {name!r}" if name else "make a volume"
+        answer = self._call(context, "POST", "/v3/volumes", what, body=body, only_as_user=True)
+        return _volume(answer.json()["volume"])
+
+    def made_for(self, context: RequestContext, project_id: str, device_uuid: str) -> list[Volume]:
+        """The project's volumes that say that they were made for a device, asked for with our own credentials.
+
+        Users can write metadata too, but not that of other projects' volumes.
+        """
+        query = {"all_tenants": "1", "project_id": project_id, "metadata": repr({MADE_FOR_DEVICE: device_uuid})}
+        what = f"list the volumes that were made for device {device_uuid}"
+        answer = self._call(context, "GET", "/v3/volumes/detail", what, query=query, as_service=True)
+        found = [_volume(each) for each in answer.json()["volumes"]]
+        # A service may be configured to ignore filters.
+        return [
+            volume
+            for volume in found
+            if volume.metadata.get(MADE_FOR_DEVICE) == device_uuid and volume.project_id in (None, project_id)
+        ]
 
     def wait_available(
         self, context: RequestContext, volume_id: str, *, timeout: float = 180.0, stop: threading.Event | None = None
@@ -156,7 +187,7 @@ class VolumeClient:
             volume = self.show(context, volume_id)
             if volume.status == "available":
                 return volume
-            if volume.status not in ("creating", "downloading"):
+            if volume.status not in UNFINISHED:
                 raise errors.InvalidVolume(
                     f"Volume {volume_id} did not become available: its status is {volume.status}."
                 )
@@ -194,7 +225,7 @@ class VolumeClient:
         )
 
     def create_snapshot(self, context: RequestContext, volume_id: str, *, name: str = "", description: str = "") -> str:
-        """Asks for a snapshot of a volume, in use or not; its id. It is not ready yet."""
+        """Asks for a snapshot of a volume, in use or not; its id. It is not ready yet. As with volumes, it is the user's."""
         wanted = {"volume_id": volume_id, "name": name, "description": description, "force": True}
         answer = self._call(
             context,
@@ -202,6 +233,7 @@ class VolumeClient:
             "/v3/snapshots",
             f"make a snapshot of volume {volume_id}",
             body={"snapshot": wanted},
+            only_as_user=True,
             missing=_volume_missing(volume_id),
         )
         snapshot_id: str = answer.json()["snapshot"]["id"]
@@ -382,6 +414,7 @@ def _volume(document: Mapping[str, Any]) -> Volume:
         project_id=document.get("os-vol-tenant-attr:tenant_id"),
         attachments=list(document.get("attachments") or []),
         image_metadata=dict(document.get("volume_image_metadata") or {}),
+        metadata=dict(document.get("metadata") or {}),
         shared_targets=document.get("shared_targets"),
         service_uuid=document.get("service_uuid"),
     )

@@ -9,14 +9,14 @@ import msgspec
 from causeway import errors
 from causeway.clients import port_resources
 from causeway.clients.port_resources import PortRequest
+from causeway.conductor import failed_builds
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
-from causeway.model.block_device import BlockDevice
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
-from causeway.parts import devices, groups, history
+from causeway.parts import devices, groups, history, making, releasing
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import RequestedGroup, RequestSpec, Selection
 from causeway.store.api import build_requests, mappings
@@ -179,8 +179,7 @@ class BuildEndpoint:
                 )
             )
             LOG.info("Server %s was not built", instance.uuid, exc_info=True)
-            devices.release(services, context, instance, request.block_devices)
-            services.placement.delete_allocations(instance.uuid)
+            failed_builds.give_back(services, context, request)
             instance.vm_state = VmState.ERROR
             history.fail(
                 database,
@@ -211,7 +210,7 @@ class BuildEndpoint:
             services.computes(targets[0].cell_uuid).destroy_instance(
                 context, instance.host or "", instance=instance, block_devices=outcome.block_devices
             )
-            devices.release(services, context, instance, request.block_devices)
+            releasing.release(services, context, instance, request.block_devices)
             services.placement.delete_allocations(instance.uuid)
             return
         services.notifier.instance_action(context, instance, "create", "end", host=instance.host or "")
@@ -220,10 +219,10 @@ class BuildEndpoint:
         """Makes ports (not bound yet), makes and reserves volumes."""
         services, instance = self._services, request.instance
         for wanted in request.requested_networks:
-            instance.network_info.append(devices.make_port(services, context, instance, wanted))
+            instance.network_info.append(making.make_first_port(services, context, instance, wanted))
         for device in request.block_devices:
             if device.is_volume:
-                _make_volume(services, context, instance, device)
+                making.make_volume(services, context, instance, device)
         devices.save_devices(database, instance, request.block_devices)
 
     def _spawn(
@@ -264,6 +263,8 @@ class BuildEndpoint:
             except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout) as failure:
                 LOG.warning("Host %s could not build server %s: %s", target.host, instance.uuid, failure.message)
                 last = failure
+                if isinstance(failure, errors.RpcTimeout):
+                    failed_builds.destroy_at(services, context, request, target)
         raise last
 
 
@@ -283,20 +284,3 @@ def _asked_by_ports(request: BuildRequest) -> list[PortRequest]:
 def _place_at(instance: Instance, target: Selection) -> None:
     instance.host, instance.node = target.host, target.hypervisor_hostname
     instance.availability_zone = target.availability_zone
-
-
-def _make_volume(services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice) -> None:
-    """Creates the device's volume if it is to be made from something, and reserves it for the server."""
-    if device.volume_id is None:
-        volume = services.volumes.create(
-            context,
-            size=device.volume_size or 1,
-            image_id=device.image_id if device.source_type == "image" else None,
-            snapshot_id=device.snapshot_id if device.source_type == "snapshot" else None,
-            volume_type=device.volume_type,
-            availability_zone=None if services.conf.cinder.cross_az_attach else instance.availability_zone,
-        )
-        device.volume_id, device.multiattach = volume.id, volume.multiattach
-        services.volumes.wait_available(context, volume.id)
-    if device.attachment_id is None:
-        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())

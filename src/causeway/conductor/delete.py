@@ -14,7 +14,7 @@ from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.requests import request_confirm
 from causeway.operations.engine import Engine
 from causeway.operations.shelve import IMAGE
-from causeway.parts import devices, history, leftovers, liveness
+from causeway.parts import history, leftovers, liveness, releasing
 from causeway.parts.requests import Requests, context_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
@@ -103,7 +103,7 @@ class DeleteEndpoint:
         services.notifier.instance_action(context, instance, "delete", "start", host=instance.host or "")
         with history.event(database, context, uuid, "compute_terminate_instance", instance.host or ""):
             self._destroy(context, cell_uuid, database, instance, volumes)
-            devices.release(services, context, instance, volumes)
+            releasing.release(services, context, instance, volumes)
             services.placement.delete_allocations(uuid)
             if IMAGE in instance.system_metadata:
                 services.images.delete(context, instance.system_metadata[IMAGE])

@@ -20,7 +20,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.parts import devices, history, port_resources
+from causeway.parts import devices, history, making, port_resources, releasing
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import block_devices, device_changes, instances
 from causeway.store.cell.device_changes import NEW_PORT
@@ -235,8 +235,7 @@ class DevicesEndpoint:
             # As with volumes; or another conductor has taken it up.
             raise
         except errors.CausewayError as failure:
-            instance.network_info = [vif]
-            devices.release(services, context, instance, [])
+            releasing.release_port(services, context, vif)
             if asked is not None:
                 port_resources.settle(services, context, instance)
             change.is_half_done = False
@@ -249,7 +248,7 @@ class DevicesEndpoint:
         self, context: RequestContext, change: Change, instance: Instance, requested: RequestedNetwork
     ) -> Vif:
         try:
-            return devices.make_port(self._services, context, instance, requested)
+            return making.make_port(self._services, context, instance, requested)
         except errors.ServiceFailed as failure:
             # It may be there all the same.
             change.is_half_done = requested.port_id is None and not isinstance(failure, errors.ServiceRefused)

@@ -199,7 +199,7 @@ def _detach_interface(left: _Left) -> None:
     instance = left.instance
     vif = next((vif for vif in instance.network_info if vif.id == left.resource_id), None) if instance else None
     if instance is None or vif is None:
-        # Who deletes a server releases the ports that its record names.
+        # Who deletes a server releases its ports.
         return
     left.require_host()
     held = {port["id"] for port in left.services.network.ports_of_server(left.context, left.uuid)}

@@ -18,7 +18,7 @@ class Missed(StrEnum):
     DROP_CROSS_CELL = "drop_move_at_dest"
     DROP_SAME_CELL = "revert_resize"
     DROP_CLAIM = "drop_move_claim"
-    #: the server is deleted: nothing of it stays
+    #: the server is deleted, or was not built there: nothing of it stays
     DESTROY = "destroy_instance"
     #: the server is not there any more, and lives: what is there of it goes. Hosts are told `DESTROY`
     REMOVE = "remove_guest"

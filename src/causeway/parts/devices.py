@@ -1,8 +1,10 @@
-"""Ports and volumes of servers: made, reserved, attached, detached, released."""
+"""Ports and volumes of servers: reserved, written down, detached.
+
+They are made in `causeway.parts.making` and given back in `causeway.parts.releasing`.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import string
 from collections.abc import Collection
@@ -14,10 +16,10 @@ from causeway.clients.volume import Volume
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
-from causeway.parts import history, port_resources
+from causeway.parts import history, port_resources, releasing
 from causeway.parts.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances
@@ -36,31 +38,6 @@ def name_devices(devices: list[BlockDevice]) -> None:
     """Gives names to those that have none, in the field's order: root, ephemeral disks, swap, volumes."""
     for device in sorted(devices, key=lambda device: (not device.is_root, not device.is_ephemeral, not device.is_swap)):
         device.device_name = device.device_name or next_device_name(devices)
-
-
-def make_port(
-    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
-) -> Vif:
-    """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
-    if wanted.port_id is not None:
-        port = services.network.show_port(context, wanted.port_id)
-        return services.network.vif_of_port(context, port, tag=wanted.tag)
-    assert wanted.network_id is not None
-    groups: list[str] | None = None
-    if instance.security_groups not in ([], ["default"]):
-        # The network service gives a port its project's default group by itself.
-        groups = services.network.security_group_ids(context, instance.project_id, instance.security_groups)
-    return services.network.create_port(
-        context,
-        instance.project_id,
-        instance.uuid,
-        wanted.network_id,
-        fixed_ip=wanted.fixed_ip,
-        security_groups=groups,
-        device_owner=f"compute:{instance.availability_zone or ''}",
-        dns_name=instance.hostname or None,
-        tag=wanted.tag,
-    )
 
 
 def save_devices(database: Database, instance: Instance, devices: list[BlockDevice]) -> None:
@@ -114,26 +91,6 @@ def save_guest(
             LOG.info("Server %s is not what it was when its guest was made: %s", uuid, change.message)
             return False
     return True
-
-
-def release(
-    services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
-) -> None:
-    """Gives ports and volumes back: what was made for the server is deleted, what was there before is let go."""
-    for vif in instance.network_info:
-        if vif.preserve_on_delete:
-            services.network.unbind_port(context, vif.id)
-        else:
-            services.network.delete_port(context, vif.id)
-    for device in devices:
-        if device.attachment_id is not None:
-            services.volumes.delete_attachment(context, device.attachment_id)
-        if device.delete_on_termination and device.volume_id is not None and device.is_volume:
-            try:
-                services.volumes.delete(context, device.volume_id, ours=device.source_type != "volume")
-            except (errors.ServiceFailed, errors.InvalidVolume) as failure:
-                # It may have snapshots, of an image of the server for example.
-                LOG.warning("Volume %s was not deleted with its server: %s", device.volume_id, failure.message)
 
 
 def reserve_volume(
@@ -205,7 +162,7 @@ def detach_interface(
     with history.event(database, context, instance.uuid, "compute_detach_interface", instance.host or ""):
         services.computes(cell_uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
         if is_held:
-            release(services, context, dataclasses.replace(instance, network_info=[vif]), [])
+            releasing.release_port(services, context, vif)
         if ALLOCATION in vif.profile:
             port_resources.settle(services, context, instance)
     with database.write() as connection:

@@ -1,4 +1,4 @@
-"""What a host that was dead is to do when it comes back: what moves and deletes, which went on without it, left there.
+"""What a host that was dead is to do when it comes back: what moves, builds and deletes, which went on without it, left there.
 
 Nothing is destroyed of which the records say by now that it lives there. A guest that still runs there is destroyed with its
 disks only if the server lives elsewhere, or is deleted.
@@ -170,10 +170,13 @@ def _verdict(services: ConductorServices, host: str, missed: MissedOrder, instan
         return _drops_claim(services, host, missed)
     if instance is None:
         return True if missed.what is not Missed.RESTORE_DISKS else None
-    if missed.what is Missed.DESTROY:
-        # Its delete has not come to its end, and is taken up again.
-        return False if instance.task_state is TaskState.DELETING else None
     lives_there = instance.host == host
+    if missed.what is Missed.DESTROY:
+        if instance.task_state in (TaskState.DELETING, TaskState.SPAWNING):
+            # Its delete, or the build that went on without the host, has not come to its end; either is taken up if need be.
+            return False
+        if lives_there:
+            return None
     if missed.what is Missed.REMOVE and lives_there:
         # An operation that is being rolled back may not have said yet that it does not.
         return False if journal.active_of_server(services.api, instance.uuid) is not None else None

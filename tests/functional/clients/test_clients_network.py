@@ -78,12 +78,23 @@ def test_network_info_of_a_known_server_is_one_call(
     assert info[0].fixed_ips[0].floating_ips == ["203.0.113.9"]
 
 
-def test_a_port_that_nobody_wrote_down_may_be_its_users_own_and_is_not_deleted_with_the_server(
-    network: NetworkClient, demo: RequestContext, net: str, server_uuid: str
+def test_a_port_that_nobody_wrote_down_is_deleted_with_the_server_only_if_it_was_made_for_it(
+    network: NetworkClient, demo: RequestContext, net: str, server_uuid: str, around: Any
 ) -> None:
-    made = [network.create_port(demo, demo.project_id or "", server_uuid, net) for _ in range(2)]
-    info = network.network_info(demo, server_uuid, previous=made[:1])
-    assert {vif.id: vif.preserve_on_delete for vif in info} == {made[0].id: False, made[1].id: True}
+    """Else it may be its user's own, who can give it to the server too."""
+    written, unknown = (network.create_port(demo, demo.project_id or "", server_uuid, net).id for _ in range(2))
+    (known,) = (vif for vif in network.network_info(demo, server_uuid) if vif.id == written)
+    for_another = network.create_port(demo, demo.project_id or "", str(uuid.uuid4()), net).id
+    own = around.ask(demo, "POST", "/network/v2.0/ports", {"port": {"network_id": net}})["port"]["id"]
+    for port in (for_another, own):
+        network.update_port(demo, port, {"device_id": server_uuid})
+    info = network.network_info(demo, server_uuid, previous=[known])
+    assert {vif.id: vif.preserve_on_delete for vif in info} == {
+        written: False,
+        unknown: False,
+        for_another: True,
+        own: True,
+    }
 
 
 def test_network_info_of_a_server_without_ports_is_empty(network: NetworkClient, demo: RequestContext) -> None:

@@ -13,8 +13,14 @@ from dead_hosts import come_back
 from moves_cloud import Cloud
 
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.faults import injector
+from causeway.faults.injector import Scope
 
 __all__ = ["deployed"]
+
+
+class ProcessDiedError(BaseException):
+    """What nobody catches: as if the process had ended here."""
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +70,32 @@ def dead(cloud: Cloud) -> Iterator[Callable[..., None]]:
     for host in list(cloud.parts.computes):
         if cloud.embedded.computes[host].host.stopping.is_set():
             come_back(cloud, host)
+
+
+@pytest.fixture
+def at_point() -> Iterator[Callable[[str, Callable[[], None]], None]]:
+    """Does something when a fault point is reached for the first time; the module's cloud has fault injection enabled."""
+    found = injector._active
+    assert found is not None
+
+    def arm(point: str, act: Callable[[], None]) -> None:
+        left = [act]
+
+        def reached(name: str, _scope: Scope) -> None:
+            if name == point and left:
+                left.pop()()
+
+        found.on_reach = reached
+
+    yield arm
+    found.on_reach = None
+
+
+@pytest.fixture
+def dies_at(at_point: Any) -> Callable[[str], None]:
+    """The thread that reaches a point first ends there."""
+
+    def die() -> None:
+        raise ProcessDiedError
+
+    return lambda point: at_point(point, die)

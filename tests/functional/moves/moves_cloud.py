@@ -48,6 +48,8 @@ class Cloud:
         self.by_url = isinstance(parts, DeployedCloud)
         # What options were, before a test changed them.
         self._options: list[tuple[str, str | None, Any]] = []
+        # Fault injection listens there, if the cloud has it.
+        self._on_send = None if self.by_url else self.parts.around.transports.on_send
         self._patches = pytest.MonkeyPatch()
         self.member = self.connection("demo")
         self.admin = self.connection("admin", project="demo")
@@ -475,7 +477,7 @@ class Cloud:
         devcloud = self.parts.devcloud
         devcloud.faults.clear()
         devcloud.plug_delay, devcloud.unpluggable_hosts = 0.0, set()
-        self.parts.around.transports.on_send = None
+        self.parts.around.transports.on_send = self._on_send
         while self._options:
             name, group, before = self._options.pop()
             self.parts.conf.set_override(name, before, group=group)

@@ -7,7 +7,7 @@ stands: nobody hears of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -18,8 +18,6 @@ from moves_cloud import Cloud, another_conductor, until
 from causeway.audit import audit_embedded
 from causeway.conductor import recovery
 from causeway.conductor.service import ConductorService
-from causeway.faults import injector
-from causeway.faults.injector import Scope
 from causeway.store.cell import device_changes
 from causeway.store.database import utcnow
 
@@ -40,41 +38,10 @@ MAKE_PORT, BIND_PORT = "call.network POST /v2.0/ports", "call.network PUT /v2.0/
 DELETE_PORT = "call.network DELETE /v2.0/ports/{port_id}"
 
 
-class ProcessDiedError(BaseException):
-    """What nobody catches: as if the process had ended here."""
-
-
 @pytest.fixture(scope="module", autouse=True)
 def other(module_cloud: Cloud) -> Iterator[ConductorService]:
     with another_conductor(module_cloud) as conductor:
         yield conductor
-
-
-@pytest.fixture
-def at_point() -> Iterator[Callable[[str, Callable[[], None]], None]]:
-    """Does something when a fault point is reached for the first time."""
-    found = injector._active
-    assert found is not None
-
-    def arm(point: str, act: Callable[[], None]) -> None:
-        left = [act]
-
-        def reached(name: str, _scope: Scope) -> None:
-            if name == point and left:
-                left.pop()()
-
-        found.on_reach = reached
-
-    yield arm
-    found.on_reach = None
-
-
-@pytest.fixture
-def dies_at(at_point: Any) -> Callable[[str], None]:
-    def die() -> None:
-        raise ProcessDiedError
-
-    return lambda point: at_point(point, die)
 
 
 class Devices:

@@ -1,5 +1,6 @@
 """/v3/{project}/volumes."""
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,20 @@ def _listed(call: Call) -> list[Volume]:
     for name in ("id", "name", "status", "availability_zone"):
         if name in params:
             rows = [row for row in rows if getattr(row, name) == params[name]]
+    if "metadata" in params:
+        wanted = _metadata_filter(str(params["metadata"]))
+        rows = [row for row in rows if wanted.items() <= row.properties.items()]
     if "bootable" in params:
         rows = [row for row in rows if row.bootable == (str(params["bootable"]).lower() in ("true", "1"))]
     return views.page(call, rows)
+
+
+def _metadata_filter(given: str) -> Json:
+    """As Block Storage reads it: a literal of Python."""
+    try:
+        return _metadata(ast.literal_eval(given))
+    except (SyntaxError, ValueError) as error:
+        raise bad_request(f"Invalid filter for metadata: {given}") from error
 
 
 def list_summary(call: Call, **_: str) -> Json:

@@ -1,0 +1,105 @@
+"""Ports and volumes that are made for servers.
+
+What is made says in the service that keeps it which server it is for. So it is found again if the answer is lost, or if its
+conductor dies before it is written down: then `causeway.parts.releasing` gives it back.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from causeway import errors
+from causeway.clients.network import is_made_for
+from causeway.clients.volume import MADE_FOR_DEVICE, MADE_FOR_SERVER, Volume
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.parts import devices
+from causeway.parts.services import ConductorServices
+
+LOG = logging.getLogger(__name__)
+
+
+def make_port(
+    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+) -> Vif:
+    """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
+    if wanted.port_id is not None:
+        port = services.network.show_port(context, wanted.port_id)
+        return services.network.vif_of_port(context, port, tag=wanted.tag)
+    assert wanted.network_id is not None
+    groups: list[str] | None = None
+    if instance.security_groups not in ([], ["default"]):
+        # The network service gives a port its project's default group by itself.
+        groups = services.network.security_group_ids(context, instance.project_id, instance.security_groups)
+    return services.network.create_port(
+        context,
+        instance.project_id,
+        instance.uuid,
+        wanted.network_id,
+        fixed_ip=wanted.fixed_ip,
+        security_groups=groups,
+        device_owner=f"compute:{instance.availability_zone or ''}",
+        dns_name=instance.hostname or None,
+        tag=wanted.tag,
+    )
+
+
+def make_first_port(
+    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+) -> Vif:
+    """As `make_port`, for a server that is being built: nobody else makes ports for it.
+
+    If the service's answer is lost, the port may be there all the same: then it is taken.
+    """
+    try:
+        return make_port(services, context, instance, wanted)
+    except errors.ServiceFailed as failure:
+        if wanted.port_id is not None or isinstance(failure, errors.ServiceRefused):
+            raise
+        known = {vif.id for vif in instance.network_info}
+        for port in services.network.ports_of_server(context, instance.uuid):
+            is_it = port["network_id"] == wanted.network_id and port["id"] not in known
+            if is_it and is_made_for(port, instance.uuid):
+                LOG.info("Port %s of server %s was made, though the answer was lost", port["id"], instance.uuid)
+                return services.network.vif_of_port(context, port, tag=wanted.tag, preserve_on_delete=False)
+        raise
+
+
+def make_volume(services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice) -> None:
+    """Makes the device's volume if it is to be made from something, and reserves it for the server."""
+    if device.volume_id is None:
+        volume = _make_volume(services, context, instance, device)
+        device.volume_id, device.multiattach = volume.id, volume.multiattach
+        services.volumes.wait_available(context, volume.id)
+    if device.attachment_id is None:
+        device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())
+
+
+def _make_volume(
+    services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
+) -> Volume:
+    try:
+        return services.volumes.create(
+            context,
+            size=device.volume_size or 1,
+            image_id=device.image_id if device.source_type == "image" else None,
+            snapshot_id=device.snapshot_id if device.source_type == "snapshot" else None,
+            volume_type=device.volume_type,
+            availability_zone=None if services.conf.cinder.cross_az_attach else instance.availability_zone,
+            metadata={MADE_FOR_SERVER: instance.uuid, MADE_FOR_DEVICE: device.uuid},
+        )
+    except errors.Unauthorized as failure:
+        raise errors.OperationFailed(
+            "The server's volume could not be made for its user: the token of the request that asked for the server is not"
+            " valid any more. Delete this server and create it again.",
+            details=failure.message,
+        ) from failure
+    except errors.ServiceFailed as failure:
+        if isinstance(failure, errors.ServiceRefused):
+            raise
+        for volume in services.volumes.made_for(context, instance.project_id, device.uuid):
+            LOG.info("Volume %s of server %s was made, though the answer was lost", volume.id, instance.uuid)
+            return volume
+        raise

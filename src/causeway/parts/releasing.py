@@ -1,0 +1,102 @@
+"""Ports and volumes of servers that are given back: what was made for the server is deleted, what was there before is let go.
+
+The network service is asked which ports the server has: there may be one that no record names, because who made it died before
+they wrote it down, and one that the record names may be another server's by now. The volume service is asked only if the
+record of a volume is not complete.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+
+from causeway import errors
+from causeway.clients.network import is_made_for
+from causeway.clients.volume import UNFINISHED
+from causeway.context import RequestContext, admin_context
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.parts.services import ConductorServices
+
+LOG = logging.getLogger(__name__)
+
+
+def release(
+    services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
+) -> None:
+    """Gives back everything that a server has, which is deleted or was not built."""
+    known = {vif.id: vif for vif in instance.network_info}
+    for port in services.network.ports_of_server(context, instance.uuid):
+        vif = known.get(port["id"])
+        is_made = not vif.preserve_on_delete if vif is not None else is_made_for(port, instance.uuid)
+        _release_port(services, context, port["id"], is_made=is_made)
+    volumes = [device for device in devices if device.is_volume]
+    for device in volumes:
+        if device.attachment_id is not None:
+            services.volumes.delete_attachment(context, device.attachment_id)
+    incomplete = [device for device in volumes if device.attachment_id is None]
+    if incomplete:
+        _release_unknown_attachments(services, context, instance)
+    for device in volumes:
+        if device.volume_id is not None and device.delete_on_termination:
+            _delete_volume(services, context, instance, device)
+    for device in incomplete:
+        if device.volume_id is None and device.source_type != "volume":
+            _delete_unknown_volume(services, context, instance, device)
+
+
+def release_port(services: ConductorServices, context: RequestContext, vif: Vif) -> None:
+    """Gives back one port of a server that goes on without it."""
+    _release_port(services, context, vif.id, is_made=not vif.preserve_on_delete)
+
+
+def _release_port(services: ConductorServices, context: RequestContext, port_id: str, *, is_made: bool) -> None:
+    if is_made:
+        services.network.delete_port(context, port_id)
+    else:
+        services.network.unbind_port(context, port_id)
+
+
+def _release_unknown_attachments(services: ConductorServices, context: RequestContext, instance: Instance) -> None:
+    ours = admin_context(request_id=context.request_id)
+    for attachment in services.volumes.list_attachments(ours, instance_uuid=instance.uuid):
+        services.volumes.delete_attachment(ours, attachment.id)
+
+
+def _delete_volume(
+    services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
+) -> None:
+    volume_id = device.volume_id or ""
+    was_made = device.source_type != "volume"
+    try:
+        if not was_made and not services.volumes.acts_as_user(context):
+            # The service may delete every volume. The user who named this one may not.
+            owner = services.volumes.show(context, volume_id).project_id
+            if owner != instance.project_id:
+                LOG.warning("Volume %s was not deleted with its server: it is another project's", volume_id)
+                return
+        services.volumes.delete(context, volume_id, ours=was_made)
+    except errors.VolumeNotFound:
+        return
+    except (errors.ServiceFailed, errors.InvalidVolume) as failure:
+        # It may have snapshots, of an image of the server for example.
+        LOG.warning("Volume %s was not deleted with its server: %s", volume_id, failure.message)
+
+
+def _delete_unknown_volume(
+    services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
+) -> None:
+    """Deletes the volume that was made for a device and not written down; the server never had it, so nobody misses it."""
+    ours = admin_context(request_id=context.request_id)
+    for volume in services.volumes.made_for(ours, instance.project_id, device.uuid):
+        try:
+            if volume.status in UNFINISHED:
+                # It can't be deleted before.
+                with suppress(errors.InvalidVolume):
+                    services.volumes.wait_available(ours, volume.id)
+            services.volumes.delete(ours, volume.id)
+        except errors.VolumeNotFound:
+            continue
+        except (errors.ServiceFailed, errors.InvalidVolume) as failure:
+            LOG.warning("Volume %s was not deleted with its server: %s", volume.id, failure.message)
