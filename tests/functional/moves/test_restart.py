@@ -134,3 +134,32 @@ def test_a_confirm_or_revert_that_was_broken_off_is_ended(restartable: Restartab
         assert [each["status"] for each in cloud.attachments(server)] == ["attached"]
     else:
         assert cloud.reality(server) == before
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_server_that_is_built_after_the_restart_has_a_root_volume_of_its_users(restartable: Restartable) -> None:
+    cloud = restartable.cloud
+    died = die_at(cloud, "select_destinations")
+    root = {
+        "boot_index": 0,
+        "source_type": "image",
+        "destination_type": "volume",
+        "uuid": cloud.image_id,
+        "volume_size": 1,
+        "delete_on_termination": True,
+    }
+    server = cloud.member.compute.create_server(
+        name="server",
+        flavor_id="gen1.small",
+        networks=[{"uuid": cloud.network_id}],
+        block_device_mapping=[root],
+    )
+    until(lambda: died, bool, "the conductor to die")
+    cloud = restartable.again()
+    server = cloud.wait(server, "ACTIVE")
+    (volume,) = server.attached_volumes
+    assert cloud.member.block_storage.get_volume(volume.id).status == "in-use"
+    cloud.resized(server)
+    assert cloud.reverted(server).status == "ACTIVE"
+    cloud.member.compute.delete_server(server.id)
+    cloud.volume_goes(volume)
