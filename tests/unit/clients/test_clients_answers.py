@@ -190,7 +190,8 @@ def test_a_binding_that_fails_is_refused_and_taken_away(sessions: Any, answers: 
 def test_refused_ports_have_the_compute_apis_codes(
     sessions: Any, answers: Answers, user: RequestContext, kind: str, expected: type[errors.CausewayError]
 ) -> None:
-    answers.answer = lambda _request: (409, {"NeutronError": {"type": kind, "message": "No.", "detail": ""}})
+    refusal = {"NeutronError": {"type": kind, "message": "No.", "detail": ""}}
+    answers.answer = lambda request: (200, {"extensions": []}) if request.method == "GET" else (409, refusal)
     with pytest.raises(expected) as caught:
         NetworkClient(sessions(neutron={"endpoint_override": BASE})).create_port(
             user, "p", "s", "n", fixed_ip="192.0.2.1"
