@@ -20,20 +20,9 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 Cases = dict[tuple[str, str], OperationCase]
 
 
-def fails(operation: str, point: str, what_is_left: str) -> object:
-    """Who mends it takes the mark away."""
-    return pytest.param(
-        operation, point, marks=pytest.mark.xfail(raises=AssertionError, strict=True, reason=what_is_left)
-    )
-
-
 CRASHES = [
-    fails(
-        "create volume-backed",
-        "rpc.scheduler.select_destinations.request",
-        "the root volume belongs to the project of the service",
-    ),
-    fails("create image-backed", "call.network POST /v2.0/ports.reply", "the port outlives the server"),
+    ("create volume-backed", "rpc.scheduler.select_destinations.request"),
+    ("create image-backed", "call.network POST /v2.0/ports.reply"),
     ("unshelve", "driver.spawn.before"),
     ("shelve image-backed", "driver.destroy.after"),
     ("shelve image-backed", "call.image POST /v2/images.reply"),

@@ -152,7 +152,16 @@ def test_pages_of_a_server(admin: Any, server: Instance, written: list[Move]) ->
 
 
 @pytest.mark.parametrize(
-    "query", [f"marker={uuid.uuid4()}", "marker=x", "limit=-1", "state=odd", "all=2", "colour=red", "owner=a&owner=b"]
+    "query",
+    [
+        "marker=11111111-2222-3333-4444-555555555555",
+        "marker=x",
+        "limit=-1",
+        "state=odd",
+        "all=2",
+        "colour=red",
+        "owner=a&owner=b",
+    ],
 )
 def test_bad_questions(admin: Any, query: str) -> None:
     assert admin.get(f"/operations?{query}").status == 400

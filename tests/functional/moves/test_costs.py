@@ -151,6 +151,8 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "rpc": {"cast conductor.delete_instance": 1, "call compute.destroy_instance": 1},
         "placement": {"DELETE /allocations/{consumer}": 1},
         "http": {
+            # which ports has it, whatever its record names?
+            "network GET /v2.0/ports": 1,
             "network DELETE /v2.0/ports/{port_id}": 1,
             "compute POST /v2.1/os-server-external-events": 1,
         },
