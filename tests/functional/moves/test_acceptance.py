@@ -16,6 +16,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.moves import requests as moves
 from causeway.parts import acceptance
+from causeway.parts.requests import Requests, drop_if_refused
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import flavors, journal
 from causeway.store.cell import actions, instances
@@ -45,7 +46,7 @@ class Asker:
         parts = cloud.parts
         self.api: Database = parts.api_database
         conductor = ConductorClient(parts.around.transports.get(parts.conf.transport_url))
-        self.services = moves.Requests(parts.api_database, parts.cells, conductor)
+        self.services = Requests(parts.api_database, parts.cells, conductor)
         self.context = RequestContext(project_id=server.project_id, user_id=server.user_id)
 
     def seen(self) -> Any:
@@ -222,7 +223,7 @@ def test_an_api_that_is_slow_is_taken_for_dead_and_begins_again(
 
     def keeper() -> None:
         [move] = journal.unfinished(asker.api)
-        assert moves.drop_if_refused(asker.api, asker.services.cells, move)
+        assert drop_if_refused(asker.api, asker.services.cells, move)
 
     between(monkeypatch, step, keeper)
     asker.ask()
