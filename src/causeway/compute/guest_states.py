@@ -9,7 +9,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import PowerState
+from causeway.model.states import PowerState, VmState
 
 
 class GuestStatesEndpoint:
@@ -49,8 +49,11 @@ class GuestStatesEndpoint:
     def snapshot_instance(self, context: RequestContext, *, instance: Instance, image_id: str) -> None:
         host, driver, uuid = self._host, self._host.driver, instance.uuid
         with host.lock(uuid):
-            runs = driver.inspect(uuid).power_state is PowerState.RUNNING
-            if runs:
+            state = driver.inspect(uuid).power_state
+            # Paused by an attempt before, which was broken off: what its user paused is PAUSED in the record.
+            was_left = state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE
+            runs = was_left or state is PowerState.RUNNING
+            if runs and not was_left:
                 driver.pause(uuid)
             try:
                 export = driver.export_disk(instance, "disk", flatten=True)
