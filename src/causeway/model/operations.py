@@ -12,6 +12,9 @@ CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 
+# Those for which an image's record is made before they are accepted; others may name an image that a server needs.
+MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
+
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
     "resize": TaskState.RESIZE_PREP,

@@ -12,6 +12,7 @@ import msgspec
 from causeway import errors
 from causeway.clients.image import ImageClient
 from causeway.context import RequestContext
+from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
@@ -93,5 +94,17 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
 def discard_prepared(services: HasImages, context: RequestContext, move: Move) -> None:
     """Deletes the image whose record was made for a request that was refused; there may be none."""
     image_id = move.data.get("image_id")
-    if image_id is not None and not move.recipe.endswith(("resize", "_confirm", "_revert")):
+    if image_id is not None and move.recipe in operations.MAKE_IMAGE:
+        discard_image(services, context, image_id)
+
+
+def discard_image(services: HasImages, context: RequestContext, image_id: str) -> None:
+    """Deletes an image that has no data. One that has may be the copy that a server comes back from: it stays."""
+    try:
+        status = services.images.show(context, image_id).status
+    except errors.ImageNotFound:
+        return
+    if status == "queued":
         services.images.delete(context, image_id)
+    else:
+        LOG.warning("Image %s is %s: it is not deleted with the request that made it", image_id, status)

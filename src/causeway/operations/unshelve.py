@@ -124,6 +124,11 @@ class EndUnshelve(Step[Run]):
         kept = {name: value for name, value in there.system_metadata.items() if name not in (IMAGE, SINCE, HOST)}
         if endings.came_up(run, TASKS, guest, there, vm_state=VmState.ACTIVE, system_metadata=kept):
             run.services.notifier.instance_action(run.context, there, "unshelve", "end", host=there.host or "")
+            return
+        record = instances.find(run.database, run.uuid, with_tags=False)
+        if record is not None and IMAGE in record.system_metadata:
+            # An administrator gave the server other states meanwhile: its record counts on the image still.
+            run.memory.image_id = None
 
 
 class DeleteImage(Step[Run]):

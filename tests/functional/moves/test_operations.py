@@ -12,9 +12,12 @@ from moves_cloud import Cloud, another_conductor, until
 from tests.lease_checks import end_lease
 
 from causeway import errors
+from causeway.context import admin_context
 from causeway.model.states import PowerState
+from causeway.operations.requests import discard_prepared
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
+from causeway.store.clock import utc_now
 
 pytestmark = [pytest.mark.embedded("reaches into drivers and conductors"), pytest.mark.usefixtures("dead")]
 
@@ -142,6 +145,63 @@ def test_a_server_that_is_deleted_during_a_rebuild_that_can_not_go_on(cloud: Clo
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to be gone")
     come_back(cloud, host)
     assert not cloud.driver(host).inspect(server.id).has_disks
+
+
+def dies_before_acceptance(cloud: Cloud, server: Any, action: str, value: Any = None) -> None:
+    """The API dies when the server is swapped; a conductor refuses what nobody accepted."""
+
+    def die(*_: Any) -> bool:
+        raise RuntimeError("the API ends here")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("causeway.parts.acceptance._accept", die)
+        answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json={action: value}, microversion="2.79")
+        assert answer.status_code == 500
+    proposed = newest(cloud, server)
+    assert proposed.state == "proposed"
+    with cloud.parts.api_database.write() as connection:
+        row = journal.MOVES.update().where(journal.MOVES.c.id == proposed.id)
+        connection.execute(row.values(lease_until=utc_now(-3600.0)))
+    cloud.parts.conductor._keeper.take_over()
+    until(lambda: cloud.show(server), lambda found: found.task_state is None, "the request to be refused")
+    cloud.settle()
+
+
+def test_an_unshelve_that_is_not_accepted_leaves_the_image_that_it_needs(cloud: Cloud) -> None:
+    server = cloud.boot()
+    cloud.driver(host_of(cloud, server)).guest_write(server.id, "precious")
+    act(cloud, server, "shelve")
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    dies_before_acceptance(cloud, server, "unshelve")
+    act(cloud, server, "unshelve")
+    cloud.wait(server, "ACTIVE")
+    assert "precious" in cloud.driver(host_of(cloud, server)).guest_read(server.id)
+
+
+def test_an_image_that_is_not_accepted_goes_unless_it_has_data(cloud: Cloud) -> None:
+    server = cloud.boot()
+    dies_before_acceptance(cloud, server, "createImage", {"name": "never"})
+    until(lambda: images_of(cloud, server), lambda found: found == [], "the image to go")
+    image = act(cloud, server, "createImage", {"name": "kept"}).json()["image_id"]
+    cloud.settle()
+    conductor = cloud.parts.conductor._services
+    discard_prepared(conductor, admin_context(), newest(cloud, server))
+    assert cloud.admin.image.get_image(image).status == "active"
+
+
+def test_an_unshelve_whose_server_was_reset_meanwhile_keeps_the_image(cloud: Cloud) -> None:
+    server = cloud.boot()
+    act(cloud, server, "shelve")
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    with cloud.held("rebuild_guest") as begun:
+        act(cloud, server, "unshelve")
+        assert begun.wait(10)
+        act(cloud, server, "os-resetState", {"state": "error"})
+    cloud.settle()
+    assert len(images_of(cloud, server)) == 1
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to be gone")
+    assert images_of(cloud, server) == []
 
 
 def test_a_request_that_is_not_accepted_leaves_no_image(cloud: Cloud) -> None:

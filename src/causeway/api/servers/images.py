@@ -19,7 +19,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.server_actions import ServerAction
 from causeway.operations.images import ImageMemory
-from causeway.operations.requests import ask
+from causeway.operations.requests import ask, discard_image
 from causeway.store.cell import block_devices
 
 # Prefixes of properties that are of one image only. Source: Compute service, images of servers.
@@ -88,7 +88,8 @@ def ask_with_image(
             prepare=lambda: _make(request, home.instance, image_id, name, given),
         )
     except errors.CausewayError:
-        services.images.delete(context, image_id)
+        # If it is not known whether the request was accepted, its image may be in use already.
+        discard_image(services, context, image_id)
         raise
     return image_id
 
