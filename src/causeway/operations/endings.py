@@ -23,18 +23,23 @@ def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) 
     Returns False if the server has another task, or is gone: then nothing is changed but its history.
     """
     with run.database.write() as connection:
-        run.write_history(connection)
-        try:
-            return instances.end_task_in(connection, run.uuid, tasks, **changes)
-        except errors.ServerNotFound:
-            return False
+        return _end_in(connection, run, tasks, changes)
+
+
+def _end_in(
+    connection: sa.Connection, run: OperationRun[Any], tasks: Collection[TaskState], changes: dict[str, Any]
+) -> bool:
+    run.write_history(connection)
+    try:
+        return instances.end_task_in(connection, run.uuid, tasks, **changes)
+    except errors.ServerNotFound:
+        return False
 
 
 def came_up(
     run: OperationRun[Any], tasks: Collection[TaskState], guest: GuestOutcome, there: Instance, **changes: Any
 ) -> bool:
     """`ended`, for a server whose guest was made or started on a host. ``there``: the server as it is on that host."""
-    devices.save_connections(run.database, guest)
     known = {
         "power_state": guest.power_state,
         "network_info": guest.network_info,
@@ -45,8 +50,10 @@ def came_up(
         "numa_topology": guest.numa_topology,
         "pci_devices": guest.pci_devices,
     }
-    if not ended(run, tasks, **known, **changes):
-        return False
+    with run.database.write() as connection:
+        devices.save_connections_in(connection, guest)
+        if not _end_in(connection, run, tasks, known | changes):
+            return False
     there.vm_state, there.task_state, there.power_state = changes["vm_state"], None, guest.power_state
     return True
 

@@ -10,6 +10,8 @@ import string
 from collections.abc import Collection
 from typing import Any
 
+import sqlalchemy as sa
+
 from causeway import errors
 from causeway.clients.port_resources import ALLOCATION
 from causeway.clients.volume import Volume
@@ -55,13 +57,12 @@ def save_devices(database: Database, instance: Instance, devices: list[BlockDevi
             )
 
 
-def save_connections(database: Database, outcome: GuestOutcome) -> None:
+def save_connections_in(connection: sa.Connection, outcome: GuestOutcome) -> None:
     """Writes down how a compute connected the volumes of a guest."""
-    with database.write() as connection:
-        for device in outcome.block_devices:
-            block_devices.update_in(
-                connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
-            )
+    for device in outcome.block_devices:
+        block_devices.update_in(
+            connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
+        )
 
 
 def save_guest(
@@ -74,10 +75,7 @@ def save_guest(
 ) -> bool:
     """Writes down what a compute reported of a guest; False if the server is gone or is to be deleted by now."""
     with database.write() as connection:
-        for device in outcome.block_devices:
-            block_devices.update_in(
-                connection, device.uuid, attachment_id=device.attachment_id, connection_info=device.connection_info
-            )
+        save_connections_in(connection, outcome)
         try:
             instances.swap_in(
                 connection,

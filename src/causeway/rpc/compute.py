@@ -12,107 +12,23 @@ from causeway.context import RequestContext
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import DiskMeasure, PreCheck
-from causeway.model.events import ExternalEvent
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.network import Vif
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
-from causeway.model.states import PowerState
 from causeway.rpc.client import RpcClient
+from causeway.rpc.compute_guests import NOTHING
 from causeway.rpc.compute_orders import ComputeOrders
-from causeway.rpc.compute_verbs import ComputeVerbs
 from causeway.rpc.transport import Transport
-from causeway.virt.driver import GuestFacts
 
 TOPIC = "compute"
 VERSION = "1.0"
-NOTHING = type(None)
 
 
-class ComputeClient(ComputeVerbs, ComputeOrders):
+class ComputeClient(ComputeOrders):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
         self._rpc = RpcClient(transport, TOPIC, version=VERSION, version_cap=version_cap)
-
-    # life of a server
-
-    def build_instance(
-        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
-    ) -> GuestOutcome:
-        """Makes a new guest; its ports (``instance.network_info``) are there and not bound, its volumes reserved."""
-        return self._rpc.call(
-            context,
-            "build_instance",
-            result=GuestOutcome,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_devices=block_devices,
-        )
-
-    def destroy_instance(
-        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
-    ) -> None:
-        """Removes a guest with all its disks, stashed ones too, and disconnects its volumes."""
-        self._rpc.call(
-            context,
-            "destroy_instance",
-            result=NOTHING,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_devices=block_devices,
-        )
-
-    def inspect_instance(self, context: RequestContext, host: str, *, instance_uuid: str) -> GuestFacts:
-        """What is really on the host for a server."""
-        return self._rpc.call(context, "inspect_instance", result=GuestFacts, server=host, instance_uuid=instance_uuid)
-
-    def power_on_instance(
-        self, context: RequestContext, host: str, *, instance: Instance, block_devices: list[BlockDevice]
-    ) -> GuestOutcome:
-        return self._rpc.call(
-            context,
-            "power_on_instance",
-            result=GuestOutcome,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_devices=block_devices,
-        )
-
-    def power_off_instance(self, context: RequestContext, host: str, *, instance: Instance) -> PowerState:
-        return self._rpc.call(
-            context, "power_off_instance", result=PowerState, server=host, monitor=True, instance=instance
-        )
-
-    def reboot_instance(
-        self,
-        context: RequestContext,
-        host: str,
-        *,
-        instance: Instance,
-        block_devices: list[BlockDevice],
-        hard: bool,
-    ) -> PowerState:
-        return self._rpc.call(
-            context,
-            "reboot_instance",
-            result=PowerState,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_devices=block_devices,
-            hard=hard,
-        )
-
-    def get_console_output(self, context: RequestContext, host: str, *, instance_uuid: str, length: int | None) -> str:
-        return self._rpc.call(
-            context, "get_console_output", result=str, server=host, instance_uuid=instance_uuid, length=length
-        )
-
-    def external_instance_events(self, context: RequestContext, host: str, *, events: list[ExternalEvent]) -> None:
-        self._rpc.cast(context, "external_instance_events", server=host, events=events)
 
     # devices
 
