@@ -85,7 +85,7 @@ class AutoConfirm:
         obstacle = _obstacle(services, migration)
         if obstacle is None:
             self._told.discard(migration.uuid)
-            request_confirm(Requests(services.api, services.cells, conductor), admin_context(), instance)
+            request_confirm(Requests(services.conf, services.api, services.cells, conductor), admin_context(), instance)
         elif migration.uuid not in self._told:
             self._told.add(migration.uuid)
             LOG.warning("Migration %s waits to be confirmed by itself: %s", migration.uuid, obstacle)

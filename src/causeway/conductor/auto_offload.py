@@ -32,7 +32,7 @@ def offload_shelved(services: ConductorServices, conductor: ConductorClient) -> 
         table.c.vm_state == VmState.SHELVED.value, table.c.task_state.is_(None), table.c.deleted.is_(False)
     )
 
-    asks = Requests(services.api, services.cells, conductor)
+    asks = Requests(services.conf, services.api, services.cells, conductor)
 
     def offload(cell_uuid: str) -> None:
         database = services.cells.database(cell_uuid)

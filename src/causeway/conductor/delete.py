@@ -85,7 +85,7 @@ class DeleteEndpoint:
 
         False: that can't be done now, or somebody else does it. Who ends it deletes the server.
         """
-        services = Requests(self._services.api, self._services.cells, self._conductor)
+        services = Requests(self._services.conf, self._services.api, self._services.cells, self._conductor)
         # An action of its own: the events of the two must not be mixed.
         own = context.for_another_request()
         try:

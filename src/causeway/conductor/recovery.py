@@ -21,6 +21,7 @@ from causeway import errors
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
+from causeway.model.requesters import Requester
 from causeway.model.states import DELETING, PowerState, VmState
 from causeway.parts import history, requesters
 from causeway.parts.requests import of_deletion
@@ -116,7 +117,17 @@ class _Build:
         LOG.warning("Server %s was left without a host: it is built again", self.uuid)
         # Claimed by a choice that nobody knows any more.
         services.placement.delete_allocations(self.uuid)
-        conductor.build_instance(requesters.context_of(services.conf, self._request), instance_uuid=self.uuid)
+        conductor.build_instance(self._context(services), instance_uuid=self.uuid)
+
+    def _context(self, services: ConductorServices) -> RequestContext:
+        request = self._request
+        kept = Requester(request.requester, request.sealed_token)
+        found = requesters.context_of(services.conf, kept, self.uuid)
+        if found is not None:
+            return found
+        # An older version wrote it: its user is known, and has no rights but those that the build needs anyway.
+        instance = request.instance
+        return RequestContext(user_id=instance.user_id, project_id=instance.project_id, overwrite=False)
 
 
 class _Task:

@@ -43,10 +43,10 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
         raise
     except (errors.StateChanged, errors.ServerNotFound):
         return False
-    follower = _follower(run, cause)
+    follower, requester = _follower(run, cause), journal.requester(run.services.api, run.move.id)
 
     def write(connection: sa.Connection) -> None:
-        journal.insert_in(connection, follower, pause=options.stuck_retry_interval)
+        journal.insert_in(connection, follower, pause=options.stuck_retry_interval, requester=requester)
         migrations.update_in(
             connection,
             run.move.migration_uuid,

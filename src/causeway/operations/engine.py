@@ -17,6 +17,7 @@ from causeway.moves import recipes as moves
 from causeway.moves.run import Run
 from causeway.operations.recipes import RECIPES
 from causeway.operations.run import OperationRun
+from causeway.parts import requesters
 from causeway.parts.journal import MoveJournal
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
@@ -24,6 +25,7 @@ from causeway.sagas import engine
 from causeway.sagas.environment import Environment
 from causeway.sagas.observer import Observer
 from causeway.sagas.versions import Knowledge
+from causeway.store.api import journal
 
 Engine: TypeAlias = engine.Engine[Move]
 
@@ -63,15 +65,27 @@ class OperationObserver(Observer):
 def engine_of(services: ConductorServices) -> Engine:
     """The engine that runs operations for a conductor."""
     options = services.conf.moves
-    journal = MoveJournal(services.api, options.lease)
     environment = Environment[Move](
-        journal, services.life, options, services.stopping, observer=OperationObserver(services.host)
+        MoveJournal(services.api, options.lease),
+        services.life,
+        options,
+        services.stopping,
+        observer=OperationObserver(services.host),
     )
 
     def begin(context: RequestContext, move: Move, asked_at: float) -> ServerRun[Any]:
+        context = _with_users_rights(services, context, move)
         if move.recipe in moves.RECIPES:
             return Run(services, environment, context, move, asked_at=asked_at)
         memory = msgspec.convert(move.data, RECIPES[move.recipe].memory)
         return OperationRun(services, environment, context, move, memory, asked_at=asked_at)
 
     return engine.Engine(environment, KNOWLEDGE, begin)
+
+
+def _with_users_rights(services: ConductorServices, context: RequestContext, move: Move) -> RequestContext:
+    """Whoever resumes an operation acts for the user who asked for it, for as long as the journal has their token."""
+    if context.auth_token:
+        return context
+    kept = requesters.context_of(services.conf, journal.requester(services.api, move.id), move.instance_uuid)
+    return kept if kept is not None and kept.auth_token else context

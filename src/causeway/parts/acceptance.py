@@ -30,6 +30,7 @@ from causeway import errors
 from causeway.model.instance import InstanceAction
 from causeway.model.moves import Move
 from causeway.model.operations import ACTIONS, TASKS
+from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store import servers
@@ -65,6 +66,8 @@ class Request:
     waits_for_devices: bool = True
     #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
     prepare: Callable[[], None] | None = None
+    #: whose rights whoever takes the operation over has
+    requester: Requester | None = None
     #: written together with the acceptance
     on_acceptance: Callable[[sa.Connection], None] | None = None
 
@@ -122,7 +125,7 @@ def _propose(api: Database, request: Request) -> None:
             connection, move.migration_uuid, MigrationStatus.FINISHED, status
         ):
             raise errors.StateChanged(f"Another request confirms or reverts the resize of {move.instance_uuid}.")
-        journal.insert_in(connection, move)
+        journal.insert_in(connection, move, requester=request.requester)
 
 
 def _swap_when_devices_rest(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:

@@ -24,6 +24,9 @@ class MoveJournal:
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Move | None:
         return journal.acquire(self._api, saga_id, owner, lease, former=former)
 
+    def begin(self, saga: Move, *, started: StepRecord, lease: float, also: Write | None) -> None:
+        journal.begin(self._api, saga, started=started, lease=lease, also=also)
+
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         journal.renew(self._leases, owner, saga_ids, lease)
 

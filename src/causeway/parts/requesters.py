@@ -1,7 +1,7 @@
-"""Who asked for a server: kept with its build request, so that whoever takes the build up acts for the same user.
+"""Who asked for work on a server: kept with the operation, so that whoever takes it over acts for the same user.
 
-The user's token is kept encrypted, and only until the build request is deleted: when the server has a cell, or goes. The key
-is made of what API and conductors share. It is another one for each server, so that no row's token is of use in another row.
+The user's token is kept encrypted, and only until the operation has ended. The key is made of what API and conductors share. It
+is another one for each server, so that no row's token is of use in another server's row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from oslo_config import cfg
 
 from causeway.context import RequestContext
-from causeway.store.api.build_requests import BuildRequest
+from causeway.model.requesters import Requester
 
 LOG = logging.getLogger(__name__)
 
@@ -25,46 +25,46 @@ SECRETS_OF_CREDENTIALS = ("password", "application_credential_secret")
 KEY_BYTES = 32
 
 
-def keep(conf: cfg.ConfigOpts, context: RequestContext, request: BuildRequest) -> BuildRequest:
-    """Puts who asks into a build request that is to be written; returns it."""
-    request.requester = context.without_tokens()
-    cipher = _cipher(conf, request)
-    if cipher is not None and context.auth_token:
-        request.sealed_token = cipher.encrypt(context.auth_token.encode()).decode()
-    return request
+def requester_of(conf: cfg.ConfigOpts, context: RequestContext, instance_uuid: str) -> Requester:
+    """Who asks for something to be done to a server, as it may be written down."""
+    cipher = _cipher(conf, instance_uuid)
+    if cipher is None or not context.auth_token:
+        return Requester(context.without_tokens())
+    return Requester(context.without_tokens(), cipher.encrypt(context.auth_token.encode()).decode())
 
 
-def context_of(conf: cfg.ConfigOpts, request: BuildRequest) -> RequestContext:
-    """The context of the user's request; without a token if none was kept, or it can't be read with the present key."""
-    if request.requester is None:
-        # An older version wrote it: its user is known, and has no rights but those that the build needs anyway.
-        instance = request.instance
-        return RequestContext(user_id=instance.user_id, project_id=instance.project_id, overwrite=False)
-    values = request.requester | {"auth_token": _token(conf, request)}
+def context_of(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> RequestContext | None:
+    """The context of the user's request, without a token if none was kept, or it can't be read with the present key.
+
+    None: an older version wrote it, and did not say who asked.
+    """
+    if kept.requester is None:
+        return None
+    values = kept.requester | {"auth_token": _token(conf, kept, instance_uuid)}
     context: RequestContext = RequestContext.from_dict(values, overwrite=False)
     return context
 
 
-def _token(conf: cfg.ConfigOpts, request: BuildRequest) -> str | None:
-    cipher = _cipher(conf, request)
-    if cipher is None or request.sealed_token is None:
+def _token(conf: cfg.ConfigOpts, kept: Requester, instance_uuid: str) -> str | None:
+    cipher = _cipher(conf, instance_uuid)
+    if cipher is None or kept.sealed_token is None:
         return None
     try:
-        return cipher.decrypt(request.sealed_token.encode()).decode()
+        return cipher.decrypt(kept.sealed_token.encode()).decode()
     except InvalidToken:
         LOG.warning(
-            "The token of the user who created server %s can't be decrypted: the key is not the one that the API had."
+            "The token of who asked for work on server %s can't be decrypted: the key is not the one that the API had."
             " See [conductor] credentials_key",
-            request.instance_uuid,
+            instance_uuid,
         )
         return None
 
 
-def _cipher(conf: cfg.ConfigOpts, request: BuildRequest) -> Fernet | None:
+def _cipher(conf: cfg.ConfigOpts, instance_uuid: str) -> Fernet | None:
     secret = _secret(conf)
     if not secret:
         return None
-    purpose = f"causeway: the token of the request for server {request.instance_uuid}"
+    purpose = f"causeway: the token of the request for server {instance_uuid}"
     derived = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose.encode()).derive(secret.encode())
     return Fernet(base64.urlsafe_b64encode(derived))
 

@@ -10,11 +10,13 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol
 
+from oslo_config import cfg
+
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.moves import Move
-from causeway.parts import acceptance
+from causeway.parts import acceptance, requesters
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
 from causeway.store.cell import actions
@@ -28,6 +30,8 @@ class RequestServices(Protocol):
     """What is needed to ask for a move."""
 
     @property
+    def conf(self) -> cfg.ConfigOpts: ...
+    @property
     def api(self) -> Database: ...
     @property
     def cells(self) -> Cells: ...
@@ -39,6 +43,7 @@ class RequestServices(Protocol):
 class Requests:
     """`RequestServices` for those who are not the API."""
 
+    conf: cfg.ConfigOpts
     api: Database
     cells: Cells
     conductor: ConductorClient
@@ -46,6 +51,7 @@ class Requests:
 
 def enter(services: RequestServices, context: RequestContext, cell_uuid: str, request: acceptance.Request) -> None:
     """Has a request accepted; raises what `acceptance.enter` does."""
+    request.requester = requesters.requester_of(services.conf, context, request.move.instance_uuid)
     try:
         acceptance.enter(services.api, services.cells, cell_uuid, request)
     except errors.CausewayError:

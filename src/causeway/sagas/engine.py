@@ -10,7 +10,7 @@ from causeway import errors
 from causeway.model.sagas import SagaState, StepPhase, StepState
 from causeway.sagas import retries
 from causeway.sagas.environment import Environment
-from causeway.sagas.journal import S
+from causeway.sagas.journal import S, Write
 from causeway.sagas.late import Late
 from causeway.sagas.progress import Progress
 from causeway.sagas.recipe import Recipe, Step
@@ -70,6 +70,26 @@ class Engine(Generic[S]):
                 raise
             return saga
 
+    def carry_out(self, context: Any, saga: S, admit: Write) -> S:
+        """Begins a saga that is not in the journal yet, and works on it like `run`; returns it as it is then.
+
+        ``admit`` is called in the transaction that writes the saga; what it raises is raised, and there is no saga.
+        Raises TakenOver if another process acquired it meanwhile, DatabaseFailed if it could not be written.
+        """
+        life, asked_at = self.environment.life, self._clock.boot()
+        with life.working_on(saga.id):
+            saga.owner, saga.state = life.owner, SagaState.RUNNING
+            saga.recipe_version = self.knowledge.recipes[saga.recipe].version
+            run = self._begin(context, saga, asked_at)
+            run.is_new = True
+            run.with_next_save(admit)
+            try:
+                self._forward(Progress(run, []))
+            except errors.TakenOver:
+                self.late.add(run, self._recipe(run).undo_late)
+                raise
+        return saga
+
     def _park(self, saga: S, why: str) -> None:
         """Leaves the saga to a release that knows it."""
         LOG.error("Saga %s is left to another release: %s", saga.id, why)
@@ -101,6 +121,8 @@ class Engine(Generic[S]):
     def _on_resuming(self, progress: Progress) -> errors.CausewayError | None:
         """Why a saga that was released or lost before its pivot goes no further; None if it does."""
         run, doubtful = progress.run, progress.in_doubt
+        if self._recipe(run).attended and run.steps and not run.saga.pivoted:
+            return _interrupted()
         if run.saga.pivoted or (doubtful is None and run.saga.error is None):
             return None
         if doubtful is not None:

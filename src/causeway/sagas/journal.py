@@ -26,6 +26,9 @@ class Journal(Protocol[S]):
         runs. ``former``: owners that are known to be dead.
         """
 
+    def begin(self, saga: S, *, started: StepRecord, lease: float, also: Write | None) -> None:
+        """Writes a saga that is its owner's from the beginning, with its first step, together with what ``also`` writes."""
+
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         """Renews the leases of those that ``owner`` still has."""
 

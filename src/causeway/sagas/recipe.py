@@ -54,6 +54,8 @@ class Recipe(Generic[R]):
     try_again: Callable[[R, CausewayError], bool] | None = None
     #: undoes what a run did too late whose saga was taken over and has ended since (see `causeway.sagas.late`)
     undo_late: Callable[[R], None] | None = None
+    #: who asks waits for the end: one that is taken over before its pivot is undone, because they were told that it failed
+    attended: bool = False
     #: 1 more with each change of ``steps``; a saga keeps the version by which it was begun
     version: int = 1
     #: the older versions that these steps can continue from anywhere

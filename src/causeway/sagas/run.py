@@ -38,6 +38,8 @@ class Run(Generic[S, M]):
         self.context = context
         self.saga = saga
         self.memory = memory
+        #: not in the journal yet: it is written with the beginning of its first step
+        self.is_new = False
         #: what was done so far; the last one is at hand
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
@@ -144,16 +146,21 @@ class Run(Generic[S, M]):
             # The attempt before may have been carried out, and only its answer lost.
             if attempt and journal.is_recorded(saga, ended=ended, started=started):
                 return
+            also = write_all if writes else None
+            if self.is_new and started is not None:
+                journal.begin(saga, started=started, lease=self._lease.seconds, also=also)
+                return
             journal.record(
                 saga,
                 ended=ended,
                 started=started,
                 unless_cancelled=unless_cancelled,
                 lease=pause if saga.owner is None else self._lease.seconds,
-                also=write_all if writes else None,
+                also=also,
             )
 
         self._patiently(record)
+        self.is_new = False
         self._to_write = []
         self._lease.renewed(asked_at)
 

@@ -246,6 +246,9 @@ class Moves(ApiBase):
     memory_version: Mapped[int | None]
     parked: Mapped[str | None] = mapped_column(Name)
     failing_since: Mapped[datetime | None]
+    # Who asked, and their token, encrypted (`causeway.parts.requesters`); gone when it has ended.
+    requester: Mapped[dict[str, Any] | None]
+    sealed_token: Mapped[str | None] = mapped_column(LongText)
 
 
 class MoveSteps(ApiBase):

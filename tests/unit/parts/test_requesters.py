@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from causeway.conf import new_config
 from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
+from causeway.model.requesters import Requester
 from causeway.parts import requesters
 from causeway.store import schema
 from causeway.store.api import build_requests
@@ -53,7 +53,7 @@ def context() -> RequestContext:
 
 def test_who_takes_a_build_up_has_the_rights_of_who_asked_for_it(context: RequestContext) -> None:
     conf = configured(conductor={"credentials_key": "a key"})
-    found = requesters.context_of(conf, requesters.keep(conf, context, a_request()))
+    found = requesters.context_of(conf, requesters.requester_of(conf, context, UUID), UUID)
     for name in ("user_id", "project_id", "roles", "request_id", "global_request_id", "is_admin", "auth_token"):
         assert getattr(found, name) == getattr(context, name)
     assert not found.is_admin
@@ -61,36 +61,35 @@ def test_who_takes_a_build_up_has_the_rights_of_who_asked_for_it(context: Reques
 
 
 def test_the_key_may_be_the_password_that_api_and_conductors_share(context: RequestContext) -> None:
-    kept = requesters.keep(of_service("secret"), context, a_request())
+    kept = requesters.requester_of(of_service("secret"), context, UUID)
     of_conductor = configured(
         service_user={"auth_type": "password", "password": "secret"},
         placement={"auth_type": "password", "password": "another"},
     )
-    assert requesters.context_of(of_conductor, kept).auth_token == TOKEN
+    assert requesters.context_of(of_conductor, kept, UUID).auth_token == TOKEN
 
 
 @pytest.mark.parametrize("conf", [configured(), of_service("another")], ids=["no key", "another key"])
 def test_without_the_key_the_user_is_known_and_the_token_is_not(context: RequestContext, conf: cfg.ConfigOpts) -> None:
-    found = requesters.context_of(conf, requesters.keep(of_service("secret"), context, a_request()))
+    found = requesters.context_of(conf, requesters.requester_of(of_service("secret"), context, UUID), UUID)
     assert (found.user_id, found.request_id, found.auth_token) == ("user", context.request_id, None)
 
 
 def test_without_a_key_no_token_is_kept(context: RequestContext) -> None:
-    assert requesters.keep(configured(), context, a_request()).sealed_token is None
+    assert requesters.requester_of(configured(), context, UUID).sealed_token is None
 
 
 def test_a_token_is_of_no_use_in_the_row_of_another_server(context: RequestContext) -> None:
     conf = of_service("secret")
-    kept = requesters.keep(conf, context, a_request())
-    moved = replace(a_request(OTHER_UUID), requester=kept.requester, sealed_token=kept.sealed_token)
-    assert requesters.context_of(conf, moved).auth_token is None
+    kept = requesters.requester_of(conf, context, UUID)
+    assert requesters.context_of(conf, kept, OTHER_UUID).auth_token is None
 
 
 def test_nobody_sees_the_token(context: RequestContext, caplog: pytest.LogCaptureFixture) -> None:
     conf = of_service("secret")
-    kept = requesters.keep(conf, context, a_request())
+    kept = requesters.requester_of(conf, context, UUID)
     assert kept.sealed_token is not None
-    requesters.context_of(of_service("another"), kept)
+    requesters.context_of(of_service("another"), kept, UUID)
     shown = repr(kept) + caplog.text
     for secret in (TOKEN, "another-token", kept.sealed_token):
         assert secret not in shown
@@ -112,6 +111,5 @@ def test_a_build_request_of_an_older_version_is_its_users_and_has_no_token(tmp_p
     schema.sync(database, "api")
 
     (found,) = build_requests.list_for(database, None)
-    asked = requesters.context_of(of_service("secret"), found)
-    assert (asked.user_id, asked.project_id, asked.auth_token) == ("user", "project", None)
+    assert requesters.context_of(of_service("secret"), Requester(found.requester, found.sealed_token), UUID) is None
     database.close()

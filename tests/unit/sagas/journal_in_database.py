@@ -46,6 +46,10 @@ class JournalInDatabase(MoveJournal):
             if self.get(saga_id).owner == owner:
                 self._expires[saga_id] = self._clock.boot() + lease
 
+    def begin(self, saga: Move, *, lease: float, **others: Any) -> None:
+        super().begin(saga, lease=lease, **others)
+        self._expires[saga.id] = self._clock.boot() + lease
+
     def record(self, saga: Move, *, lease: float, **others: Any) -> None:
         super().record(saga, lease=lease, **others)
         self._expires[saga.id] = self._clock.boot() + lease

@@ -35,6 +35,13 @@ class JournalInMemory:
         saga.lease_until = self._clock.now() + timedelta(seconds=lease)
         return copy.deepcopy(saga)
 
+    def begin(self, saga: Saga, *, started: StepRecord, lease: float, also: Write | None) -> None:
+        if also is not None:
+            also(None)
+        until = self._clock.now() + timedelta(seconds=lease)
+        self.sagas[saga.id] = replace(copy.deepcopy(saga), started_at=self._clock.now(), lease_until=until)
+        self.rows[saga.id] = {started.sequence: copy.deepcopy(started)}
+
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         for saga_id in saga_ids:
             if self.sagas[saga_id].owner == owner:
@@ -74,7 +81,9 @@ class JournalInMemory:
                 self.rows[saga.id][row.sequence] = copy.deepcopy(row)
 
     def is_recorded(self, saga: Saga, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
-        known = self.sagas[saga.id]
+        known = self.sagas.get(saga.id)
+        if known is None:
+            return False
         if (known.epoch, known.state, known.pivoted, known.owner) != (saga.epoch, saga.state, saga.pivoted, saga.owner):
             return False
         found = {number: (row.state, row.attempt) for number, row in self.rows[saga.id].items()}

@@ -361,14 +361,18 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
             mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
         )
         mappings.save_spec_in(connection, instance.uuid, _spec(plan, instance))
+        kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
         build_requests.insert_in(
             connection,
-            requesters.keep(
-                request.services.conf,
-                request.context,
-                build_requests.BuildRequest(
-                    instance.uuid, instance.project_id, created, instance, devices, list(plan.networks)
-                ),
+            build_requests.BuildRequest(
+                instance.uuid,
+                instance.project_id,
+                created,
+                instance,
+                devices,
+                list(plan.networks),
+                kept.requester,
+                kept.sealed_token,
             ),
         )
         if plan.placement.group is not None:

@@ -6,6 +6,7 @@ mapping.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,13 @@ import sqlalchemy as sa
 from causeway import errors, metrics
 from causeway.model.moves import Move
 from causeway.model.outcomes import MoveToken
+from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import seconds, utc_now
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
+from causeway.store.upsert import upsert_of
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
@@ -43,10 +46,10 @@ _RECORD_MOVE = (
     .values(lease_until=utc_now(seconds("for_seconds")))
 )
 _RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
-_RECORD_STEP = STEPS.update().where(
-    STEPS.c.move_id == sa.bindparam("of_move"), STEPS.c.sequence == sa.bindparam("of_sequence")
-)
-_INSERT_STEP = STEPS.insert()
+# Nobody acts for its user any more.
+_NO_REQUESTER = {"requester": sa.null(), "sealed_token": sa.null()}
+_RECORD_END = _RECORD_MOVE.values(_NO_REQUESTER)
+_RECORD_END_UNLESS_CANCELLED = _RECORD_UNLESS_CANCELLED.values(_NO_REQUESTER)
 # What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
 _NEVER_CHANGED = frozenset(
     {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until"}
@@ -174,7 +177,7 @@ def park(database: Database, move: Move, parked: str) -> None:
         )
 
 
-def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0) -> None:
+def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0, *, requester: Requester | None = None) -> None:
     """Writes a move that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
     given = MOVE.to_row(
         move, without=frozenset({"lease_until"} | ({"started_at"} if move.started_at is None else set()))
@@ -182,7 +185,26 @@ def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0) -> None
     statement = MOVES.insert().values(lease_until=utc_now(pause) if move.lease_until is None else move.lease_until)
     if move.started_at is None:
         statement = statement.values(started_at=utc_now())
-    connection.execute(statement, given)
+    connection.execute(statement, given | dataclasses.asdict(requester or Requester()))
+
+
+def begin(
+    database: Database, move: Move, *, started: StepRecord, lease: float, also: Callable[[sa.Connection], Any] | None
+) -> None:
+    """Writes a move that is its writer's from the beginning, with its first step, together with what ``also`` writes."""
+    with database.write() as connection:
+        insert_in(connection, move, pause=lease)
+        _write_steps(connection, move, started)
+        if also is not None:
+            also(connection)
+
+
+def requester(database: Database, move_id: str) -> Requester:
+    """Who asked for a move, as far as that is known: until it has ended."""
+    query = sa.select(MOVES.c.requester, MOVES.c.sealed_token).where(MOVES.c.id == move_id)
+    with database.read() as connection:
+        row = connection.execute(query).one_or_none()
+    return Requester() if row is None else Requester(*row)
 
 
 def get(database: Database, move_id: str) -> Move:
@@ -268,7 +290,10 @@ def record_in(
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
     values["pivoted_before"] = [False, True] if move.pivoted else [False]
-    statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
+    if move.state in ENDED:
+        statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
+    else:
+        statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
         found = connection.execute(
             sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
@@ -278,14 +303,13 @@ def record_in(
         raise errors.TakenOver(
             f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
         )
-    for step in (ended, started):
-        if step is None:
-            continue
-        if step is started and step.attempt == 1:
-            connection.execute(_INSERT_STEP, STEP.to_row(step) | {"move_id": move.id})
-        else:
-            where = {"of_move": move.id, "of_sequence": step.sequence}
-            connection.execute(_RECORD_STEP, STEP.to_row(step) | where)
+    _write_steps(connection, move, ended, started)
+
+
+def _write_steps(connection: sa.Connection, move: Move, *steps: StepRecord | None) -> None:
+    rows = [STEP.to_row(step) | {"move_id": move.id} for step in steps if step is not None]
+    if rows:
+        connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
 
 
 def record(
@@ -309,7 +333,10 @@ def is_recorded(
     database: Database, move: Move, *, ended: StepRecord | None = None, started: StepRecord | None = None
 ) -> bool:
     """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
-    found = get(database, move.id)
+    try:
+        found = get(database, move.id)
+    except errors.NotFound:
+        return False
     if (found.epoch, found.state, found.pivoted, found.owner) != (move.epoch, move.state, move.pivoted, move.owner):
         return False
     known = {step.sequence: (step.state, step.attempt) for step in steps(database, move.id)}

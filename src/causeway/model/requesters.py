@@ -1,0 +1,14 @@
+"""Who asked for what takes long, kept with it: whoever takes it up acts for the same user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Requester:
+    """``requester``: the context of the request, without tokens; ``sealed_token``: the user's token, encrypted."""
+
+    requester: dict[str, Any] | None = None
+    sealed_token: str | None = field(default=None, repr=False)

@@ -1,0 +1,24 @@
+"""Who asked for an operation: whoever takes it over acts with that user's rights."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from causeway.store.columns import LongText
+
+revision = "0009"
+down_revision = "0008"
+branch_labels = None
+depends_on = None
+
+# Null in what is there, and in what services of the older version still write.
+COLUMNS = (("requester", sa.JSON), ("sealed_token", LongText))
+
+
+def upgrade() -> None:
+    # A new database has them from the first revision, which makes the tables as they are now.
+    there = sa.inspect(op.get_bind())
+    for table in ("moves", "shadow_moves"):
+        present = {column["name"] for column in there.get_columns(table)}
+        for name, kind in COLUMNS:
+            if name not in present:
+                op.add_column(table, sa.Column(name, kind, nullable=True))
