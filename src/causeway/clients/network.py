@@ -25,14 +25,20 @@ PAGE_SIZE = 1000
 DESCRIPTIONS = "standard-attr-description"
 
 
-def mark_of(instance_uuid: str) -> str:
+def mark_of(instance_uuid: str, operation_id: str | None = None) -> str:
     """The description of ports that are made for a server: tells them from its users' own, also if no record names them."""
-    return f"Made by Compute for server {instance_uuid}, and deleted with it."
+    mark = f"Made by Compute for server {instance_uuid}, and deleted with it."
+    return mark if operation_id is None else f"{mark} Operation {operation_id}."
 
 
 def is_made_for(port: Mapping[str, Any], instance_uuid: str) -> bool:
     """Whether `create_port` made a port for this server."""
-    return port.get("description") == mark_of(instance_uuid)
+    return str(port.get("description") or "").startswith(mark_of(instance_uuid))
+
+
+def is_made_by(port: Mapping[str, Any], operation_id: str) -> bool:
+    """Whether an operation had `create_port` make a port."""
+    return str(port.get("description") or "").endswith(f" Operation {operation_id}.")
 
 
 class NetworkClient(NetworkRequests, PortBindings):
@@ -84,8 +90,11 @@ class NetworkClient(NetworkRequests, PortBindings):
         dns_name: str | None = None,
         name: str | None = None,
         tag: str | None = None,
+        operation_id: str | None = None,
     ) -> Vif:
         """Makes a port for a server, bound to ``host`` if one is given. ``security_groups``: ids; None: the default one.
+
+        ``operation_id``: of the operation that needs it (`is_made_by`).
 
         Raises NetworkNotFound, OverQuota, Conflict (the address is in use), BadRequest (it does not fit, none is left, or
         the network's ports ask Placement for resources).
@@ -104,7 +113,7 @@ class NetworkClient(NetworkRequests, PortBindings):
             "binding:vnic_type": vnic_type,
             "dns_name": self._dns_name(dns_name),
             "name": name,
-            "description": mark_of(instance_uuid) if self.has_extension(DESCRIPTIONS) else None,
+            "description": mark_of(instance_uuid, operation_id) if self.has_extension(DESCRIPTIONS) else None,
         }
         wanted.update({key: value for key, value in given.items() if value is not None})
         answer = self._own(

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.moves import Move
+from causeway.model.operations import NOT_WAITED_FOR
 from causeway.operations.requests import discard_prepared
 from causeway.parts.by_cell import ByCell
 from causeway.parts.requests import context_of, drop_if_refused, of_deletion
@@ -53,6 +54,8 @@ class MoveCallers:
 
     def saga_ended(self, context: RequestContext, saga: Move) -> None:
         """Runs the move that waited for this one's end (a confirm or revert), or deletes the server if that is wanted."""
+        if saga.recipe in NOT_WAITED_FOR:
+            return
         to_delete, waiting = journal.after_end(self._services.api, saga.instance_uuid)
         if waiting is not None:
             self._conductor.run_move(context_of(journal.get(self._services.api, waiting)), move_id=waiting)

@@ -1,7 +1,7 @@
 """What a conductor that died left in the middle, apart from moves (those are in their journal).
 
-Builds that had no host yet are built, deletes are done, attaches and detaches are settled (`causeway.conductor.device_recovery`),
-and other tasks are ended: the server gets the state that its guest really has.
+Builds that had no host yet are built, deletes are done, and other tasks are ended: the server gets the state that its guest
+really has.
 
 Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
 a server whose task has not changed for `service_down_time`, it asks all that live whether they work on it. If none does,
@@ -18,13 +18,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
+from causeway.conductor import former_devices
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
 from causeway.model.requesters import Requester
 from causeway.model.states import DELETING, PowerState, VmState
 from causeway.parts import history, requesters
-from causeway.parts.requests import of_deletion
+from causeway.parts.requests import Requests, of_deletion
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.sagas.lives import Life
@@ -143,27 +144,15 @@ class _Task:
 
 
 class _Change:
-    """A volume or port that is being attached or detached: until that is ended, its server can't be moved."""
+    """A volume or port that the former release was attaching or detaching."""
 
     def __init__(self, cell_uuid: str, database: Database, change: device_changes.DeviceChange) -> None:
         self.uuid = change.instance_uuid
         self.cell_uuid, self._database, self._change = cell_uuid, database, change
 
-    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:  # noqa: ARG002
-        change = self._change
-        if change.resource_id is None:
-            # An older version began it and did not say what it is about.
-            if device_changes.forget(self._database, change):
-                LOG.warning("Server %s was left in %s: it may be moved again", self.uuid, change.what)
-            return
-        LOG.warning("Server %s was left in %s: it is settled", self.uuid, change.what)
-        conductor.settle_device_change(
-            admin_context(request_id=change.request_id),
-            instance_uuid=self.uuid,
-            cell_uuid=self.cell_uuid,
-            change_id=change.id,
-            started_at=change.started_at,
-        )
+    def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        requests = Requests(services.conf, services.api, services.cells, conductor)
+        former_devices.adopt(services, requests, self._database, self._change)
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:

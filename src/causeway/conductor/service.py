@@ -14,10 +14,10 @@ from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
-from causeway.conductor.device_changes import DevicesEndpoint
-from causeway.conductor.device_recovery import DeviceRecoveryEndpoint
+from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.former_devices import FormerDevicesEndpoint
 from causeway.conductor.former_requests import FormerRequestsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
 from causeway.conductor.moves import Keeper, MoveCallers, MovesEndpoint
@@ -66,6 +66,7 @@ class ConductorService:
                 services.stopping,
             ),
         ]
+        devices = DevicesEndpoint(services, engine)
         self._servers = [
             RpcServer(
                 transport,
@@ -76,11 +77,11 @@ class ConductorService:
                     BuildEndpoint(services),
                     CandidatesEndpoint(services),
                     DeleteEndpoint(services, engine, conductor),
-                    DevicesEndpoint(services),
-                    DeviceRecoveryEndpoint(services),
+                    devices,
                     EventsEndpoint(services),
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),
+                    FormerDevicesEndpoint(services, devices, self._keeper),
                     FormerRequestsEndpoint(services, self._keeper),
                     EvacuatedEndpoint(services),
                     MovesEndpoint(self._keeper),

@@ -16,6 +16,14 @@ class Move(Saga):
 
     migration_uuid: str
     instance_uuid: str
+    #: where the server was when somebody acquired the operation; not kept
+    cell_uuid: str | None = None
+
+    @property
+    def resource_id(self) -> str | None:
+        """The volume or the port that is attached or detached."""
+        found: str | None = self.data.get("resource_id")
+        return found
 
     @property
     def is_for_migration(self) -> bool:

@@ -6,11 +6,17 @@ An *operation* is a saga that works on a server (`causeway.sagas`). Its recipe h
 from __future__ import annotations
 
 from causeway.model import server_actions
+from causeway.model.exclusion import Work
 from causeway.model.states import TaskState
 
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
+ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
+ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
+
+# Nobody waits for the end of these: what they keep from being done is refused (`causeway.model.exclusion`).
+NOT_WAITED_FOR = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
 # Those for which an image's record is made before they are accepted; others may name an image that a server needs.
 MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
@@ -29,6 +35,32 @@ TASKS: dict[str, TaskState | None] = {
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
+    ATTACH_VOLUME: None,
+    DETACH_VOLUME: None,
+    ATTACH_INTERFACE: None,
+    DETACH_INTERFACE: None,
+}
+
+# recipe -> what it is, for the table of what excludes what.
+WORK: dict[str, Work] = {
+    "resize": Work.MOVE,
+    "same_cell_resize": Work.MOVE,
+    "cross_cell_resize": Work.MOVE,
+    "same_cell_confirm": Work.CONFIRM,
+    "cross_cell_confirm": Work.CONFIRM,
+    "same_cell_revert": Work.REVERT,
+    "cross_cell_revert": Work.REVERT,
+    CREATE_IMAGE: Work.IMAGE,
+    CREATE_BACKUP: Work.IMAGE,
+    REBUILD: Work.REBUILD,
+    EVACUATE: Work.EVACUATE,
+    SHELVE: Work.SHELVE,
+    SHELVE_OFFLOAD: Work.SHELVE,
+    UNSHELVE: Work.UNSHELVE,
+    ATTACH_VOLUME: Work.DEVICE,
+    DETACH_VOLUME: Work.DEVICE,
+    ATTACH_INTERFACE: Work.DEVICE,
+    DETACH_INTERFACE: Work.DEVICE,
 }
 
 # The names of the actions that ask for them.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.states import TaskState, VmState
-
-IDLE: frozenset[TaskState | None] = frozenset({None})
 
 
 class ServerAction(NamedTuple):
@@ -16,25 +15,26 @@ class ServerAction(NamedTuple):
     vm: frozenset[VmState]
     begins: TaskState
     # The task states in which it may begin; None: any.
-    task: frozenset[TaskState | None] | None = IDLE
+    task: frozenset[TaskState | None] | None
 
 
-def _action(name: str, begins: TaskState, *vm: VmState) -> ServerAction:
-    return ServerAction(name, frozenset(vm), begins)
+def _action(work: Work, name: str, begins: TaskState, *vm: VmState) -> ServerAction:
+    return ServerAction(name, frozenset(vm), begins, tasks_beside(work))
 
 
 _WITH_GUEST = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED)
 
-PAUSE = _action("pause", TaskState.PAUSING, VmState.ACTIVE)
-UNPAUSE = _action("unpause", TaskState.UNPAUSING, VmState.PAUSED)
-SUSPEND = _action("suspend", TaskState.SUSPENDING, VmState.ACTIVE)
-RESUME = _action("resume", TaskState.RESUMING, VmState.SUSPENDED)
-REBUILD = _action("rebuild", TaskState.REBUILDING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+PAUSE = _action(Work.GUEST, "pause", TaskState.PAUSING, VmState.ACTIVE)
+UNPAUSE = _action(Work.GUEST, "unpause", TaskState.UNPAUSING, VmState.PAUSED)
+SUSPEND = _action(Work.GUEST, "suspend", TaskState.SUSPENDING, VmState.ACTIVE)
+RESUME = _action(Work.GUEST, "resume", TaskState.RESUMING, VmState.SUSPENDED)
+REBUILD = _action(Work.REBUILD, "rebuild", TaskState.REBUILDING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+# Whatever task the dead host has left: what works on the server is in the journal.
 EVACUATE = ServerAction(
     "evacuate", frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.ERROR}), TaskState.REBUILDING, None
 )
-CREATE_IMAGE = _action("createImage", TaskState.IMAGE_SNAPSHOT_PENDING, *_WITH_GUEST)
-CREATE_BACKUP = _action("createBackup", TaskState.IMAGE_BACKUP, *_WITH_GUEST)
-SHELVE = _action("shelve", TaskState.SHELVING, *_WITH_GUEST)
-SHELVE_OFFLOAD = _action("shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
-UNSHELVE = _action("unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+CREATE_IMAGE = _action(Work.IMAGE, "createImage", TaskState.IMAGE_SNAPSHOT_PENDING, *_WITH_GUEST)
+CREATE_BACKUP = _action(Work.IMAGE, "createBackup", TaskState.IMAGE_BACKUP, *_WITH_GUEST)
+SHELVE = _action(Work.SHELVE, "shelve", TaskState.SHELVING, *_WITH_GUEST)
+SHELVE_OFFLOAD = _action(Work.SHELVE, "shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
+UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)

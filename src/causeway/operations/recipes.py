@@ -7,9 +7,11 @@ from typing import Any
 from causeway.moves import recipes as moves
 from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
+from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.unshelve import UNSHELVE
+from causeway.operations.volumes import ATTACH_VOLUME, DETACH_VOLUME
 from causeway.sagas.recipe import Recipe
 
 OPERATIONS: dict[str, Recipe[Any]] = {
@@ -22,6 +24,10 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,
+        ATTACH_VOLUME,
+        DETACH_VOLUME,
+        ATTACH_INTERFACE,
+        DETACH_INTERFACE,
     )
 }
 

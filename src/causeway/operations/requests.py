@@ -18,6 +18,7 @@ from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.server_actions import ServerAction
 from causeway.parts import acceptance
+from causeway.parts.requesters import requester_of
 from causeway.parts.requests import RequestServices, action_of, context_of, enter, tell_conductor
 from causeway.store.api import journal, migrations
 
@@ -48,11 +49,42 @@ def ask(
     ``changes``: of the server, together with its task.
     Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
+    move = new_operation(context, instance.uuid, recipe, memory, migration)
+    request = acceptance.Request(
+        move,
+        action_of(context, instance, action.name),
+        expected_task=action.task,
+        expected_vm=action.vm,
+        changes={"task_state": action.begins} | changes,
+        prepare=prepare,
+        on_acceptance=None if migration is None else lambda connection: migrations.insert_in(connection, migration),
+    )
+    enter(services, context, cell_uuid, request)
+    tell_conductor(services, context, move)
+
+
+def ask_at_once(
+    services: RequestServices, context: RequestContext, instance_uuid: str, recipe: str, memory: Any
+) -> None:
+    """Has an operation accepted that only goes forward and gives the server no task, and tells a conductor.
+
+    Raises StateChanged (DevicesChanging) if another operation excludes it.
+    """
+    move = new_operation(context, instance_uuid, recipe, memory)
+    move.pivoted = True
+    acceptance.accept_at_once(services.api, move, requester_of(services.conf, context, instance_uuid))
+    tell_conductor(services, context, move)
+
+
+def new_operation(
+    context: RequestContext, instance_uuid: str, recipe: str, memory: Any, migration: Migration | None = None
+) -> Move:
+    """An operation that the context's user asks for. ``memory``: what its recipe remembers."""
     saga_id = str(uuids.uuid4())
-    move = Move(
+    return Move(
         id=saga_id,
         migration_uuid=saga_id if migration is None else migration.uuid,
-        instance_uuid=instance.uuid,
+        instance_uuid=instance_uuid,
         recipe=recipe,
         data=msgspec.to_builtins(memory),
         request_id=context.request_id,
@@ -60,18 +92,6 @@ def ask(
         project_id=context.project_id,
         memory_version=1,
     )
-    request = acceptance.Request(
-        move,
-        action_of(context, instance, action.name),
-        expected_task=action.task,
-        expected_vm=action.vm,
-        changes={"task_state": action.begins} | changes,
-        waits_for_devices=False,
-        prepare=prepare,
-        on_acceptance=None if migration is None else lambda connection: migrations.insert_in(connection, migration),
-    )
-    enter(services, context, cell_uuid, request)
-    tell_conductor(services, context, move)
 
 
 def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:

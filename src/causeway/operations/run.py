@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic
 
+from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
@@ -15,7 +16,7 @@ from causeway.store.database import Database
 
 
 class OperationRun(ServerRun[M], Generic[M]):
-    """The server stays in its cell, so all of it is found from its mapping, which is read once."""
+    """The server stays in its cell meanwhile."""
 
     _found_home: tuple[CellMapping, Database] | None = None
 
@@ -33,11 +34,14 @@ class OperationRun(ServerRun[M], Generic[M]):
         """Of the server's cell."""
         return self.services.computes(self.cell.uuid)
 
-    def instance(self) -> Instance:
-        """The server's record; raises ServerNotFound."""
-        if "instance" not in self._cache:
-            self._cache["instance"] = instances.get(self.database, self.uuid)
-        found: Instance = self._cache["instance"]
+    def instance(self, *, tags: bool = True) -> Instance:
+        """The server's record; raises ServerNotFound. ``tags`` False: without them, unless they are known."""
+        found: Instance | None = self._cache.get("instance", None if tags else self._cache.get("untagged"))
+        if found is None:
+            found = instances.find(self.database, self.uuid, with_tags=tags)
+            if found is None:
+                raise errors.ServerNotFound(self.uuid)
+            self._cache["instance" if tags else "untagged"] = found
         return found
 
     def devices(self) -> list[BlockDevice]:
@@ -49,7 +53,9 @@ class OperationRun(ServerRun[M], Generic[M]):
 
     def _home(self) -> tuple[CellMapping, Database]:
         if self._found_home is None:
-            self._found_home = self.services.cells.of_server(self.uuid)
+            cells, cell_uuid = self.services.cells, self.saga.cell_uuid
+            known = None if cell_uuid is None else (cells.mapping(cell_uuid), cells.database(cell_uuid))
+            self._found_home = known or cells.of_server(self.uuid)
         return self._found_home
 
     def is_told(self, sentence: str) -> bool:

@@ -27,15 +27,16 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.model.exclusion import ACCEPTED, Work, rule
 from causeway.model.instance import InstanceAction
 from causeway.model.moves import Move
-from causeway.model.operations import ACTIONS, TASKS
+from causeway.model.operations import ACTIONS, TASKS, WORK
 from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store import servers
 from causeway.store.api import journal, migrations
-from causeway.store.cell import actions, device_changes, instances
+from causeway.store.cell import actions, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 
@@ -62,8 +63,6 @@ class Request:
     expected_task: Collection[TaskState | None] | None
     expected_vm: Collection[VmState] | None
     changes: dict[str, Any] = field(default_factory=dict)
-    #: refused while a volume or port of the server is being attached or detached
-    waits_for_devices: bool = True
     #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
     prepare: Callable[[], None] | None = None
     #: whose rights whoever takes the operation over has
@@ -95,8 +94,8 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             request.move.id = str(uuids.uuid4())
         swapped = False
         try:
-            _propose(api, request)
-            _swap_when_devices_rest(cells, cell_uuid, request, again=attempt > 0)
+            _propose_when_devices_rest(api, request)
+            _swap(cells, cell_uuid, request, again=attempt > 0)
             swapped = True
             if request.prepare is not None:
                 request.prepare()
@@ -116,26 +115,81 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
     raise errors.StateChanged(f"The request for server {request.move.instance_uuid} took too long. Try again.")
 
 
+def admit_in(connection: sa.Connection, move: Move) -> None:
+    """Raises StateChanged (DevicesChanging) if one of the server's other operations keeps this one from being accepted.
+
+    The rules are in `causeway.model.exclusion`. Of two requests, the second one sees the first.
+    """
+    move.cell_uuid, under_way = journal.under_way_in(connection, move.instance_uuid)
+    for other in under_way:
+        if other.id == move.id or other.state is SagaState.REFUSED:
+            continue
+        # One of a newer release has a name that is not known: it excludes everything.
+        work = WORK.get(other.recipe)
+        if work is None or rule(WORK[move.recipe], work) not in ACCEPTED:
+            raise _excluded(move, other, work)
+        if move.resource_id is not None and move.resource_id == other.resource_id:
+            raise errors.StateChanged(
+                f"{move.resource_id} of server {move.instance_uuid} is being changed by another request ({other.recipe})."
+                " Try again when that has ended."
+            )
+
+
+def _excluded(move: Move, other: Move, work: Work | None) -> errors.StateChanged:
+    if work is Work.DEVICE:
+        return errors.DevicesChanging(
+            f"A volume or port of server {move.instance_uuid} is being changed ({other.recipe})."
+            " Try again when that has ended."
+        )
+    return errors.StateChanged(
+        f"Server {move.instance_uuid} is being changed by another request ({other.recipe}). Try again when that has ended."
+    )
+
+
+def accept_at_once(api: Database, move: Move, requester: Requester) -> None:
+    """For an operation that changes nothing in the server's cell before it begins: it counts when this has returned.
+
+    Raises what `admit_in` does, and DatabaseFailed if it could not be written down; then it never runs.
+    """
+
+    def insert(connection: sa.Connection) -> None:
+        admit_in(connection, move)
+        journal.insert_in(connection, move, requester=requester)
+
+    def insert_if_missing() -> None:
+        with api.write() as connection:
+            if journal.state_in(connection, move.id) is None:
+                insert(connection)
+
+    try:
+        with api.write() as connection:
+            insert(connection)
+    except errors.DatabaseFailed:
+        # It may have been written down all the same.
+        _patiently(insert_if_missing)
+
+
+def _propose_when_devices_rest(api: Database, request: Request) -> None:
+    """`_propose`; a volume that was detached just now may be written down a moment later than its user sees it."""
+    for pause in DEVICE_PAUSES:
+        try:
+            return _propose(api, request)
+        except errors.DevicesChanging:
+            time.sleep(pause)
+    return _propose(api, request)
+
+
 def _propose(api: Database, request: Request) -> None:
     move, status = request.move, status_of(request.move)
     move.state = SagaState.PROPOSED
     with api.write() as connection:
+        admit_in(connection, move)
         # Only one of two requests gets the migration out of "finished".
         if status is not None and not migrations.swap_status_in(
             connection, move.migration_uuid, MigrationStatus.FINISHED, status
         ):
             raise errors.StateChanged(f"Another request confirms or reverts the resize of {move.instance_uuid}.")
         journal.insert_in(connection, move, requester=request.requester)
-
-
-def _swap_when_devices_rest(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
-    """`_swap`; a volume that was detached just now may be written down a moment later than its user sees it."""
-    for pause in DEVICE_PAUSES:
-        try:
-            return _swap(cells, cell_uuid, request, again=again)
-        except errors.DevicesChanging:
-            time.sleep(pause)
-    return _swap(cells, cell_uuid, request, again=again)
 
 
 def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
@@ -151,9 +205,6 @@ def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> Non
                 expected_vm=request.expected_vm,
                 **request.changes,
             )
-            if request.waits_for_devices and request.expected_vm is not None:
-                # A server that is to be deleted does not wait for its devices.
-                device_changes.refuse_move_in(connection, move.instance_uuid)
         if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
             actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
         else:

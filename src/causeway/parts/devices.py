@@ -1,4 +1,4 @@
-"""Ports and volumes of servers: reserved, written down, detached.
+"""Ports and volumes of servers: reserved and written down.
 
 They are made in `causeway.parts.making` and given back in `causeway.parts.releasing`.
 """
@@ -13,15 +13,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.clients.port_resources import ALLOCATION
 from causeway.clients.volume import Volume
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
-from causeway.parts import history, port_resources, releasing
 from causeway.parts.services import ConductorServices
 from causeway.store.api import journal
 from causeway.store.cell import block_devices, instances
@@ -124,48 +121,6 @@ def check_zone(services: ConductorServices, instance: Instance, volume: Volume) 
             f"Invalid volume: Instance {instance.uuid} and volume {volume.id} are not in the same availability_zone. "
             f"Instance is in {instance.availability_zone}. Volume is in {volume.availability_zone}"
         )
-
-
-def detach_volume(
-    services: ConductorServices,
-    context: RequestContext,
-    cell_uuid: str,
-    database: Database,
-    instance: Instance,
-    mapping: BlockDevice,
-) -> None:
-    """Takes a volume from a server. May be repeated, wherever it broke off; raises GuestFailed if the guest keeps it."""
-    with history.event(database, context, instance.uuid, "compute_detach_volume", instance.host or ""):
-        if instance.host:
-            services.computes(cell_uuid).detach_volume(context, instance.host, instance=instance, block_device=mapping)
-        if mapping.attachment_id is not None:
-            services.volumes.delete_attachment(context, mapping.attachment_id)
-        block_devices.delete(database, mapping.uuid)
-
-
-def detach_interface(
-    services: ConductorServices,
-    context: RequestContext,
-    cell_uuid: str,
-    database: Database,
-    instance: Instance,
-    vif: Vif,
-    *,
-    is_held: bool = True,
-) -> None:
-    """Takes a port from a server. May be repeated, wherever it broke off; raises GuestFailed if the guest keeps it.
-
-    ``is_held`` False: the network service does not have it as the server's any more, it may be another's by now.
-    """
-    with history.event(database, context, instance.uuid, "compute_detach_interface", instance.host or ""):
-        services.computes(cell_uuid).detach_interface(context, instance.host or "", instance=instance, vif=vif)
-        if is_held:
-            releasing.release_port(services, context, vif)
-        if ALLOCATION in vif.profile:
-            port_resources.settle(services, context, instance)
-    with database.write() as connection:
-        left = [port for port in instances.get_in(connection, instance.uuid).network_info if port.id != vif.id]
-        instances.update_in(connection, instance.uuid, network_info=left)
 
 
 def drop_reservations(

@@ -22,7 +22,12 @@ LOG = logging.getLogger(__name__)
 
 
 def make_port(
-    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+    services: ConductorServices,
+    context: RequestContext,
+    instance: Instance,
+    wanted: RequestedNetwork,
+    *,
+    operation_id: str | None = None,
 ) -> Vif:
     """The port for a requested network: the one that was asked for, or a new one. It is not bound to a host yet."""
     if wanted.port_id is not None:
@@ -43,6 +48,7 @@ def make_port(
         device_owner=f"compute:{instance.availability_zone or ''}",
         dns_name=instance.hostname or None,
         tag=wanted.tag,
+        operation_id=operation_id,
     )
 
 

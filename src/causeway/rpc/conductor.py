@@ -5,7 +5,6 @@ Casts return when the message is in the queue. What comes of them is seen in the
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from causeway.context import RequestContext
@@ -57,7 +56,7 @@ class ConductorClient(ConductorVerbs):
         """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
         self._rpc.cast(context, "take_over_move", fanout=True, move_id=move_id)
 
-    def attach_volume(
+    def add_volume(
         self,
         context: RequestContext,
         *,
@@ -67,10 +66,10 @@ class ConductorClient(ConductorVerbs):
         tag: str | None,
         delete_on_termination: bool,
     ) -> BlockDevice:
-        """Reserves the volume and gives it to the guest; returns the new mapping when its device name is known."""
+        """Reserves the volume and gives it to the guest; returns its mapping. Refused or failed: nothing has happened."""
         return self._rpc.call(
             context,
-            "attach_volume",
+            "add_volume",
             result=BlockDevice,
             instance_uuid=instance_uuid,
             volume_id=volume_id,
@@ -79,28 +78,9 @@ class ConductorClient(ConductorVerbs):
             delete_on_termination=delete_on_termination,
         )
 
-    def detach_volume(self, context: RequestContext, *, instance_uuid: str, volume_id: str) -> None:
-        self._rpc.cast(context, "detach_volume", instance_uuid=instance_uuid, volume_id=volume_id)
-
-    def attach_interface(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
-        """Makes or takes a port, binds it to the server's host and plugs it."""
-        return self._rpc.call(context, "attach_interface", result=Vif, instance_uuid=instance_uuid, requested=requested)
-
-    def detach_interface(self, context: RequestContext, *, instance_uuid: str, port_id: str) -> None:
-        self._rpc.cast(context, "detach_interface", instance_uuid=instance_uuid, port_id=port_id)
-
-    def settle_device_change(
-        self, context: RequestContext, *, instance_uuid: str, cell_uuid: str, change_id: int, started_at: datetime
-    ) -> None:
-        """Settles an attach or detach that was abandoned, unless somebody has touched it since ``started_at``."""
-        self._rpc.cast(
-            context,
-            "settle_device_change",
-            instance_uuid=instance_uuid,
-            cell_uuid=cell_uuid,
-            change_id=change_id,
-            started_at=started_at,
-        )
+    def add_port(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+        """Makes or takes a port, binds it to the server's host and plugs it. Refused or failed: nothing has happened."""
+        return self._rpc.call(context, "add_port", result=Vif, instance_uuid=instance_uuid, requested=requested)
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
         """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""

@@ -27,7 +27,10 @@ class Journal(Protocol[S]):
         """
 
     def begin(self, saga: S, *, started: StepRecord, lease: float, also: Write | None) -> None:
-        """Writes a saga that is its owner's from the beginning, with its first step, together with what ``also`` writes."""
+        """Writes a saga that is its owner's from the beginning, with its first step, together with what ``also`` writes.
+
+        Raises TakenOver if it is there: written by an attempt whose answer was lost, and another owner has acquired it.
+        """
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         """Renews the leases of those that ``owner`` still has."""

@@ -77,6 +77,7 @@ class Late:
                 self._forget(saga_id)
 
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
+        run.is_over = True
         try:
             undo(run)
         except errors.CausewayError as failure:

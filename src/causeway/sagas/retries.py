@@ -33,6 +33,10 @@ class Patience:
         )
 
 
+# For what somebody waits for.
+NONE = Patience(0.0, 0.0)
+
+
 def pause_after(
     failure: errors.CausewayError,
     *,

@@ -38,6 +38,8 @@ class Run(Generic[S, M]):
         self.context = context
         self.saga = saga
         self.memory = memory
+        #: it was taken over and has ended; what was done too late is undone, and there is no lease to look at
+        self.is_over = False
         #: not in the journal yet: it is written with the beginning of its first step
         self.is_new = False
         #: what was done so far; the last one is at hand
@@ -57,7 +59,7 @@ class Run(Generic[S, M]):
 
         A process that was stopped for a while comes to this before it touches anything.
         """
-        if self._lease.is_certain:
+        if self.is_over or self._lease.is_certain:
             return
         asked_at = self.environment.clock.boot()
         if self._patiently(self._renewed_epoch) != self.saga.epoch:

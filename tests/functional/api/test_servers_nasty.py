@@ -93,8 +93,8 @@ def test_never_a_500(
     network.answers["validate_networks"] = lambda _context, requested, *_rest, **_more: requested
     volumes.answers["show"] = lambda _context, volume_id: Volume(volume_id, "available", 1)
     conductor.answers["get_console_output"] = ""
-    conductor.answers["attach_volume"] = BlockDevice(UUID, UUID, "volume", "volume", volume_id=UUID)
-    conductor.answers["attach_interface"] = Vif(UUID, "fa:16:3e:00:00:01", UUID)
+    conductor.answers["add_volume"] = BlockDevice(UUID, UUID, "volume", "volume", volume_id=UUID)
+    conductor.answers["add_port"] = Vif(UUID, "fa:16:3e:00:00:01", UUID)
     if not flavors.list_all(cloud.services.api):
         flavors.create(cloud.services.api, Flavor("1", "f", 1, 1, 1))
         cloud.host("h")

@@ -14,6 +14,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance, InstanceAction
 from causeway.model.network import FixedIp, Vif
 from causeway.model.states import TaskState, VmState
+from causeway.store.api import journal
 from causeway.store.cell import actions, block_devices, instances
 
 VOLUME = "33333333-2222-3333-4444-555555555555"
@@ -192,7 +193,7 @@ class TestVolumes:
     @pytest.fixture(autouse=True)
     def volume(self, volumes: Any, conductor: Any) -> None:
         volumes.answers["show"] = lambda _context, volume_id: Volume(volume_id, "available", 1)
-        conductor.answers["attach_volume"] = lambda _context, **given: BlockDevice(
+        conductor.answers["add_volume"] = lambda _context, **given: BlockDevice(
             "d0000000-0000-0000-0000-000000000001",
             given["instance_uuid"],
             "volume",
@@ -222,12 +223,11 @@ class TestVolumes:
         assert api.get(f"{path}?limit=1&offset=1").json == {"volumeAttachments": []}
         assert api.get(f"{path}/{OTHER}").status == 404
 
-    def test_attached(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
+    def test_attached(self, api: Any, conductor: Any, server: Instance) -> None:
         path = f"/servers/{server.uuid}/os-volume_attachments"
         wanted = {"volumeId": VOLUME, "device": "/dev/vdc", "tag": "data", "delete_on_termination": True}
         answer = api.post(path, {"volumeAttachment": wanted}, version="2.96")
         assert answer.status == 200 and answer.json["volumeAttachment"]["device"] == "/dev/vdc"
-        assert [action.action for action in actions.of_instance(cloud.cell("cell1"), server.uuid)] == ["attach_volume"]
         answer = api.post(path, {"volumeAttachment": {"volumeId": OTHER}}, version="2.101")
         assert (answer.status, answer.text) == (202, "")
         assert len(conductor.calls) == 2
@@ -299,7 +299,9 @@ class TestVolumes:
         assert api.delete(f"{path}/{VOLUME}").fault == "conflictingRequest"
         set_states(cloud, server, VmState.RESIZED)
         assert api.delete(f"{path}/{VOLUME}").status == 202
-        assert [call[0] for call in conductor.calls] == ["detach_volume"]
+        assert [call[0] for call in conductor.calls] == ["run_move"]
+        (operation,) = journal.of_server(cloud.services.api, server.uuid)
+        assert (operation.recipe, operation.resource_id, operation.pivoted) == ("detach_volume", VOLUME, True)
 
     def test_delete_on_termination_can_be_changed(self, api: Any, admin: Any, cloud: Any, server: Instance) -> None:
         attach(cloud, server)
@@ -328,7 +330,7 @@ class TestInterfaces:
 
     def test_attached_and_detached(self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance) -> None:
         network.answers["validate_networks"] = lambda _context, asked, *_given: asked
-        conductor.answers["attach_interface"] = lambda _context, **_given: Vif(OTHER, "fa:16:3e:00:00:02", NETWORK)
+        conductor.answers["add_port"] = lambda _context, **_given: Vif(OTHER, "fa:16:3e:00:00:02", NETWORK)
         path = f"/servers/{server.uuid}/os-interface"
         wanted = {"net_id": NETWORK, "fixed_ips": [{"ip_address": "10.0.0.9"}]}
         answer = api.post(path, {"interfaceAttachment": wanted})

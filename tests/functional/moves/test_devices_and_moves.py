@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from moves_cloud import Cloud, until
 
 from causeway.api.servers import loading
+from causeway.conductor import devices as conductors
+from causeway.operations import requests
 from causeway.parts import acceptance
-from causeway.store.cell import device_changes
-from causeway.store.database import utcnow
 
 pytestmark = pytest.mark.embedded("holds calls inside one process")
 
@@ -148,15 +147,21 @@ def test_a_move_that_begins_between_the_look_and_the_change_refuses_it(
 ) -> None:
     devices = Devices(cloud)
     done: list[int] = []
-    commit = loading.change
+    # The last thing before it is written down.
+    where, name = {
+        "update": (loading, "change"),
+        "attach": (conductors, "new_operation"),
+        "plug": (conductors, "new_operation"),
+    }.get(change, (requests, "new_operation"))
+    commit = getattr(where, name)
 
-    def changing(*arguments: Any) -> Any:
+    def changing(*arguments: Any, **named: Any) -> Any:
         if not done:
             done.append(1)
             done.append(devices.resize().status_code)
-        return commit(*arguments)
+        return commit(*arguments, **named)
 
-    monkeypatch.setattr(loading, "change", changing)
+    monkeypatch.setattr(where, name, changing)
     answer = CHANGES[change][0](devices)
     assert done == [1, 202]
     assert answer.status_code == 409
@@ -171,7 +176,7 @@ def test_a_change_that_begins_between_the_look_and_the_request_refuses_the_move(
     devices = Devices(cloud)
     ask, called, volumes, ports = CHANGES[change]
     assert called is not None
-    swap, threads = acceptance._swap, []
+    propose, threads = acceptance._propose, []
 
     with cloud.held(called) as reached:
 
@@ -180,9 +185,9 @@ def test_a_change_that_begins_between_the_look_and_the_request_refuses_the_move(
                 threads.append(threading.Thread(target=lambda: ask(devices)))
                 threads[0].start()
                 assert reached.wait(30)
-            swap(*arguments, **named)
+            propose(*arguments, **named)
 
-        monkeypatch.setattr(acceptance, "_swap", after_the_change_began)
+        monkeypatch.setattr(acceptance, "_propose", after_the_change_began)
         assert devices.resize().status_code == 409
     threads[0].join()
     devices.check(volumes, ports)
@@ -204,8 +209,7 @@ def test_volumes_come_and_go_while_a_resize_waits_for_its_end(cloud: Cloud, end:
     assert devices.detach().status_code == 202
     # Until the end the source keeps its reservation of what was there when the server left.
     until(devices.attached, lambda found: found == {devices.other.id}, "the volume to be detached")
-    _cell, database = cloud.parts.cells.of_server(devices.server.id)
-    until(lambda: device_changes.begun_before(database, utcnow()), lambda found: not found, "the detach to end")
+    cloud.settle()
     third = cloud.volume(name="third")
     ordered = "confirm_snapshot_based_resize_at_source" if end == "confirmResize" else "drop_move_at_dest"
     with cloud.held(ordered) as reached:
@@ -214,20 +218,3 @@ def test_volumes_come_and_go_while_a_resize_waits_for_its_end(cloud: Cloud, end:
         assert devices.attach(third.id).status_code == 409
     cloud.wait(devices.server, "ACTIVE")
     devices.check(volumes=1)
-
-
-def test_a_change_whose_conductor_died_keeps_nobody_from_moving_for_ever(cloud: Cloud) -> None:
-    server = cloud.boot(flavor="gen1.small")
-    database = cloud.cell("cell1")
-    with database.write() as connection:
-        device_changes.begin_in(connection, server.id, "req-of-the-dead", "attach_volume")
-        long_ago = utcnow() - timedelta(hours=1)
-        connection.execute(device_changes.TABLE.update().values(started_at=long_ago))
-    path = f"/servers/{server.id}/action"
-    body = {"resize": {"flavorRef": "gen2.small"}}
-    assert cloud.member.compute.post(path, json=body).status_code == 409
-    cloud.parts.conductor._recovery.look()
-    until(
-        lambda: device_changes.begun_before(database, utcnow()), lambda found: not found, "the change to be forgotten"
-    )
-    cloud.resized(server)

@@ -20,11 +20,12 @@ class JournalInDatabase(MoveJournal):
         self._clock = clock
         # move -> the clock's time at which its lease expires
         self._expires: dict[str, float] = {}
+        with api.write() as connection:
+            for table in (journal.STEPS, journal.MOVES):
+                connection.execute(table.delete())
 
     def insert(self, saga_id: str, recipe: str) -> None:
         with self._api.write() as connection:
-            for table in (journal.STEPS, journal.MOVES):
-                connection.execute(table.delete())
             journal.insert_in(
                 connection, Move(id=saga_id, migration_uuid=saga_id, instance_uuid=saga_id, recipe=recipe)
             )

@@ -27,7 +27,9 @@ class JournalInMemory:
         return saga.lease_until is None or saga.lease_until < self._clock.now()
 
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Saga | None:
-        saga = self.sagas[saga_id]
+        saga = self.sagas.get(saga_id)
+        if saga is None:
+            return None
         unowned = saga.state is not SagaState.STUCK and saga.owner in (None, owner, *former)
         if saga.state in ENDED | NOT_ACCEPTED or not (unowned or self._is_over(saga)):
             return None
@@ -36,6 +38,8 @@ class JournalInMemory:
         return copy.deepcopy(saga)
 
     def begin(self, saga: Saga, *, started: StepRecord, lease: float, also: Write | None) -> None:
+        if saga.id in self.sagas:
+            raise errors.TakenOver("somebody else has it")
         if also is not None:
             also(None)
         until = self._clock.now() + timedelta(seconds=lease)
@@ -51,7 +55,7 @@ class JournalInMemory:
         return copy.deepcopy(self.sagas[saga_id])
 
     def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:
-        return {saga_id: self.sagas[saga_id].state for saga_id in saga_ids}
+        return {saga_id: self.sagas[saga_id].state for saga_id in saga_ids if saga_id in self.sagas}
 
     def steps(self, saga_id: str) -> list[StepRecord]:
         return [copy.deepcopy(row) for _number, row in sorted(self.rows[saga_id].items())]

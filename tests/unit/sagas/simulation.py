@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ import msgspec
 from journal_in_memory import JournalInMemory
 
 from causeway import errors
+from causeway.model.moves import Move
 from causeway.model.sagas import ENDED, Saga, SagaState, StepPhase, StepRecord
 from causeway.sagas.clock import Clock
 from causeway.sagas.engine import Engine
@@ -99,14 +101,17 @@ class SimulatedJournal(Journal[Any], Protocol):
 
 
 class AccidentProne(Journal[Any]):
-    """A journal to whose writes something happens. ``begun_after_cancel``: steps that should not have begun."""
+    """A journal to whose writes something happens.
+
+    ``begun_after_cancel``: steps that should not have begun. ``taken_over``: somebody acquired it before its pivot.
+    """
 
     def __init__(self, journal: SimulatedJournal, at: Callable[..., None]) -> None:
         self._journal = journal
         self._at = at
         self.begun_after_cancel: list[str] = []
+        self.taken_over = False
         for name in (
-            "acquire",
             "renew",
             "get",
             "states",
@@ -118,6 +123,16 @@ class AccidentProne(Journal[Any]):
             "close",
         ):
             setattr(self, name, getattr(journal, name))
+
+    def acquire(self, saga_id: str, owner: str, lease: float, **others: Any) -> Any:
+        found = self._journal.acquire(saga_id, owner, lease, **others)
+        self.taken_over = self.taken_over or (found is not None and not found.pivoted)
+        return found
+
+    def begin(self, saga: Any, **others: Any) -> None:
+        self._at("before a write", Accident.FAIL)
+        self._journal.begin(saga, **others)
+        self._at("after a write", Accident.LOSE_ANSWER)
 
     def record(self, saga: Any, *, started: StepRecord | None, **others: Any) -> None:
         self._at("before a write", Accident.FAIL)
@@ -198,10 +213,11 @@ class Making(Step[SimulatedRun]):
 
 @dataclass(frozen=True)
 class Shape:
-    """``fenced``: of each step; ``pivot``: its place, None: none."""
+    """``fenced``: of each step; ``pivot``: its place, None: none. ``attended``: who asks waits for the end."""
 
     fenced: tuple[bool, ...]
     pivot: int | None
+    attended: bool = False
 
     def steps(self) -> tuple[Making, ...]:
         return tuple(Making(place, self.pivot, fenced=fenced) for place, fenced in enumerate(self.fenced))
@@ -221,6 +237,8 @@ class Simulation:
         self.world = World()
         self.complaints: list[str] = []
         self.cancelled = False
+        #: what who asked was told, if the saga was attended and they got an answer
+        self.answer: Saga | None = None
         self._processes = 0
         self._crashed = self._froze = False
         #: those at work, the last one is not frozen; and those that have not crashed
@@ -232,8 +250,10 @@ class Simulation:
             pivot=f"Step{shape.pivot}" if shape.pivot is not None else "",
             rolled_back=self._rolled_back,
             undo_late=self._undo_late,
+            attended=shape.attended,
         )
-        self.journal.insert(ID, self.recipe.name)
+        if not shape.attended:
+            self.journal.insert(ID, self.recipe.name)
 
     # what happens
 
@@ -250,7 +270,8 @@ class Simulation:
             case Accident.FREEZE:
                 self._freeze()
             case Accident.CANCEL:
-                self.cancelled = self.journal.request_cancel(ID) or self.cancelled
+                if self.journal.states([ID]):
+                    self.cancelled = self.journal.request_cancel(ID) or self.cancelled
             case Accident.STOP:
                 self._at_work[-1].environment.stopping.set()
             case Accident.LOSE_ANSWER:
@@ -304,7 +325,10 @@ class Simulation:
         self._at_work.append(engine)
         self._engines.append(engine)
         try:
-            engine.run(None, ID)
+            if self.recipe.attended and len(self._engines) == 1:
+                self.answer = engine.carry_out(None, self._wanted(), admit=lambda _transaction: None)
+            else:
+                engine.run(None, ID)
         except (errors.TakenOver, errors.DatabaseFailed):
             # It lives on, and undoes what came too late.
             pass
@@ -315,12 +339,24 @@ class Simulation:
         finally:
             self._at_work.pop()
 
+    def _wanted(self) -> Any:
+        """An attended saga, which nobody has written down yet."""
+        kind = Saga if isinstance(self.journal, JournalInMemory) else partial(Move, migration_uuid=ID, instance_uuid=ID)
+        return kind(id=ID, recipe=self.recipe.name)
+
     def run(self) -> Saga:
-        """Until the saga has ended; raises AssertionError if it never does."""
+        """Until the saga has ended; raises AssertionError if it never does.
+
+        One that was never written down has nothing of it in the world: it counts as failed.
+        """
         for _life in range(60):
-            if self.journal.get(ID).state in ENDED:
+            if self.journal.states([ID]).get(ID) in ENDED:
                 break
             self._go_on()
+            if not self.journal.states([ID]):
+                assert not self.world.kept
+                self.world.restored += 1
+                return Saga(id=ID, recipe=self.recipe.name, state=SagaState.FAILED)
             self.clock.seconds += LEASE + 1
         if self._crashed and self._froze:
             self._undo_late(None)

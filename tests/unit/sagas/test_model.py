@@ -29,9 +29,11 @@ def api(tmp_path: Path) -> Iterator[Database]:
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def shapes(draw: st.DrawFn, *, attended: bool | None = False) -> Shape:
+    """``attended`` None: either."""
     fenced = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=5)))
-    return Shape(fenced, draw(st.none() | st.integers(0, len(fenced) - 1)))
+    is_attended = draw(st.booleans()) if attended is None else attended
+    return Shape(fenced, draw(st.none() | st.integers(0, len(fenced) - 1)), is_attended)
 
 
 def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Plan]:
@@ -40,13 +42,13 @@ def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Pl
 
 
 @settings(max_examples=600, deadline=None)
-@given(shapes(), plans())
+@given(shapes(attended=None), plans())
 def test_all_or_nothing(shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan))
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(shapes(), plans())
+@given(shapes(attended=None), plans())
 def test_all_or_nothing_in_a_database(api: Database, shape: Shape, plan: Plan) -> None:
     judge(Simulation(shape, plan, partial(JournalInDatabase, api)))
 
@@ -74,6 +76,19 @@ def test_what_passes_costs_nothing(shape: Shape, plan: Plan) -> None:
     assert not simulation.world.restored
 
 
+@settings(max_examples=400, deadline=None)
+@given(shapes(attended=True), plans())
+def test_who_waits_for_the_end_is_told_what_it_is(shape: Shape, plan: Plan) -> None:
+    simulation = Simulation(shape, plan)
+    saga = simulation.run()
+    if saga.pivoted:
+        return
+    if simulation.answer is not None:
+        assert (simulation.answer.state is SagaState.DONE) == (saga.state is SagaState.DONE)
+    if simulation.prone.taken_over:
+        assert saga.state is SagaState.FAILED
+
+
 @settings(max_examples=200, deadline=None)
 @given(shapes(), plans((Accident.REFUSE,)))
 def test_what_is_refused_is_rolled_back_or_carried_through(shape: Shape, plan: Plan) -> None:
@@ -82,7 +97,7 @@ def test_what_is_refused_is_rolled_back_or_carried_through(shape: Shape, plan: P
     assert saga.pivoted or not simulation.happened or saga.state is SagaState.FAILED
 
 
-@given(shapes())
+@given(shapes(attended=None))
 def test_without_accidents_each_step_is_done_once(shape: Shape) -> None:
     simulation = Simulation(shape, Plan())
     assert simulation.run().state is SagaState.DONE

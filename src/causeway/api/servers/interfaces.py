@@ -6,10 +6,12 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import device_changes, hosts, loading, schemas
+from causeway.api.servers import hosts, loading, schemas
+from causeway.model import operations
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.states import VmState
-from causeway.store.cell.device_changes import NEW_PORT
+from causeway.operations.interfaces import DetachMemory
+from causeway.operations.requests import ask_at_once
 
 RULE = "os_compute_api:os-attach-interfaces:"
 _CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
@@ -72,14 +74,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     )
     if network_id or port_id:
         [asked] = request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
-    vif = device_changes.carry_out(
-        request,
-        home,
-        "attach_interface",
-        port_id or NEW_PORT,
-        _CHANGEABLE,
-        lambda: request.services.conductor.attach_interface(request.context, instance_uuid=server_id, requested=asked),
-    )
+    vif = request.services.conductor.add_port(request.context, instance_uuid=server_id, requested=asked)
     return Response(200, {"interfaceAttachment": _view(request, vif)})
 
 
@@ -90,12 +85,5 @@ def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
     loading.check_state(home.instance, "detach_interface", vm=_CHANGEABLE)
     _one(home.instance.network_info, server_id, port_id)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
-    device_changes.carry_out(
-        request,
-        home,
-        "detach_interface",
-        port_id,
-        _CHANGEABLE,
-        lambda: request.services.conductor.detach_interface(request.context, instance_uuid=server_id, port_id=port_id),
-    )
+    ask_at_once(request.services, request.context, server_id, operations.DETACH_INTERFACE, DetachMemory(port_id))
     return Response(202)

@@ -9,14 +9,17 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import device_changes, hosts, loading, schemas
+from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.loading import Home
 from causeway.api.validation import is_uuid
+from causeway.model import operations
 from causeway.model.block_device import BlockDevice
+from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.states import VmState
+from causeway.operations.requests import ask_at_once
+from causeway.operations.volumes import DetachMemory
 from causeway.store.api import build_requests
 from causeway.store.cell import block_devices, instances
-from causeway.store.cell.device_changes import NOT_MOVING
 from causeway.store.listing import Listed
 
 RULE = "os_compute_api:os-volumes-attachments:"
@@ -84,7 +87,7 @@ def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
 
 
 def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
-    home = loading.load_in_cell(request, server_id, RULE + rule, action)
+    home = loading.load_in_cell(request, server_id, RULE + rule, action, tags=False)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_allowed(request))
     return home
@@ -102,20 +105,13 @@ def create(request: ApiRequest, server_id: str) -> Response:
     if any(device.volume_id == volume_id for device in present):
         raise errors.BadRequest(f"Invalid volume: volume {volume_id} is already attached to instance {server_id}.")
     _check_volume(request, volume_id)
-    device = device_changes.carry_out(
-        request,
-        home,
-        "attach_volume",
-        volume_id,
-        _allowed(request),
-        lambda: request.services.conductor.attach_volume(
-            request.context,
-            instance_uuid=server_id,
-            volume_id=volume_id,
-            device=wanted.get("device"),
-            tag=wanted.get("tag"),
-            delete_on_termination=to_bool(wanted.get("delete_on_termination", False)),
-        ),
+    device = request.services.conductor.add_volume(
+        request.context,
+        instance_uuid=server_id,
+        volume_id=volume_id,
+        device=wanted.get("device"),
+        tag=wanted.get("tag"),
+        delete_on_termination=to_bool(wanted.get("delete_on_termination", False)),
     )
     if request.version >= (2, 101):
         return Response(202)
@@ -143,13 +139,8 @@ def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     if home.instance.host:
         # Bug 1909120: the volume would stay in detaching.
         hosts.check_up(request, home.instance.host, home.cell_uuid)
-    device_changes.carry_out(
-        request,
-        home,
-        "detach_volume",
-        volume_id,
-        _allowed(request),
-        lambda: request.services.conductor.detach_volume(request.context, instance_uuid=server_id, volume_id=volume_id),
+    ask_at_once(
+        request.services, request.context, home.instance.uuid, operations.DETACH_VOLUME, DetachMemory(volume_id)
     )
     return Response(202)
 
@@ -182,7 +173,7 @@ def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
         delete_on_termination = to_bool(wanted["delete_on_termination"])
 
         def write(connection: sa.Connection) -> None:
-            instances.swap_in(connection, server_id, expected_task=NOT_MOVING)
+            instances.swap_in(connection, server_id, expected_task=tasks_beside(Work.DEVICE_RECORD))
             block_devices.update_in(connection, device.uuid, delete_on_termination=delete_on_termination)
 
         loading.change(request, home, write)

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors, metrics
 from causeway.model.moves import Move
+from causeway.model.operations import NOT_WAITED_FOR
 from causeway.model.outcomes import MoveToken
 from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
@@ -73,12 +74,26 @@ _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
     _EARLIER.c.id != MOVES.c.id,
     _EARLIER.c.started_at < MOVES.c.started_at,
+    _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
 )
+# Two requests for a server meet at its mapping, which both take.
+_HOLD = (
+    sa.select(InstanceMappings.cell_uuid)
+    .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
+    .with_for_update()
+)
+_AT_CELL = sa.select(InstanceMappings.cell_uuid).where(InstanceMappings.instance_uuid == MOVES.c.instance_uuid)
+_UNDER_WAY = sa.select(*MOVE.columns).where(
+    MOVES.c.instance_uuid == sa.bindparam("of_instance"), MOVES.c.state.in_(_NOT_ENDED)
+)
 _LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
 _TO_ACQUIRE = sa.select(
-    *MOVE.columns, _MUST_WAIT.label("must_wait"), sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over")
+    *MOVE.columns,
+    _MUST_WAIT.label("must_wait"),
+    sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over"),
+    _AT_CELL.scalar_subquery().label("at_cell"),
 ).where(MOVES.c.id == sa.bindparam("of_move"))
 
 
@@ -107,7 +122,7 @@ def acquire(
         return None
     if not unowned and move.owner is not None:
         metrics.TAKEOVERS.labels(move.recipe).inc()
-    move.owner, move.epoch = owner, move.epoch + 1
+    move.owner, move.epoch, move.cell_uuid = owner, move.epoch + 1, row.at_cell
     return move
 
 
@@ -191,12 +206,18 @@ def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0, *, requ
 def begin(
     database: Database, move: Move, *, started: StepRecord, lease: float, also: Callable[[sa.Connection], Any] | None
 ) -> None:
-    """Writes a move that is its writer's from the beginning, with its first step, together with what ``also`` writes."""
-    with database.write() as connection:
-        insert_in(connection, move, pause=lease)
-        _write_steps(connection, move, started)
-        if also is not None:
-            also(connection)
+    """Writes a move that is its writer's from the beginning, with its first step, together with what ``also`` writes.
+
+    Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
+    """
+    try:
+        with database.write() as connection:
+            insert_in(connection, move, pause=lease)
+            _write_steps(connection, move, started)
+            if also is not None:
+                also(connection)
+    except sa.exc.IntegrityError as present:
+        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor.") from present
 
 
 def requester(database: Database, move_id: str) -> Requester:
@@ -249,6 +270,13 @@ def unfinished(database: Database) -> list[Move]:
 def all_moves(database: Database) -> list[Move]:
     """Every move there ever was, oldest first."""
     return _select(database, sa.true())
+
+
+def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | None, list[Move]]:
+    """The server's cell, and its operations that have not ended. Nobody else gets them by this until the transaction ends."""
+    cell_uuid = connection.execute(_HOLD, {"of_instance": instance_uuid}).scalar_one_or_none()
+    found = connection.execute(_UNDER_WAY, {"of_instance": instance_uuid})
+    return cell_uuid, [MOVE.from_row(row) for row in found]
 
 
 def active_of_server(database: Database, instance_uuid: str) -> Move | None:

@@ -32,6 +32,12 @@ _NEWEST_ACTION = (
     .order_by(ACTIONS.c.id.desc())
     .limit(1)
 )
+_NEWEST_WITH_EVENTS = (
+    sa.select(ACTIONS.c.id.label("action_id"), EVENTS.c.event, EVENTS.c.start_time)
+    .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
+    .where(ACTIONS.c.id == _NEWEST_ACTION.scalar_subquery())
+)
+_TOUCH_ACTION = ACTIONS.update().where(ACTIONS.c.id == _ACTION).values(updated_at=sa.bindparam("touched_at"))
 _OPEN_EVENT = (
     sa.select(EVENTS.c.id)
     .where(EVENTS.c.action_id == _ACTION, EVENTS.c.event == sa.bindparam("of_event"), EVENTS.c.finish_time.is_(None))
@@ -100,19 +106,21 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
 
 
 def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """Adds finished events to the newest action of a request; without such an action nothing is recorded."""
-    action_id = _action_id(connection, uuid, request_id) if events else None
-    if action_id is None:
+    """Adds finished events to the newest action of a request, but for those that it has (of the same name and start).
+
+    Without such an action nothing is recorded.
+    """
+    if not events:
         return
-    connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in events])
+    rows = connection.execute(_NEWEST_WITH_EVENTS, {"of_uuid": uuid, "of_request": request_id}).all()
+    if not rows:
+        return
+    action_id, known = rows[0].action_id, {(row.event, row.start_time) for row in rows}
+    fresh = [event for event in events if (event.event, event.start_time) not in known]
+    if fresh:
+        connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
     # What failed on the way may have gone well in the end: the action's message is up to the caller.
-    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
-
-
-def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
-    """The events of the newest action of a request, oldest first; empty if there is no such action."""
-    action_id = _action_id(connection, uuid, request_id)
-    return [EVENT.from_row(row) for row in connection.execute(_EVENTS_OF_ACTION, {"of_action": action_id})]
+    connection.execute(_TOUCH_ACTION, {"of_action": action_id, "touched_at": utcnow()})
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:

@@ -1,0 +1,73 @@
+"""Attaches, whose end the API waits for: begun and carried out by the conductor that is asked."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.moves import Move
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.sagas import SagaState
+from causeway.operations import interfaces, volumes
+from causeway.operations.engine import Engine
+from causeway.operations.requests import new_operation
+from causeway.parts import acceptance
+from causeway.parts.services import ConductorServices
+from causeway.store.cell import instances
+
+
+class DevicesEndpoint:
+    """RPC: add_volume, add_port."""
+
+    def __init__(self, services: ConductorServices, engine: Engine) -> None:
+        self._services = services
+        self._engine = engine
+
+    def add_volume(
+        self,
+        context: RequestContext,
+        *,
+        instance_uuid: str,
+        volume_id: str,
+        device: str | None,
+        tag: str | None,
+        delete_on_termination: bool,
+    ) -> BlockDevice:
+        memory = volumes.AttachMemory(volume_id, device, tag, delete_on_termination)
+        done = self._carry_out(context, operations.ATTACH_VOLUME, instance_uuid, memory)
+        return msgspec.convert(done.data["mapping"], BlockDevice)
+
+    def add_port(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
+        memory = interfaces.AttachMemory(requested, requested.port_id)
+        done = self._carry_out(context, operations.ATTACH_INTERFACE, instance_uuid, memory)
+        return msgspec.convert(done.data["vif"], Vif)
+
+    def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Move:
+        """Raises why the server does not get what was asked for. Then it is taken back, now or as soon as that can be done."""
+        move = new_operation(context, instance_uuid, recipe, memory)
+        observer = self._engine.environment.observer
+        with observer.working_on(context, move.id):
+            saga = self._engine.carry_out(context, move, admit=partial(acceptance.admit_in, move=move))
+        if saga.state is SagaState.DONE:
+            observer.saga_ended(saga)
+            return saga
+        if saga.state is SagaState.FAILED:
+            observer.saga_ended(saga)
+        self._require_server(instance_uuid)
+        raise (
+            errors.from_wire(saga.error)
+            if saga.error
+            else errors.Interrupted("The service was stopped while it did this: it is taken back.")
+        )
+
+    def _require_server(self, uuid: str) -> None:
+        """Bug 1944787: a server that was deleted meanwhile is not found, whatever failed because of that."""
+        _cell, database = self._services.cells.of_server(uuid)
+        if instances.find(database, uuid, with_tags=False) is None:
+            raise errors.ServerNotFound(uuid)

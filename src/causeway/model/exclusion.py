@@ -1,0 +1,152 @@
+"""What may be done to a server while something else is done to it: one table, from which all refusals (409) come.
+
+What is under way is known from the server's task, and from its operations in the journal. Each is read in the transaction in
+which a request is written there, so of two requests one sees the other (`causeway.parts.acceptance`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from causeway.model.states import TaskState
+
+
+class Work(StrEnum):
+    """What is asked for, or under way."""
+
+    BUILD = "build"
+    DELETE = "delete"
+    MOVE = "resize, cold migrate"
+    CONFIRM = "confirm"
+    REVERT = "revert"
+    REBUILD = "rebuild"
+    EVACUATE = "evacuate"
+    SHELVE = "shelve, offload"
+    UNSHELVE = "unshelve"
+    IMAGE = "create image, create backup"
+    DEVICE = "attach or detach a volume or a port"
+    POWER = "start, stop"
+    GUEST = "soft reboot, pause, unpause, suspend, resume"
+    HARD_REBOOT = "hard reboot"
+    DEVICE_RECORD = "change what becomes of an attached volume"
+    RECORD = "rename, metadata, tags, lock"
+
+
+class Rule(StrEnum):
+    """What becomes of a request."""
+
+    #: accepted; the two go on beside each other
+    BESIDE = "beside"
+    #: refused
+    REFUSED = "refused"
+    #: accepted; begins when what is under way has ended
+    AFTER = "after"
+    #: accepted; what is under way is undone if it has not passed its pivot, and its end is waited for
+    INSTEAD = "instead"
+    #: refused; what is under way is cancelled, so that it is accepted soon
+    CANCELS = "cancels"
+
+
+ACCEPTED = frozenset({Rule.BESIDE, Rule.AFTER, Rule.INSTEAD})
+
+# asked for -> what is not refused. What stands in no row is only under way, or only asked for.
+_RULES: dict[Work, dict[Work, Rule]] = {
+    Work.DELETE: {
+        Work.BUILD: Rule.INSTEAD,
+        Work.DELETE: Rule.BESIDE,
+        Work.MOVE: Rule.INSTEAD,
+        Work.CONFIRM: Rule.AFTER,
+        Work.REVERT: Rule.AFTER,
+        Work.REBUILD: Rule.INSTEAD,
+        Work.EVACUATE: Rule.INSTEAD,
+        Work.SHELVE: Rule.INSTEAD,
+        Work.UNSHELVE: Rule.INSTEAD,
+        Work.IMAGE: Rule.INSTEAD,
+        # Theirs is the server's host, which may be down; they find that the server is gone.
+        Work.DEVICE: Rule.BESIDE,
+        Work.POWER: Rule.BESIDE,
+        Work.GUEST: Rule.BESIDE,
+        Work.HARD_REBOOT: Rule.BESIDE,
+    },
+    Work.MOVE: {},
+    # The resize whose last step is not written down yet shows its user that it may be ended.
+    Work.CONFIRM: {Work.MOVE: Rule.AFTER, Work.DELETE: Rule.BESIDE},
+    Work.REVERT: {Work.MOVE: Rule.AFTER},
+    Work.REBUILD: {},
+    # The host is dead: what needs it will not end by itself. Only its own end, and that of moves, decides where the server is.
+    Work.EVACUATE: {
+        Work.REBUILD: Rule.CANCELS,
+        Work.EVACUATE: Rule.CANCELS,
+        Work.SHELVE: Rule.CANCELS,
+        Work.UNSHELVE: Rule.CANCELS,
+        Work.IMAGE: Rule.CANCELS,
+        Work.DEVICE: Rule.BESIDE,
+        Work.POWER: Rule.BESIDE,
+        Work.GUEST: Rule.BESIDE,
+        Work.HARD_REBOOT: Rule.BESIDE,
+    },
+    Work.SHELVE: {},
+    Work.UNSHELVE: {},
+    # The host does one thing to a guest at a time.
+    Work.IMAGE: {Work.DEVICE: Rule.BESIDE},
+    Work.DEVICE: {Work.DEVICE: Rule.BESIDE},
+    Work.POWER: {Work.DEVICE: Rule.BESIDE},
+    Work.GUEST: {Work.DEVICE: Rule.BESIDE},
+    # It is how users end what hangs in a guest.
+    Work.HARD_REBOOT: {Work.DEVICE: Rule.BESIDE, Work.GUEST: Rule.BESIDE, Work.HARD_REBOOT: Rule.BESIDE},
+    Work.DEVICE_RECORD: {
+        work: Rule.BESIDE for work in Work if work not in (Work.MOVE, Work.CONFIRM, Work.REVERT, Work.BUILD)
+    },
+    Work.RECORD: dict.fromkeys(Work, Rule.BESIDE),
+}
+
+WORK_OF_TASK: dict[TaskState, Work] = {
+    TaskState.SCHEDULING: Work.BUILD,
+    TaskState.BLOCK_DEVICE_MAPPING: Work.BUILD,
+    TaskState.NETWORKING: Work.BUILD,
+    TaskState.SPAWNING: Work.BUILD,
+    TaskState.RESIZE_PREP: Work.MOVE,
+    TaskState.RESIZE_MIGRATING: Work.MOVE,
+    TaskState.RESIZE_MIGRATED: Work.MOVE,
+    TaskState.RESIZE_FINISH: Work.MOVE,
+    TaskState.RESIZE_REVERTING: Work.REVERT,
+    TaskState.MIGRATING: Work.MOVE,
+    TaskState.POWERING_OFF: Work.POWER,
+    TaskState.POWERING_ON: Work.POWER,
+    TaskState.REBOOTING: Work.GUEST,
+    TaskState.REBOOT_PENDING: Work.GUEST,
+    TaskState.REBOOT_STARTED: Work.GUEST,
+    TaskState.PAUSING: Work.GUEST,
+    TaskState.UNPAUSING: Work.GUEST,
+    TaskState.SUSPENDING: Work.GUEST,
+    TaskState.RESUMING: Work.GUEST,
+    TaskState.REBOOTING_HARD: Work.HARD_REBOOT,
+    TaskState.REBOOT_PENDING_HARD: Work.POWER,
+    TaskState.REBOOT_STARTED_HARD: Work.POWER,
+    TaskState.IMAGE_SNAPSHOT_PENDING: Work.IMAGE,
+    TaskState.IMAGE_SNAPSHOT: Work.IMAGE,
+    TaskState.IMAGE_PENDING_UPLOAD: Work.IMAGE,
+    TaskState.IMAGE_UPLOADING: Work.IMAGE,
+    TaskState.IMAGE_BACKUP: Work.IMAGE,
+    TaskState.REBUILDING: Work.REBUILD,
+    TaskState.REBUILD_BLOCK_DEVICE_MAPPING: Work.REBUILD,
+    TaskState.REBUILD_SPAWNING: Work.REBUILD,
+    TaskState.DELETING: Work.DELETE,
+    TaskState.SOFT_DELETING: Work.DELETE,
+    TaskState.RESTORING: Work.POWER,
+    TaskState.RESCUING: Work.POWER,
+    TaskState.UNRESCUING: Work.POWER,
+    TaskState.UPDATING_PASSWORD: Work.POWER,
+    TaskState.SHELVING: Work.SHELVE,
+    TaskState.SHELVING_OFFLOADING: Work.SHELVE,
+    TaskState.UNSHELVING: Work.UNSHELVE,
+}
+
+
+def rule(asked: Work, under_way: Work) -> Rule:
+    return _RULES[asked].get(under_way, Rule.REFUSED)
+
+
+def tasks_beside(asked: Work) -> frozenset[TaskState | None]:
+    """The tasks that a server may have when this is asked for."""
+    return frozenset({None, *(task for task, work in WORK_OF_TASK.items() if rule(asked, work) in ACCEPTED)})

@@ -1,0 +1,66 @@
+"""How attaches and detaches stand in the server's history; they are no tasks of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.instance import Instance, InstanceAction
+from causeway.operations.run import OperationRun
+from causeway.parts import history
+from causeway.store.api import journal
+from causeway.store.cell import actions
+
+
+def begin(run: OperationRun[Any]) -> None:
+    """Records the action. May be repeated."""
+    saga = run.saga
+    action = InstanceAction(saga.recipe, run.uuid, saga.request_id or "", saga.user_id, saga.project_id)
+    with run.database.write() as connection:
+        if not (run.is_repeated and actions.is_recorded_in(connection, run.uuid, action.request_id)):
+            actions.start_in(connection, action)
+
+
+def ended(run: OperationRun[Any]) -> None:
+    with run.database.write() as connection:
+        run.write_history(connection)
+
+
+def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
+    """The server is as it was."""
+    with run.database.write() as connection:
+        _tell(connection, run, failure)
+
+
+def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
+    """Of an attach: the server is as it was, and its history says why. May be repeated."""
+    if run.is_told(cause.message):
+        return
+    with run.database.write() as connection:
+        _tell(connection, run, cause)
+        if not any(event.result == "Error" for event in run.step_events()):
+            event = history.failed_event(f"compute_{run.saga.recipe}", cause)
+            actions.add_events_in(connection, run.uuid, run.context.request_id, [event])
+
+
+def _tell(connection: sa.Connection, run: OperationRun[Any], cause: errors.CausewayError) -> None:
+    run.write_history(connection, cause)
+    actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
+
+
+def instance_of(run: OperationRun[Any]) -> Instance | None:
+    """The server; None if it was deleted."""
+    try:
+        return run.instance(tags=False)
+    except errors.ServerNotFound:
+        return None
+
+
+def is_asked_anew(run: OperationRun[Any]) -> bool:
+    """For an attach that was lost and has ended: whether its user has asked for the same volume or port again since."""
+    if run.saga.resource_id is None:
+        return False
+    known = journal.of_server(run.unguarded.api, run.uuid)
+    return [move.id for move in known if move.resource_id == run.saga.resource_id][-1] != run.saga.id

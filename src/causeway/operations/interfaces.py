@@ -1,0 +1,219 @@
+"""Ports of servers that are there: plugged and unplugged. What holds for volumes (`volumes`) holds for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.clients.network import is_made_by, is_made_for
+from causeway.clients.network_api import Json
+from causeway.clients.port_resources import ALLOCATION, request_of
+from causeway.model import operations
+from causeway.model.instance import Instance
+from causeway.model.network import RequestedNetwork, Vif
+from causeway.operations import device_endings, guests
+from causeway.operations.run import OperationRun
+from causeway.parts import making, port_resources, releasing
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import NONE, Patience
+from causeway.store.cell import instances
+
+
+@dataclass
+class AttachMemory:
+    """``resource_id``: of the port that was asked for; None: one is to be made. ``vif``: once the server has it."""
+
+    requested: RequestedNetwork
+    resource_id: str | None = None
+    vif: Vif | None = None
+
+
+@dataclass
+class DetachMemory:
+    """``resource_id``: of the port. ``is_kept``: the guest does not let go of it. ``vif``: as the server had it."""
+
+    resource_id: str
+    is_kept: bool = False
+    vif: Vif | None = None
+
+
+Attach: TypeAlias = OperationRun[AttachMemory]
+Detach: TypeAlias = OperationRun[DetachMemory]
+
+
+class MakePort(Step[Attach]):
+    """The port is there, and the server holds what it asks Placement for."""
+
+    name = "MakePort"
+
+    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
+        return NONE
+
+    def do(self, run: Attach) -> None:
+        services, memory, instance = run.services, run.memory, run.instance(tags=False)
+        device_endings.begin(run)
+        requested = memory.requested
+        if requested.network_id is None and requested.port_id is None:
+            (requested,) = services.network.validate_networks(run.context, [], 1, instance.project_id)
+        memory.vif = vif = making.make_port(services, run.context, instance, requested, operation_id=run.saga.id)
+        asked = request_of(vif.id, requested.resource_request)
+        if asked is not None:
+            port_resources.claim(services, run.database, instance, vif, asked)
+
+    def undo(self, run: Attach) -> None:
+        instance = device_endings.instance_of(run)
+        ports = _given_ports(run)
+        for port in ports:
+            if run.memory.resource_id is None:
+                run.services.network.delete_port(run.context, port["id"])
+            else:
+                run.services.network.unbind_port(run.context, port["id"])
+        if instance is not None and any(port.get("resource_request") for port in ports):
+            port_resources.settle(run.services, run.context, instance)
+
+
+def _given_ports(run: Attach) -> list[Json]:
+    """The port that the server got by this operation, as the network service has it; none if it has not, or not any more."""
+    ports = run.services.network.ports_of_server(run.context, run.uuid)
+    if run.memory.vif is not None:
+        return [port for port in ports if port["id"] == run.memory.vif.id]
+    if run.memory.resource_id is not None:
+        return [port for port in ports if port["id"] == run.memory.resource_id]
+    return [port for port in ports if is_made_by(port, run.saga.id)]
+
+
+class PlugPort(Step[Attach]):
+    """The port is bound to the server's host, and the guest has it."""
+
+    name = "PlugPort"
+
+    def where(self, run: Attach) -> str | None:
+        return run.instance(tags=False).host
+
+    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
+        return NONE
+
+    def do(self, run: Attach) -> None:
+        vif, instance = run.memory.vif, run.instance(tags=False)
+        if vif is None:
+            raise RuntimeError("the port was not made")
+        host = instance.host or ""
+        instance.network_info = [*instance.network_info, vif]
+        with run.event("compute_attach_interface", host):
+            found = run.computes.attach_interface(run.context, host, instance=instance, port_id=vif.id)
+        run.memory.vif = plugged = next(port for port in found if port.id == vif.id)
+        with run.database.write() as connection:
+            # Others may have plugged or unplugged meanwhile: what the host saw of their ports is not the last word.
+            ports = [port for port in instances.get_in(connection, run.uuid).network_info if port.id != vif.id]
+            instances.update_in(connection, run.uuid, network_info=[*ports, plugged])
+            run.write_history(connection)
+
+    def undo(self, run: Attach) -> None:
+        instance, vif = device_endings.instance_of(run), run.memory.vif
+        if instance is None or vif is None:
+            return
+        if instance.host:
+            guests.require_host(run, instance.host)
+            run.computes.detach_interface(run.context, instance.host, instance=instance, vif=vif)
+        with run.database.write() as connection:
+            _take_from_record(connection, run.uuid, vif.id)
+
+
+class UnplugPort(Step[Detach]):
+    """The guest lets go of the port. A host that is down is waited for: its guest may come back with it."""
+
+    name = "UnplugPort"
+
+    def where(self, run: Detach) -> str | None:
+        instance = device_endings.instance_of(run)
+        return None if instance is None else instance.host
+
+    def do(self, run: Detach) -> None:
+        device_endings.begin(run)
+        instance = device_endings.instance_of(run)
+        if instance is None:
+            return
+        run.memory.vif = vif = _vif(run, instance)
+        if vif is None or not instance.host:
+            return
+        try:
+            with run.event("compute_detach_interface", instance.host):
+                if run.is_repeated:
+                    guests.require_host(run, instance.host)
+                run.computes.detach_interface(run.context, instance.host, instance=instance, vif=vif)
+        except errors.GuestFailed as failure:
+            run.memory.is_kept = True
+            device_endings.failed(run, failure)
+
+
+def _vif(run: Detach, instance: Instance) -> Vif | None:
+    """The port as the server has it; None if it has not. The network service may know of one that no record names."""
+    port_id = run.memory.resource_id
+    recorded = next((each for each in instance.network_info if each.id == port_id), None)
+    if recorded is not None or run.memory.vif is not None:
+        return recorded or run.memory.vif
+    held = run.services.network.ports_of_server(run.context, run.uuid)
+    port = next((each for each in held if each["id"] == port_id), None)
+    if port is None:
+        return None
+    return run.services.network.vif_of_port(run.context, port, preserve_on_delete=not is_made_for(port, run.uuid))
+
+
+class ReleasePort(Step[Detach]):
+    """The port is the server's no more. One that was made for it is deleted; a user's own may be another server's by now."""
+
+    name = "ReleasePort"
+
+    def do(self, run: Detach) -> None:
+        services, vif, instance = run.services, run.memory.vif, device_endings.instance_of(run)
+        if run.memory.is_kept or instance is None or vif is None:
+            # Who deletes a server releases its ports.
+            return
+        held = not run.is_repeated or vif.id in {
+            port["id"] for port in services.network.ports_of_server(run.context, run.uuid)
+        }
+        if held:
+            releasing.release_port(services, run.context, vif)
+        if ALLOCATION in vif.profile:
+            port_resources.settle(services, run.context, instance)
+        with run.database.write() as connection:
+            _take_from_record(connection, run.uuid, vif.id)
+            run.write_history(connection)
+
+
+def _take_from_record(connection: sa.Connection, uuid: str, port_id: str) -> None:
+    found = instances.get_in(connection, uuid).network_info
+    left = [port for port in found if port.id != port_id]
+    if len(left) < len(found):
+        instances.update_in(connection, uuid, network_info=left)
+
+
+def _undo_late(run: Attach) -> None:
+    """What the user has asked for anew stays."""
+    run.refresh()
+    if not device_endings.is_asked_anew(run):
+        PlugPort().undo(run)
+        MakePort().undo(run)
+
+
+ATTACH_INTERFACE = Recipe(
+    operations.ATTACH_INTERFACE,
+    (MakePort(), PlugPort()),
+    pivot="PlugPort",
+    rolled_back=device_endings.rolled_back,
+    undo_late=_undo_late,
+    attended=True,
+    memory=AttachMemory,
+)
+
+# Asked for as pivoted: it only goes forward.
+DETACH_INTERFACE = Recipe(
+    operations.DETACH_INTERFACE,
+    (UnplugPort(), ReleasePort()),
+    pivot="UnplugPort",
+    rolled_back=device_endings.rolled_back,
+    memory=DetachMemory,
+)

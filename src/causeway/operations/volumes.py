@@ -1,0 +1,201 @@
+"""Volumes of servers that are there: attached and detached.
+
+Who asks for an attach waits for its end, so one that its conductor does not end is undone. A detach was accepted: it is carried
+out, whatever happens. One thing may end it: the guest keeps the volume. Then everything is as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.operations import device_endings, guests
+from causeway.operations.run import OperationRun
+from causeway.parts import devices
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import NONE, Patience
+from causeway.store.cell import block_devices
+
+
+@dataclass
+class AttachMemory:
+    """``resource_id``: of the volume. ``device``: the name that was asked for. ``mapping``: once the volume is reserved."""
+
+    resource_id: str
+    device: str | None = None
+    tag: str | None = None
+    delete_on_termination: bool = False
+    mapping: BlockDevice | None = None
+
+
+@dataclass
+class DetachMemory:
+    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not let go of it."""
+
+    resource_id: str
+    mapping: BlockDevice | None = None
+    is_kept: bool = False
+
+
+Attach: TypeAlias = OperationRun[AttachMemory]
+Detach: TypeAlias = OperationRun[DetachMemory]
+
+
+class ReserveVolume(Step[Attach]):
+    """The volume is the server's from here on, and the server's record names it."""
+
+    name = "ReserveVolume"
+
+    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
+        return NONE
+
+    def do(self, run: Attach) -> None:
+        services, memory, instance, present = run.services, run.memory, run.instance(tags=False), run.devices()
+        device_endings.begin(run)
+        with run.event("compute_reserve_block_device_name", instance.host or ""):
+            if memory.device is not None and any(other.device_name == memory.device for other in present):
+                raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
+            volume = services.volumes.show(run.context, memory.resource_id)
+            devices.check_zone(services, instance, volume)
+            mapping = BlockDevice(
+                # The operation's own: whoever undoes it knows it.
+                uuid=run.saga.id,
+                instance_uuid=run.uuid,
+                source_type="volume",
+                destination_type="volume",
+                device_name=memory.device or devices.next_device_name(present),
+                volume_id=memory.resource_id,
+                volume_size=volume.size,
+                multiattach=volume.multiattach,
+                tag=memory.tag,
+                delete_on_termination=memory.delete_on_termination,
+            )
+            known = {other.attachment_id for other in present}
+            mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
+            with run.database.write() as connection:
+                block_devices.insert(connection, [mapping])
+        memory.mapping = mapping
+
+    def undo(self, run: Attach) -> None:
+        mapping = run.memory.mapping
+        if mapping is not None and mapping.attachment_id is not None:
+            run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
+        else:
+            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+        block_devices.delete(run.database, run.saga.id)
+
+
+class ConnectVolume(Step[Attach]):
+    """The guest gets the volume; that of a server without a host does when it comes back."""
+
+    name = "ConnectVolume"
+
+    def where(self, run: Attach) -> str | None:
+        return run.instance(tags=False).host
+
+    def patience(self, run: Attach) -> Patience:  # noqa: ARG002
+        return NONE
+
+    def do(self, run: Attach) -> None:
+        mapping, instance = run.memory.mapping, run.instance(tags=False)
+        if mapping is None:
+            raise RuntimeError("the volume was not reserved")
+        with run.event("compute_attach_volume", instance.host or ""):
+            if instance.host is None:
+                # As in the field the volume is in use all the same.
+                run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")
+            else:
+                mapping = run.computes.attach_volume(
+                    run.context, instance.host, instance=instance, block_device=mapping
+                )
+        run.memory.mapping = mapping
+        with run.database.write() as connection:
+            block_devices.update_in(connection, mapping.uuid, connection_info=mapping.connection_info)
+            run.write_history(connection)
+
+    def undo(self, run: Attach) -> None:
+        instance, mapping = device_endings.instance_of(run), run.memory.mapping
+        if instance is not None and instance.host and mapping is not None:
+            guests.require_host(run, instance.host)
+            run.computes.detach_volume(run.context, instance.host, instance=instance, block_device=mapping)
+
+
+class DisconnectVolume(Step[Detach]):
+    """The guest lets go of the volume. A host that is down is waited for: its guest may come back with it."""
+
+    name = "DisconnectVolume"
+
+    def where(self, run: Detach) -> str | None:
+        instance = device_endings.instance_of(run)
+        return None if instance is None else instance.host
+
+    def do(self, run: Detach) -> None:
+        device_endings.begin(run)
+        instance = device_endings.instance_of(run)
+        run.memory.mapping = mapping = next(
+            (each for each in run.devices() if each.volume_id == run.memory.resource_id), None
+        )
+        if instance is None or mapping is None or not instance.host:
+            return
+        try:
+            with run.event("compute_detach_volume", instance.host):
+                if run.is_repeated:
+                    guests.require_host(run, instance.host)
+                run.computes.detach_volume(run.context, instance.host, instance=instance, block_device=mapping)
+        except errors.GuestFailed as failure:
+            run.memory.is_kept = True
+            device_endings.failed(run, failure)
+
+
+class ReleaseVolume(Step[Detach]):
+    """Nobody has the volume any more."""
+
+    name = "ReleaseVolume"
+
+    def do(self, run: Detach) -> None:
+        mapping = run.memory.mapping
+        if run.memory.is_kept:
+            return
+        if mapping is None:
+            # It was deleted with the server.
+            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            device_endings.ended(run)
+            return
+        if mapping.attachment_id is not None:
+            run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
+        with run.database.write() as connection:
+            block_devices.delete_in(connection, mapping.uuid)
+            run.write_history(connection)
+
+
+def _undo_late(run: Attach) -> None:
+    """What the user has asked for anew stays; what this one is known to have made goes in any case."""
+    run.refresh()
+    is_asked_anew = device_endings.is_asked_anew(run)
+    if not is_asked_anew:
+        ConnectVolume().undo(run)
+    if not is_asked_anew or run.memory.mapping is not None:
+        ReserveVolume().undo(run)
+
+
+ATTACH_VOLUME = Recipe(
+    operations.ATTACH_VOLUME,
+    (ReserveVolume(), ConnectVolume()),
+    pivot="ConnectVolume",
+    rolled_back=device_endings.rolled_back,
+    undo_late=_undo_late,
+    attended=True,
+    memory=AttachMemory,
+)
+
+# Asked for as pivoted: it only goes forward.
+DETACH_VOLUME = Recipe(
+    operations.DETACH_VOLUME,
+    (DisconnectVolume(), ReleaseVolume()),
+    pivot="DisconnectVolume",
+    rolled_back=device_endings.rolled_back,
+    memory=DetachMemory,
+)

@@ -1,0 +1,69 @@
+"""The table of what may be done to a server while something else is done to it, as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from causeway.model import operations
+from causeway.model.exclusion import ACCEPTED, WORK_OF_TASK, Rule, Work, rule, tasks_beside
+from causeway.model.states import MOVE_TASKS, TaskState
+from causeway.operations.recipes import RECIPES
+
+# Rows: asked for. Columns: under way. B beside, - refused, A after it, I instead of it (or after), C refused and it is cancelled.
+COLUMNS = """
+               build delete move confirm revert rebuild evacuate shelve unshelve image device power guest hard_reboot
+"""
+UNDER_WAY = COLUMNS.split()
+MATRIX = """
+delete         I  B  I  A  A  I  I  I  I  I  B  B  B  B
+move           -  -  -  -  -  -  -  -  -  -  -  -  -  -
+confirm        -  B  A  -  -  -  -  -  -  -  -  -  -  -
+revert         -  -  A  -  -  -  -  -  -  -  -  -  -  -
+rebuild        -  -  -  -  -  -  -  -  -  -  -  -  -  -
+evacuate       -  -  -  -  -  C  C  C  C  C  B  B  B  B
+shelve         -  -  -  -  -  -  -  -  -  -  -  -  -  -
+unshelve       -  -  -  -  -  -  -  -  -  -  -  -  -  -
+image          -  -  -  -  -  -  -  -  -  -  B  -  -  -
+device         -  -  -  -  -  -  -  -  -  -  B  -  -  -
+power          -  -  -  -  -  -  -  -  -  -  B  -  -  -
+guest          -  -  -  -  -  -  -  -  -  -  B  -  -  -
+hard_reboot    -  -  -  -  -  -  -  -  -  -  B  -  B  B
+device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B
+record         B  B  B  B  B  B  B  B  B  B  B  B  B  B
+"""
+MEANS = {"B": Rule.BESIDE, "-": Rule.REFUSED, "A": Rule.AFTER, "I": Rule.INSTEAD, "C": Rule.CANCELS}
+ROWS = {row.split()[0]: row.split()[1:] for row in MATRIX.strip().splitlines()}
+
+
+@pytest.mark.parametrize("asked", ROWS)
+def test_the_whole_table(asked: str) -> None:
+    found = [rule(Work[asked.upper()], Work[other.upper()]) for other in UNDER_WAY]
+    assert found == [MEANS[sign] for sign in ROWS[asked]]
+
+
+def test_everything_that_can_be_asked_for_has_a_row() -> None:
+    # A build is a server's first work: nothing is under way beside it.
+    assert {Work[name.upper()] for name in ROWS} == set(Work) - {Work.BUILD}
+
+
+def test_every_task_and_every_operation_is_some_work() -> None:
+    assert WORK_OF_TASK.keys() == set(TaskState)
+    assert operations.WORK.keys() == RECIPES.keys()
+
+
+def test_an_operation_is_the_same_work_as_its_task() -> None:
+    for recipe, task in operations.TASKS.items():
+        if task is not None and recipe != operations.EVACUATE:
+            assert WORK_OF_TASK[task] is operations.WORK[recipe]
+
+
+def test_tasks_follow_from_the_table() -> None:
+    assert tasks_beside(Work.REBUILD) == {None}
+    assert tasks_beside(Work.RECORD) == {None, *TaskState}
+    assert not tasks_beside(Work.DEVICE_RECORD) & MOVE_TASKS
+    assert TaskState.PAUSING in tasks_beside(Work.HARD_REBOOT)
+    assert TaskState.POWERING_OFF not in tasks_beside(Work.HARD_REBOOT)
+
+
+def test_who_is_waited_for_is_accepted() -> None:
+    assert Rule.REFUSED not in ACCEPTED and Rule.CANCELS not in ACCEPTED
