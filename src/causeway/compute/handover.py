@@ -32,26 +32,26 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
     """The guest is off, and its disks are in their place. Raises CopyNotUsable if stashed ones may be better."""
     facts = host.driver.inspect(instance.uuid)
-    forgotten = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
-    if forgotten:
+    stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
+    if stashed_before:
         require_disks(host, instance, block_devices, stashed=False)
     if facts.power_state is PowerState.RUNNING:
         host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
-    if forgotten:
-        # Bug 1960230: the guest is here with its disks; what an earlier move stashed and forgot is in the way.
+    if stashed_before:
+        # Bug 1960230: the guest is here with its disks; what an earlier move stashed and did not delete is in the way.
         host.driver.delete_stashed_disks(instance.uuid)
     if needs_disks and facts.has_stashed_disks and not facts.has_disks:
         # Handed over before: the disks come back for the time of the export.
         host.driver.restore_stashed_disks(instance.uuid)
 
 
-def leave(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
-    """The guest goes, its disks are kept aside."""
+def destroy_and_stash_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
+    """Destroys the guest; its disks are stashed, so that it can be restored from them."""
     host.driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=False)
     host.driver.stash_disks(instance.uuid)
 
 
-def come_up(
+def make_guest(
     host: Host,
     context: RequestContext,
     instance: Instance,
@@ -72,7 +72,9 @@ def come_up(
             return _found_running(host, context, instance, block_devices)
         if facts.power_state is not None or facts.has_disks:
             # An attempt before was broken off; what it connected is connected still.
-            remove(host, instance, guest.with_connections(host, context, block_devices), same_host=same_host)
+            destroy_with_disks(
+                host, instance, guest.with_connections(host, context, block_devices), same_host=same_host
+            )
         else:
             disk_transfer.discard(host, instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
@@ -110,16 +112,16 @@ def _found_running(
     return GuestOutcome(PowerState.RUNNING, vifs, volumes)
 
 
-def bring_back(
+def restore_from_stashed_disks(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, power_on: bool
 ) -> GuestOutcome:
-    """The guest comes back from its stashed disks, with its ports and volumes."""
+    """Makes the guest again from its stashed disks, with its ports and volumes."""
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         host.offers.withdraw_all(instance.uuid)
         facts = host.driver.inspect(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         if facts.power_state is PowerState.RUNNING:
-            # It never stopped, or it was brought back before and its attachments are still to be completed.
+            # It never stopped, or it was restored before and its attachments are still to be completed.
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 return GuestOutcome(PowerState.RUNNING, vifs, volumes)
         if facts.power_state is None or not facts.has_disks:
@@ -130,8 +132,10 @@ def bring_back(
     return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
 
 
-def remove(host: Host, instance: Instance, block_devices: list[BlockDevice], *, same_host: bool = False) -> None:
-    """No guest and no disks of the server are left but stashed ones; nor what came for it.
+def destroy_with_disks(
+    host: Host, instance: Instance, block_devices: list[BlockDevice], *, same_host: bool = False
+) -> None:
+    """Destroys the guest with its disks, and discards what came for it. Stashed disks stay.
 
     ``same_host``: the move's source is this host, too. Then whatever is here while nothing is stashed is the old guest.
     """
@@ -146,7 +150,7 @@ def remove(host: Host, instance: Instance, block_devices: list[BlockDevice], *, 
         driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
 
 
-def drop(
+def destroy_and_release_claim(
     host: Host,
     context: RequestContext,
     token: MoveToken,
@@ -155,16 +159,16 @@ def drop(
     *,
     same_host: bool = False,
 ) -> None:
-    """`remove`, and the move's claim ends."""
+    """`destroy_with_disks`, and releases the move's claim."""
     with host.lock(instance.uuid):
         # Whoever lost the answer of the connecting does not know what is connected here.
         devices = guest.with_connections(host, context, block_devices)
-        remove(host, instance, devices, same_host=same_host)
+        destroy_with_disks(host, instance, devices, same_host=same_host)
         host.claims.release(instance.uuid, token.migration_uuid)
 
 
-def forget(host: Host, token: MoveToken, instance: Instance) -> None:
-    """The old disks go: the server stays where it was moved to."""
+def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
+    """Deletes the stashed disks, their offers and their claims: the server stays where it was moved to, for good."""
     with host.lock(instance.uuid):
         host.offers.withdraw_all(instance.uuid)
         host.driver.delete_stashed_disks(instance.uuid)

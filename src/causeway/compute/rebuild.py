@@ -36,7 +36,7 @@ class RebuildEndpoint:
             try:
                 # What can't be fetched must not cost the guest that is there.
                 root_disk = None if is_volume_backed(block_devices) else self._root_disk(context, instance, snapshot_id)
-                self._remove(instance, block_devices)
+                self._destroy_with_disks(instance, block_devices)
                 for vif in instance.network_info:
                     guest.bind_port(host, context, instance, vif)
                 vifs = guest.refreshed_ports(host, context, instance)
@@ -72,7 +72,7 @@ class RebuildEndpoint:
         host.images.download(context, snapshot_id, path)
         return RootDisk(base=None, base_image_id=None, snapshot=path, size_gb=size_gb)
 
-    def _remove(self, instance: Instance, block_devices: list[BlockDevice]) -> None:
+    def _destroy_with_disks(self, instance: Instance, block_devices: list[BlockDevice]) -> None:
         driver = self._host.driver
         facts = driver.inspect(instance.uuid)
         if facts.power_state is not None or facts.has_disks:

@@ -71,7 +71,7 @@ class ResizeEndpoint:
         with host.lock(instance.uuid):
             handover.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices)
-            handover.leave(host, instance, block_devices)
+            handover.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
     @fenced_and_then(_end_offer)
@@ -106,7 +106,7 @@ class ResizeEndpoint:
             return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
 
         instance = host.claims.use(instance, token.migration_uuid)
-        outcome = handover.come_up(
+        outcome = handover.make_guest(
             host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
         )
         outcome.bytes_done = offer.size if offered else None
@@ -120,7 +120,7 @@ class ResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        handover.forget(self.host, token, instance)
+        handover.delete_stashed_disks(self.host, token, instance)
 
     @fenced
     def revert_resize(
@@ -132,7 +132,9 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         source_host: str,
     ) -> None:
-        handover.drop(self.host, context, token, instance, block_devices, same_host=source_host == self.host.name)
+        handover.destroy_and_release_claim(
+            self.host, context, token, instance, block_devices, same_host=source_host == self.host.name
+        )
 
     @fenced
     def finish_revert_resize(
@@ -144,4 +146,4 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return handover.bring_back(self.host, context, instance, block_devices, power_on=power_on)
+        return handover.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)

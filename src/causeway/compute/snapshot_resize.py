@@ -59,7 +59,7 @@ class SnapshotResizeEndpoint:
             if image_id is not None:
                 snapshot = disk_transfer.send(host, context, token, instance, image_id)
             sent = {name: disk_transfer.send(host, context, token, instance, id, name) for name, id in disks.items()}
-            handover.leave(host, instance, block_devices)
+            handover.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
 
     @fenced
@@ -89,7 +89,7 @@ class SnapshotResizeEndpoint:
             return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
 
         instance = host.claims.use(instance, token.migration_uuid)
-        outcome = handover.come_up(host, context, instance, block_devices, receive, power_on=power_on)
+        outcome = handover.make_guest(host, context, instance, block_devices, receive, power_on=power_on)
         sizes = [sent.size for sent in (snapshot, *local.values()) if sent is not None]
         outcome.bytes_done = sum(sizes) if sizes else None
         return outcome
@@ -103,7 +103,7 @@ class SnapshotResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        handover.drop(self._host, context, token, instance, block_devices)
+        handover.destroy_and_release_claim(self._host, context, token, instance, block_devices)
 
     @fenced
     def restore_at_source(
@@ -115,7 +115,7 @@ class SnapshotResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return handover.bring_back(self._host, context, instance, block_devices, power_on=power_on)
+        return handover.restore_from_stashed_disks(self._host, context, instance, block_devices, power_on=power_on)
 
     @fenced
     def confirm_snapshot_based_resize_at_source(
@@ -125,4 +125,4 @@ class SnapshotResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        handover.forget(self._host, token, instance)
+        handover.delete_stashed_disks(self._host, token, instance)

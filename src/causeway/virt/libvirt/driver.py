@@ -175,7 +175,7 @@ class LibvirtDriver(Driver):
         uuid = spec.instance.uuid
         if power.state(self._connection, uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
-        power.remove(self._connection, uuid)
+        power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
             if not self._disks.folder(uuid).exists():
                 undo.callback(self._disks.delete, uuid)
@@ -233,7 +233,7 @@ class LibvirtDriver(Driver):
         return PowerState.RUNNING
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
-        power.remove(self._connection, uuid)
+        power.destroy_and_undefine(self._connection, uuid)
         for vif in vifs:
             self._ports.unplug(uuid, vif)
         for volume in volumes:
@@ -330,7 +330,7 @@ class LibvirtDriver(Driver):
             for vif in spec.vifs:
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
-            undo.callback(power.remove, self._connection, uuid)
+            undo.callback(power.destroy_and_undefine, self._connection, uuid)
             power.start_paused(self._connection, uuid, xml)
         power.resume(self._connection, uuid)
         return PowerState.RUNNING

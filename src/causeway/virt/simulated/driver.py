@@ -239,7 +239,7 @@ class SimulatedDriver(virt.Driver):
         destroy_disks: bool,
     ) -> None:
         with self._locked(uuid):
-            self._forget(uuid)
+            self._undefine(uuid)
             if destroy_disks:
                 durable.delete_tree(self._disks(uuid))
 
@@ -455,7 +455,7 @@ class SimulatedDriver(virt.Driver):
             else:
                 _put_back(disks, kept)
             if guest is None:
-                self._forget(uuid)
+                self._undefine(uuid)
             else:
                 self._save(guest)
             raise
@@ -471,7 +471,7 @@ class SimulatedDriver(virt.Driver):
         with self._lock:
             self._guests[guest.uuid] = guest
 
-    def _forget(self, uuid: str) -> None:
+    def _undefine(self, uuid: str) -> None:
         durable.delete(self._guests_dir / f"{uuid}.json")
         with self._lock:
             self._guests.pop(uuid, None)
