@@ -2,7 +2,7 @@
 
 A port is to be plugged when its active binding is on a known host, it is administratively up and belongs to a device.
 One background thread does it, as early as it can: Compute has to be ready for `network-vif-plugged` before it asks for
-the binding. The same thread calls `Devcloud.on_ports_changed` and posts the events; a post that fails is tried again
+the binding. The same thread calls `Switches.on_ports_changed` and posts the events; a post that fails is tried again
 with growing pauses and in the end only logged, as Network's notifier does it.
 """
 
@@ -13,26 +13,28 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import requests
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from causeway.devcloud.identity.catalog import internal_url
-from causeway.devcloud.network import binding
-from causeway.devcloud.store import Port, Project, User
-from causeway.devcloud.web import Call, Json
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
+from causeway.devcloud.access.catalog import internal_url
+from causeway.devcloud.access.tokens import Tokens
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.store import Store
+from causeway.devcloud.switches import Switches
+from causeway.devcloud.tables.identity import Project, User
+from causeway.devcloud.tables.network import BRIDGE, Port
 
 LOG = logging.getLogger(__name__)
 
 RETRY_PAUSES = (0.2, 1.0, 3.0)
 POST_TIMEOUT = 10.0
 COMPUTE_OWNER = "compute:"
+
+AfterCommit = list[Callable[[], None]]
+"""What is to be done when the request's transaction is done."""
 
 Signature = tuple[str, str, str] | None
 """Where a port is plugged: host, device and MAC; None when it is not to be plugged."""
@@ -46,8 +48,8 @@ class Job:
 
 
 class Plugger:
-    def __init__(self, cloud: "Devcloud") -> None:
-        self._cloud = cloud
+    def __init__(self, store: Store, tokens: Tokens, switches: Switches) -> None:
+        self._store, self._tokens, self._switches = store, tokens, switches
         self._condition = threading.Condition()
         self._jobs: list[Job] = []
         self._order = itertools.count()
@@ -61,40 +63,40 @@ class Plugger:
 
     def resume(self) -> None:
         """Goes on with the ports that waited to be plugged when devcloud was last stopped."""
-        with self._cloud.store.transaction() as session:
+        with self._store.transaction() as session:
             waiting = [(row.id, self.signature(row)) for row in session.scalars(select(Port)) if row.status != "ACTIVE"]
         for port_id, wanted in waiting:
             if wanted is not None:
                 self._plug_later(port_id, wanted)
 
     def signature(self, port: Port | None) -> Signature:
-        active = binding.active(port) if port is not None else None
-        if port is None or active is None or active.vif_type != binding.BRIDGE:
+        active = port.active_binding if port is not None else None
+        if port is None or active is None or active.vif_type != BRIDGE:
             return None
         if not port.admin_state_up or not port.device_id:
             return None
         return active.host, port.device_id, port.mac_address
 
-    def reconcile(self, call: Call, port: Port, before: Signature) -> None:
+    def reconcile(self, after_commit: AfterCommit, port: Port, before: Signature) -> None:
         """To be called after a change of a port: unplugs and plugs it as its new state wants it."""
-        call.after_commit.append(self.notice_change)
+        after_commit.append(self.notice_change)
         after = self.signature(port)
         if after == before:
             return
         port.status = "DOWN"
         if after is not None:
             port_id, wanted = port.id, after
-            call.after_commit.append(lambda: self._plug_later(port_id, wanted))
+            after_commit.append(lambda: self._plug_later(port_id, wanted))
 
-    def tell(self, call: Call, port: Port, name: str) -> None:
+    def notify(self, after_commit: AfterCommit, port: Port, name: str) -> None:
         """Posts an event about a server's port once the transaction is done; nothing for ports of other devices."""
         event = _event(port, name)
         if event is not None:
-            call.after_commit.append(lambda: self._post_later([event]))
+            after_commit.append(lambda: self._post_later([event]))
 
     def notice_change(self) -> None:
         """Something was changed that may have to be wired."""
-        if self._cloud.on_ports_changed is None:
+        if self._switches.on_ports_changed is None:
             return
         with self._condition:
             self._changed = True
@@ -108,7 +110,7 @@ class Plugger:
         self._http.close()
 
     def _plug_later(self, port_id: str, wanted: Signature) -> None:
-        self._schedule(self._cloud.plug_delay, lambda: self._plug(port_id, wanted))
+        self._schedule(self._switches.plug_delay, lambda: self._plug(port_id, wanted))
 
     def _post_later(self, events: list[Json], attempt: int = 0) -> None:
         pause = RETRY_PAUSES[attempt - 1] if attempt else 0.0
@@ -149,7 +151,7 @@ class Plugger:
             return changed, due
 
     def _call_hook(self) -> None:
-        hook = self._cloud.on_ports_changed
+        hook = self._switches.on_ports_changed
         if hook is None:
             return
         try:
@@ -158,11 +160,11 @@ class Plugger:
             LOG.exception("on_ports_changed failed")
 
     def _plug(self, port_id: str, wanted: Signature) -> None:
-        with self._cloud.store.transaction() as session:
+        with self._store.transaction() as session:
             port = session.get(Port, port_id)
             if port is None or port.status == "ACTIVE" or wanted is None or self.signature(port) != wanted:
                 return
-            if wanted[0] in self._cloud.unpluggable_hosts:
+            if wanted[0] in self._switches.unpluggable_hosts:
                 LOG.info("port %s stays DOWN: host %s is not to plug anything", port_id, wanted[0])
                 return
             port.status = "ACTIVE"
@@ -194,7 +196,7 @@ class Plugger:
         self._post_later(events, attempt + 1)
 
     def _target(self) -> tuple[str, str]:
-        with self._cloud.store.transaction() as session:
+        with self._store.transaction() as session:
             url = internal_url(session, "compute")
             if url is None:
                 raise LookupError("the catalog has no compute endpoint")
@@ -203,7 +205,7 @@ class Plugger:
                 project = session.scalars(select(Project).where(Project.name == "service")).first()
                 if user is None or project is None:
                     raise LookupError("there is no user neutron in a project service")
-                token, record = self._cloud.tokens.issue(session, user, project, ["password"])
+                token, record = self._tokens.issue(session, user, project, ["password"])
                 if record is None:
                     raise LookupError("the user neutron has no role in the project service")
                 self._token = (token, record.expires)

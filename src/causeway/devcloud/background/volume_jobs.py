@@ -3,14 +3,12 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from causeway.devcloud.store import Snapshot, Volume, now
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
+from causeway.devcloud.store import Store
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.volume import Snapshot, Volume
 
 LOG = logging.getLogger(__name__)
 
@@ -18,10 +16,10 @@ THREADS = 2
 
 
 class VolumeJobs:
-    def __init__(self, cloud: "Devcloud") -> None:
-        self._cloud = cloud
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="devcloud-volume")
-        with cloud.store.transaction() as session:
+        with store.transaction() as session:
             # The work that these waited for ended with the process that did it.
             for volume in session.scalars(select(Volume).where(Volume.status == "creating")):
                 volume.status = "error"
@@ -40,7 +38,7 @@ class VolumeJobs:
         except OSError as error:
             LOG.error("%s %s could not be filled: %s", model.__name__.lower(), row_id, error)
         finally:
-            with self._cloud.store.transaction() as session:
+            with self._store.transaction() as session:
                 row = session.get(model, row_id)
                 if isinstance(row, Volume | Snapshot):
                     row.status = status

@@ -3,7 +3,7 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.store import Assignment, ImpliedRole, Project, Role
+from causeway.devcloud.tables.identity import Assignment, ImpliedRole, Project, Role
 
 
 def effective_roles(session: Session, user_id: str, project_id: str) -> list[Role]:

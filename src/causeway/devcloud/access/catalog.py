@@ -3,8 +3,8 @@
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.store import Endpoint, Service
-from causeway.devcloud.web import Json
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.tables.identity import Endpoint, Service
 
 
 def render(session: Session, project_id: str) -> list[Json]:

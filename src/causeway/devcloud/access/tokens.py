@@ -15,10 +15,11 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
+from causeway.devcloud.access import catalog, grants
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.context import Caller
-from causeway.devcloud.identity import catalog, grants
-from causeway.devcloud.store import Domain, Project, Role, Store, Token, User
-from causeway.devcloud.web import Json
+from causeway.devcloud.store import Store
+from causeway.devcloud.tables.identity import Domain, Project, Role, Token, User
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -85,14 +86,14 @@ class Tokens:
 
     def revoke(self, session: Session, digest: str) -> None:
         session.execute(delete(Token).where(Token.digest == digest))
-        self.forget()
+        self.clear_cache()
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """To be called after any change of accounts, rights or endpoints: the next check looks again."""
         with self._lock:
             self._valid.clear()
 
-    def drop_expired(self) -> None:
+    def delete_expired(self) -> None:
         with self._store.transaction() as session:
             session.execute(delete(Token).where(Token.expires_at < datetime.now(UTC).strftime(TIME_FORMAT)))
 
