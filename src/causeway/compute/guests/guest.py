@@ -10,10 +10,10 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.port_resources import ALLOCATION
-from causeway.compute import config_drive
+from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import config_drive
 from causeway.compute.host import Host
-from causeway.compute.local_disks import local_disks
-from causeway.compute.vif_events import Watch
+from causeway.compute.host.vif_events import Watch
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance

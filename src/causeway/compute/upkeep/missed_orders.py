@@ -11,11 +11,11 @@ import dataclasses
 import logging
 
 from causeway import errors
-from causeway.compute.build import BuildEndpoint
-from causeway.compute.claims_endpoint import ClaimsEndpoint
+from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.handover.resize import ResizeEndpoint
+from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.host import Host
-from causeway.compute.resize import ResizeEndpoint
-from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.context import RequestContext, admin_context
 from causeway.model.missed import Missed, MissedOrder
 from causeway.model.states import PowerState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from causeway.compute.fence import fenced
 from causeway.compute.host import Host
+from causeway.compute.host.fence import fenced
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken

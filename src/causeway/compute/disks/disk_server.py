@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway import durable
-from causeway.compute.disk_offers import DiskOffers
+from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.http.server import make_server
 
 LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute import guest
+from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice

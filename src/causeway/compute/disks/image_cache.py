@@ -28,6 +28,15 @@ class ImageCache:
     def path(self, image_id: str) -> Path:
         return self.directory / image_id
 
+    def received(self, what: str, instance_uuid: str) -> Path:
+        """Where a disk of a server goes that comes to this host."""
+        return self.path(f"{what}.part-of-{instance_uuid}")
+
+    def discard_received(self, instance_uuid: str) -> None:
+        """Deletes what came for a server, in an earlier life of this compute too."""
+        for path in self.directory.glob(f"*.part-of-{instance_uuid}*"):
+            path.unlink(missing_ok=True)
+
     def fetch(self, context: RequestContext, image_id: str, progress: Progress = no_progress) -> Path:
         """The image's file; downloaded if it is not here yet.
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable
 
 from causeway import errors
-from causeway.compute import disk_transfer, guest
+from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import guest
+from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
-from causeway.compute.local_disks import local_disks
-from causeway.compute.verify import require_disks
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
@@ -76,7 +76,7 @@ def make_guest(
                 host, instance, guest.with_connections(host, context, block_devices), same_host=same_host
             )
         else:
-            disk_transfer.discard(host, instance.uuid)
+            host.image_cache.discard_received(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         try:
             root_disk, local = receive()
@@ -95,7 +95,7 @@ def make_guest(
                     spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                 )
         finally:
-            disk_transfer.discard(host, instance.uuid)
+            host.image_cache.discard_received(instance.uuid)
     return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
 
 
@@ -108,7 +108,7 @@ def _found_running(
     """
     vifs = guest.take_over_ports(host, context, instance)
     with guest.connected_volumes(host, context, block_devices) as volumes:
-        disk_transfer.discard(host, instance.uuid)
+        host.image_cache.discard_received(instance.uuid)
     return GuestOutcome(PowerState.RUNNING, vifs, volumes)
 
 
@@ -140,7 +140,7 @@ def destroy_with_disks(
     ``same_host``: the move's source is this host, too. Then whatever is here while nothing is stashed is the old guest.
     """
     driver = host.driver
-    disk_transfer.discard(host, instance.uuid)
+    host.image_cache.discard_received(instance.uuid)
     facts = driver.inspect(instance.uuid)
     if same_host and not facts.has_stashed_disks:
         return

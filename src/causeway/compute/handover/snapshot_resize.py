@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute import disk_transfer, handover
-from causeway.compute.claims import claim_for_move
-from causeway.compute.fence import fenced
+from causeway.compute.handover import actions, disk_transfer
 from causeway.compute.host import Host
+from causeway.compute.host.claims import claim_for_move
+from causeway.compute.host.fence import fenced
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
@@ -38,7 +38,7 @@ class SnapshotResizeEndpoint:
                     f"The chosen host holds a guest or disks of server {instance.uuid} already.",
                     details=f"host {host.name}; `causeway audit` tells what they are",
                 )
-            handover.check_volumes(host, block_devices)
+            actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 
     @fenced
@@ -54,12 +54,12 @@ class SnapshotResizeEndpoint:
     ) -> SourceOutcome:
         host, disks = self._host, disk_image_ids or {}
         with host.lock(instance.uuid):
-            handover.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
+            actions.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
             snapshot = None
             if image_id is not None:
                 snapshot = disk_transfer.send(host, context, token, instance, image_id)
             sent = {name: disk_transfer.send(host, context, token, instance, id, name) for name, id in disks.items()}
-            handover.destroy_and_stash_disks(host, instance, block_devices)
+            actions.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
 
     @fenced
@@ -76,7 +76,7 @@ class SnapshotResizeEndpoint:
     ) -> GuestOutcome:
         host, local = self._host, disks or {}
 
-        def receive() -> handover.Received:
+        def receive() -> actions.Received:
             root_disk = None
             if snapshot is not None:
                 path = disk_transfer.download(host, context, token, instance, snapshot)
@@ -85,11 +85,11 @@ class SnapshotResizeEndpoint:
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
             paths = {name: disk_transfer.download(host, context, token, instance, sent) for name, sent in local.items()}
             formats = {name: sent.disk_format for name, sent in local.items()}
-            wanted = handover.wanted_disks(host, block_devices)
+            wanted = actions.wanted_disks(host, block_devices)
             return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
 
         instance = host.claims.use(instance, token.migration_uuid)
-        outcome = handover.make_guest(host, context, instance, block_devices, receive, power_on=power_on)
+        outcome = actions.make_guest(host, context, instance, block_devices, receive, power_on=power_on)
         sizes = [sent.size for sent in (snapshot, *local.values()) if sent is not None]
         outcome.bytes_done = sum(sizes) if sizes else None
         return outcome
@@ -103,7 +103,7 @@ class SnapshotResizeEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> None:
-        handover.destroy_and_release_claim(self._host, context, token, instance, block_devices)
+        actions.destroy_and_release_claim(self._host, context, token, instance, block_devices)
 
     @fenced
     def restore_at_source(
@@ -115,7 +115,7 @@ class SnapshotResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return handover.restore_from_stashed_disks(self._host, context, instance, block_devices, power_on=power_on)
+        return actions.restore_from_stashed_disks(self._host, context, instance, block_devices, power_on=power_on)
 
     @fenced
     def confirm_snapshot_based_resize_at_source(
@@ -125,4 +125,4 @@ class SnapshotResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        handover.delete_stashed_disks(self._host, token, instance)
+        actions.delete_stashed_disks(self._host, token, instance)

@@ -7,10 +7,10 @@ aside while the new guest runs from copies.
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute import disk_fetch, disk_transfer, handover
-from causeway.compute.claims import claim_for_move
-from causeway.compute.fence import fenced, fenced_and_then
+from causeway.compute.handover import actions, disk_fetch, disk_transfer
 from causeway.compute.host import Host
+from causeway.compute.host.claims import claim_for_move
+from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
@@ -60,7 +60,7 @@ class ResizeEndpoint:
                     details=f"host {host.name}; `causeway audit` tells what they are",
                 )
             if not same_host:
-                handover.check_volumes(host, block_devices)
+                actions.check_volumes(host, block_devices)
             return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
 
     @fenced
@@ -69,9 +69,9 @@ class ResizeEndpoint:
     ) -> SourceOutcome:
         host = self.host
         with host.lock(instance.uuid):
-            handover.switch_off(host, instance, block_devices, needs_disks=True)
+            actions.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices)
-            handover.destroy_and_stash_disks(host, instance, block_devices)
+            actions.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
     @fenced_and_then(_end_offer)
@@ -90,7 +90,7 @@ class ResizeEndpoint:
         same_host = source_host == host.name
         offered = {disk.name: disk for disk in offer.disks}
 
-        def receive() -> handover.Received:
+        def receive() -> actions.Received:
             if ROOT_DISK not in offered and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"The root disk of server {instance.uuid} is not offered.")
             if same_host:
@@ -102,11 +102,11 @@ class ResizeEndpoint:
                 path = paths.pop(ROOT_DISK)
                 root_disk = disk_transfer.root_disk(host, context, instance, offered[ROOT_DISK], path)
             formats = {name: disk.disk_format for name, disk in offered.items()}
-            wanted = handover.wanted_disks(host, block_devices)
+            wanted = actions.wanted_disks(host, block_devices)
             return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
 
         instance = host.claims.use(instance, token.migration_uuid)
-        outcome = handover.make_guest(
+        outcome = actions.make_guest(
             host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
         )
         outcome.bytes_done = offer.size if offered else None
@@ -120,7 +120,7 @@ class ResizeEndpoint:
         token: MoveToken,
         instance: Instance,
     ) -> None:
-        handover.delete_stashed_disks(self.host, token, instance)
+        actions.delete_stashed_disks(self.host, token, instance)
 
     @fenced
     def revert_resize(
@@ -132,7 +132,7 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         source_host: str,
     ) -> None:
-        handover.destroy_and_release_claim(
+        actions.destroy_and_release_claim(
             self.host, context, token, instance, block_devices, same_host=source_host == self.host.name
         )
 
@@ -146,4 +146,4 @@ class ResizeEndpoint:
         block_devices: list[BlockDevice],
         power_on: bool,
     ) -> GuestOutcome:
-        return handover.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)
+        return actions.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from causeway import errors
-from causeway.compute import guest
+from causeway.compute.guests import guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice

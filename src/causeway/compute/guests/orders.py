@@ -5,12 +5,12 @@ An order that is repeated after its answer was lost finds the outcome that was r
 
 from __future__ import annotations
 
-from causeway.compute.build import BuildEndpoint
-from causeway.compute.fence import fenced
-from causeway.compute.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.power import PowerEndpoint
+from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.host import Host
-from causeway.compute.power import PowerEndpoint
-from causeway.compute.rebuild import RebuildEndpoint
+from causeway.compute.host.fence import fenced
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance

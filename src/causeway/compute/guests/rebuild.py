@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from causeway.compute import disk_transfer, guest
-from causeway.compute.build import claimed
+from causeway.compute.guests import guest
+from causeway.compute.guests.build import claimed
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -54,7 +54,7 @@ class RebuildEndpoint:
                         vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
                     )
             finally:
-                disk_transfer.discard(host, instance.uuid)
+                host.image_cache.discard_received(instance.uuid)
             return GuestOutcome(
                 power_state,
                 guest.refreshed_ports(host, context, instance),
@@ -68,7 +68,7 @@ class RebuildEndpoint:
         if snapshot_id is None:
             base = host.image_cache.fetch(context, instance.image_ref)
             return RootDisk(base=base, base_image_id=instance.image_ref, size_gb=size_gb)
-        path = host.image_cache.path(f"{snapshot_id}.part-of-{instance.uuid}")
+        path = host.image_cache.received(snapshot_id, instance.uuid)
         host.images.download(context, snapshot_id, path)
         return RootDisk(base=None, base_image_id=None, snapshot=path, size_gb=size_gb)
 

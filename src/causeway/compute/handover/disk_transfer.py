@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from causeway import errors, metrics
-from causeway.compute import disk_fetch
+from causeway.compute.handover import disk_fetch
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.faults import injector
@@ -64,7 +64,7 @@ def send(
 
 def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
     """Downloads a snapshot, which must be what the sender sent; the file is `discard`ed if nobody takes it."""
-    path = host.image_cache.path(f"{snapshot.image_id}.part-of-{instance.uuid}")
+    path = host.image_cache.received(snapshot.image_id, instance.uuid)
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
     report = _reaching("disk.download.in", progress(host, context, token, "received"))
@@ -122,7 +122,7 @@ def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -
 
 
 def _received_path(host: Host, token: MoveToken, instance: Instance, name: str) -> Path:
-    return host.image_cache.path(f"{uuids.uuid5(uuids.UUID(token.move_id), name)}.part-of-{instance.uuid}")
+    return host.image_cache.received(str(uuids.uuid5(uuids.UUID(token.move_id), name)), instance.uuid)
 
 
 def root_disk(
@@ -154,12 +154,6 @@ def with_content(
         else disk
         for disk in wanted
     ]
-
-
-def discard(host: Host, instance_uuid: str) -> None:
-    """Deletes what transfers of a server's disk left in the cache, those of an earlier life of this compute among them."""
-    for path in host.image_cache.directory.glob(f"*.part-of-{instance_uuid}*"):
-        path.unlink(missing_ok=True)
 
 
 def _base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute import guest
+from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import guest
 from causeway.compute.host import Host
-from causeway.compute.local_disks import local_disks
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
