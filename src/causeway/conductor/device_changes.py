@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.clients.port_resources import request_of
+from causeway.clients.port_requests import request_of
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance

@@ -17,7 +17,7 @@ from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.device_changes import DevicesEndpoint
 from causeway.conductor.device_recovery import DeviceRecoveryEndpoint
 from causeway.conductor.evacuated import EvacuatedEndpoint
-from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.external_events import EventsEndpoint
 from causeway.conductor.former_requests import FormerRequestsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint
 from causeway.conductor.moves import Keeper, MoveCallers, MovesEndpoint

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.clients.port_resources import ALLOCATION
+from causeway.clients.port_requests import ALLOCATION
 from causeway.clients.volume import Volume
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice

@@ -18,7 +18,7 @@ from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.handover import disk_transfer
 from causeway.model.outcomes import DiskOffer, MoveToken
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, RootDisk
-from causeway.virt.libvirt import local_disks
+from causeway.virt.libvirt import blank_disks
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.disks import InstanceDisks, image_info
 
@@ -68,7 +68,7 @@ class Host:
         paths = disk_transfer.take(there, TOKEN, server, DiskOffer("", "", offered.disks))
         self.disks.create_root(SERVER, RootDisk(self.base, "base", snapshot=paths[ROOT_DISK], size_gb=1))
         wanted = LocalDisk("disk.eph0", "/dev/vdb", 2, None, "ephemeral0", snapshot=paths["disk.eph0"])
-        local_disks.create(self.disks, SERVER, wanted)
+        blank_disks.create(self.disks, SERVER, wanted)
 
     def digests(self) -> dict[str, str]:
         files = {name: self.offers.path(MOVE, name) for name in (ROOT_DISK, "disk.eph0")}

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from causeway import errors
-from causeway.clients.port_resources import ALLOCATION
+from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.guests import config_drive
 from causeway.compute.host import Host

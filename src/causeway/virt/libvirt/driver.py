@@ -31,7 +31,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import copies, devices, hardware, host, local_disks, power
+from causeway.virt.libvirt import blank_disks, copies, devices, hardware, host, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -315,7 +315,7 @@ class LibvirtDriver(Driver):
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
         for local in spec.local_disks:
-            local_disks.create(self._disks, uuid, local)
+            blank_disks.create(self._disks, uuid, local)
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         volumes = []
