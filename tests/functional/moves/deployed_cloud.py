@@ -239,7 +239,7 @@ class GuestFiles(SimulatedDriver):
     def __init__(self, host: str, state_dir: Path, log: Path) -> None:
         self._log = log
         super().__init__(host, state_dir, peers_dir=state_dir.parent)
-        self._files = _FilesOfAnotherProcess(host, state_dir)
+        self.files = _FilesOfAnotherProcess(host, state_dir)
 
     @property
     def double_starts(self) -> list[str]:

@@ -55,11 +55,11 @@ class SimulatedDriver(virt.Driver):
         self._vcpus, self._memory_mb, self._local_gb = self._hardware.vcpus, memory_mb, local_gb
         self._peers_dir = peers_dir
         self._state_dir = state_dir
-        self._files = HostFiles(hostname, state_dir)
+        self.files = HostFiles(hostname, state_dir)
         self._began = time.monotonic()
 
     def start(self) -> None:
-        self._files.load()
+        self.files.load()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -97,28 +97,28 @@ class SimulatedDriver(virt.Driver):
         return host_hardware(self._hardware, self._memory_mb)
 
     def list_guests(self) -> dict[str, PowerState]:
-        return self._files.list_guests()
+        return self.files.list_guests()
 
     def inspect(self, uuid: str) -> virt.GuestFacts:
-        guest = self._files.guests.get(uuid)
+        guest = self.files.guests.get(uuid)
         return virt.GuestFacts(
             uuid=uuid,
             power_state=guest.power_state if guest else None,
             vcpus=guest.vcpus if guest else 0,
             memory_mb=guest.memory_mb if guest else 0,
-            has_disks=self._files.disks(uuid).is_dir(),
-            has_stashed_disks=self._files.stash(uuid).is_dir(),
+            has_disks=self.files.disks(uuid).is_dir(),
+            has_stashed_disks=self.files.stash(uuid).is_dir(),
         )
 
     def list_disks(self) -> dict[str, bool]:
-        return self._files.list_disks()
+        return self.files.list_disks()
 
     def copy_faults(
         self, uuid: str, disks: list[virt.ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
     ) -> list[str]:
-        with self._files.locked(uuid):
-            guest = None if stashed else self._files.guests.get(uuid)
-            found = disk.faults(self._files.stash(uuid) if stashed else self._files.disks(uuid), disks)
+        with self.files.locked(uuid):
+            guest = None if stashed else self.files.guests.get(uuid)
+            found = disk.faults(self.files.stash(uuid) if stashed else self.files.disks(uuid), disks)
         known = {attached.volume_id: attached.path for attached in guest.volumes} if guest is not None else {}
         for volume_id in volume_ids if guest is not None else ():
             if not Path(known.get(volume_id, "/dev/null")).is_file():
@@ -126,7 +126,7 @@ class SimulatedDriver(virt.Driver):
         return found
 
     def disk_bytes(self, uuid: str) -> int | None:
-        return virt.allocated_bytes(self._files.disks(uuid))
+        return virt.allocated_bytes(self.files.disks(uuid))
 
     # guests
 
@@ -134,35 +134,35 @@ class SimulatedDriver(virt.Driver):
         self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
     ) -> PowerState:
         uuid = spec.instance.uuid
-        with self._files.locked(uuid):
-            before = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            before = self.files.guests.get(uuid)
             if before is not None and before.power_state is PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} is running already.", details=self.hostname)
-            with self._files.undone_on_failure(uuid, before):
+            with self.files.undone_on_failure(uuid, before):
                 if spec.root_disk is not None:
-                    disk.create(self._files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
+                    disk.create(self.files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
     def power_on(self, spec: virt.GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is PowerState.RUNNING:
                 return PowerState.RUNNING
-            with self._files.undone_on_failure(uuid, guest):
+            with self.files.undone_on_failure(uuid, guest):
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
 
     def power_off(self, uuid: str, timeout: float) -> None:  # noqa: ARG002 (these guests obey at once)
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
                 guest.power_state = PowerState.SHUTDOWN
-                self._files.save(guest)
+                self.files.save(guest)
 
     def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
         uuid = spec.instance.uuid
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if hard:
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
             if guest is None or guest.power_state is not PowerState.RUNNING:
@@ -180,8 +180,8 @@ class SimulatedDriver(virt.Driver):
         self._set_power(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
 
     def resume(self, spec: virt.GuestSpec) -> PowerState:
-        with self._files.locked(spec.instance.uuid):
-            guest = self._files.guests.get(spec.instance.uuid)
+        with self.files.locked(spec.instance.uuid):
+            guest = self.files.guests.get(spec.instance.uuid)
             if guest is None or guest.power_state is not PowerState.SUSPENDED:
                 return self.power_on(spec)
             self._look_for_others(guest.uuid)
@@ -189,13 +189,13 @@ class SimulatedDriver(virt.Driver):
             return PowerState.RUNNING
 
     def _set_power(self, uuid: str, becomes: PowerState, was: PowerState) -> None:
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state not in (was, becomes):
                 actual = guest.power_state.name.lower() if guest is not None else "not there"
                 raise GuestFailed(f"Guest {uuid} can't become {becomes.name.lower()}: it is {actual}.")
             guest.power_state = becomes
-            self._files.save(guest)
+            self.files.save(guest)
 
     def destroy(
         self,
@@ -205,14 +205,14 @@ class SimulatedDriver(virt.Driver):
         *,
         destroy_disks: bool,
     ) -> None:
-        with self._files.locked(uuid):
-            self._files.undefine(uuid)
+        with self.files.locked(uuid):
+            self.files.undefine(uuid)
             if destroy_disks:
-                durable.delete_tree(self._files.disks(uuid))
+                durable.delete_tree(self.files.disks(uuid))
 
     def console_output(self, uuid: str) -> bytes:
         try:
-            return (self._files.disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
+            return (self.files.disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
         except FileNotFoundError:
             return b""
 
@@ -236,8 +236,8 @@ class SimulatedDriver(virt.Driver):
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         new = attached(volume)
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or new in guest.volumes:
                 return
             for other in guest.volumes:
@@ -246,21 +246,21 @@ class SimulatedDriver(virt.Driver):
             if new.device in guest.devices():
                 raise GuestFailed(f"Guest {uuid} has a disk {new.device} already.", details=self.hostname)
             guest.volumes.append(new)
-            self._files.save(guest)
+            self.files.save(guest)
             if guest.power_state is PowerState.RUNNING:
                 guest.write(new.device, f"attached,id={uuids.uuid4().hex[:8]}")
-                self._files.append_to_console(uuid, guest.marker(new.device) + "\n")
+                self.files.append_to_console(uuid, guest.marker(new.device) + "\n")
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None:
                 guest.volumes = [other for other in guest.volumes if other.volume_id != volume.volume_id]
-                self._files.save(guest)
+                self.files.save(guest)
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} to attach a port to.", details=self.hostname)
             new = port(vif)
@@ -269,26 +269,26 @@ class SimulatedDriver(virt.Driver):
             if any(other.id == new.id or other.mac == new.mac for other in guest.ports):
                 raise GuestFailed(f"Guest {uuid} has a port {new.id} or one with its address {new.mac} already.")
             guest.ports.append(new)
-            self._files.save(guest)
+            self.files.save(guest)
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None:
                 guest.ports = [other for other in guest.ports if other.id != vif.id]
-                self._files.save(guest)
+                self.files.save(guest)
 
     # disks of a move
 
     @contextmanager
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> Iterator[virt.DiskExport]:
         uuid = instance.uuid
-        target = self._files.exports_dir / f"{uuid}-{uuids.uuid4()}"
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
-            copy = disk.export(self._files.disks(uuid) / name, target, flatten=flatten)
+            copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
         try:
             yield virt.DiskExport(
@@ -302,64 +302,64 @@ class SimulatedDriver(virt.Driver):
             target.unlink(missing_ok=True)
 
     def stash_disks(self, uuid: str) -> None:
-        with self._files.locked(uuid):
-            self._files.refuse_if_defined(uuid, "stashed")
-            if not self._files.stash(uuid).is_dir() and self._files.disks(uuid).is_dir():
-                durable.sync_tree(self._files.disks(uuid))
-                durable.rename(self._files.disks(uuid), self._files.stash(uuid))
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "stashed")
+            if not self.files.stash(uuid).is_dir() and self.files.disks(uuid).is_dir():
+                durable.sync_tree(self.files.disks(uuid))
+                durable.rename(self.files.disks(uuid), self.files.stash(uuid))
             else:
                 # Done before, perhaps by a process that was killed before it synced that.
-                durable.sync(self._files.disks_dir)
+                durable.sync(self.files.disks_dir)
 
     def restore_stashed_disks(self, uuid: str) -> None:
-        with self._files.locked(uuid):
-            if not self._files.stash(uuid).is_dir():
-                durable.sync(self._files.disks_dir)
+        with self.files.locked(uuid):
+            if not self.files.stash(uuid).is_dir():
+                durable.sync(self.files.disks_dir)
                 return
-            self._files.refuse_if_defined(uuid, "restored")
-            if self._files.disks(uuid).is_dir():
+            self.files.refuse_if_defined(uuid, "restored")
+            if self.files.disks(uuid).is_dir():
                 raise GuestFailed(
                     f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
                     details=self.hostname,
                 )
-            durable.rename(self._files.stash(uuid), self._files.disks(uuid))
+            durable.rename(self.files.stash(uuid), self.files.disks(uuid))
 
     def delete_stashed_disks(self, uuid: str) -> None:
-        with self._files.locked(uuid):
-            durable.delete_tree(self._files.stash(uuid))
+        with self.files.locked(uuid):
+            durable.delete_tree(self.files.stash(uuid))
 
     def delete_disks(self, uuid: str) -> None:
-        with self._files.locked(uuid):
-            self._files.refuse_if_defined(uuid, "deleted")
-            durable.delete_tree(self._files.disks(uuid))
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "deleted")
+            durable.delete_tree(self.files.disks(uuid))
 
     # for tests: what a user of the guest does, and what an observer of all hosts sees
 
     def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
         """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state is not PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
             guest.write(short_name(device or guest.root_device), text)
 
     def guest_read(self, uuid: str, device: str | None = None) -> list[str]:
         """The lines on the root disk (or another device), the guest's own marks at each boot (``boot=...``) included."""
-        with self._files.locked(uuid):
-            guest = self._files.guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
             return guest.read(short_name(device or guest.root_device))
 
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
         """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
-        guest = self._files.guests[uuid]
+        guest = self.files.guests[uuid]
         return guest.numa_topology, guest.pci_devices
 
     def guest_disks(self, uuid: str) -> dict[str, int]:
         """device -> size in MiB of the guest's local disks, as the guest sees them."""
-        with self._files.locked(uuid):
-            return self._files.guests[uuid].sizes()
+        with self.files.locked(uuid):
+            return self.files.guests[uuid].sizes()
 
     def running_anywhere(self, uuid: str) -> list[str]:
         """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
@@ -372,19 +372,19 @@ class SimulatedDriver(virt.Driver):
     ) -> PowerState:
         uuid = spec.instance.uuid
         power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
-        guest = define(spec, self.hostname, self._files.disks(uuid), power_state)
+        guest = define(spec, self.hostname, self.files.disks(uuid), power_state)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))
-        durable.make_folder(self._files.disks(uuid))
+        durable.make_folder(self.files.disks(uuid))
         for local in spec.local_disks:
-            disk.create_local(self._files.disks(uuid) / local.name, local)
+            disk.create_local(self.files.disks(uuid) / local.name, local)
         if spec.config_drive:
-            durable.write(self._files.disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
+            durable.write(self.files.disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
         if not spec.power_on:
-            self._files.save(guest)
+            self.files.save(guest)
             return guest.power_state
         with vifs_plugged():
-            self._files.save(guest)
+            self.files.save(guest)
         self._boot(guest)
         return guest.power_state
 
@@ -396,5 +396,5 @@ class SimulatedDriver(virt.Driver):
     def _boot(self, guest: Guest) -> None:
         self._look_for_others(guest.uuid)
         guest.power_state = PowerState.RUNNING
-        self._files.save(guest)
-        self._files.append_to_console(guest.uuid, guest.boot())
+        self.files.save(guest)
+        self.files.append_to_console(guest.uuid, guest.boot())
