@@ -1,7 +1,7 @@
 """The libvirt driver: guests of one host through its libvirtd.
 
-This class says in which order things happen; how each is done is in the file of its concern: `connection`, `hypervisor_events`
-(libvirtd), `domain_xml` (what a guest looks like), `disks`, `blank_disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
+This class says in which order things happen; how each is done is in the file of its concern: `connection`, `hypervisor_events`,
+`domain_xml` (what a guest looks like), `disks`, `blank_disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
 
 A guest's domain has the server's uuid, so it is found whatever it is called. Side effects of starting a guest are undone in
 reverse order if a later one fails.
