@@ -34,7 +34,7 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
     warnings.simplefilter("ignore")
     logging.getLogger("keystonemiddleware").setLevel(logging.ERROR)
     # That nobody wanted to hear of the port of a server that is gone.
-    logging.getLogger("causeway.devcloud.network.plugging").setLevel(logging.ERROR)
+    logging.getLogger("causeway.devcloud.background.plugging").setLevel(logging.ERROR)
     console = Console()
     if not console.is_terminal:
         console.width = 140

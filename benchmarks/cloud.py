@@ -26,7 +26,7 @@ from benchmarks.work import Work
 from causeway.api.app import Entrance
 from causeway.clients.network_cache import NetworkCache
 from causeway.clients.placement.transport import WsgiTransport
-from causeway.compute.events import EventsEndpoint
+from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm

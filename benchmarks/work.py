@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from causeway.api.app import Entrance
-from causeway.devcloud.network.plugging import Plugger
+from causeway.devcloud.background.plugging import Plugger
 from causeway.rpc import counters
 from causeway.rpc.server import Dispatcher
 from causeway.sagas.keeper import Keeper

@@ -169,16 +169,16 @@ def force_down(request: ApiRequest) -> Response:
 
 @handler(statuses=(204,))
 def delete(request: ApiRequest, service_id: str) -> Response:
-    """Forgets a service; a compute only when it has no servers and no migration of its host is under way."""
+    """Deletes a service; a compute only when it has no servers and no migration of its host is under way."""
     request.authorize(RULE + "delete")
     found = _by_id(request, service_id)
     if zones.is_compute(found.service):
-        _forget_host(request, found)
+        _delete_host(request, found)
     hosts.delete_service(request.services.cells.database(found.cell.uuid), found.service.uuid)
     return Response(204)
 
 
-def _forget_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
+def _delete_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
     services, host = request.services, found.service.host
     database = services.cells.database(found.cell.uuid)
     if instances.of_host(database, host):

@@ -1,12 +1,15 @@
-"""What a host does: guests, disks, ports and volumes of one compute host. One file per concern.
+"""What a host does: guests, disks, ports and volumes of one compute host.
 
 A compute has no database. It acts when a conductor calls it (`rpc.compute`), and returns what is to be written down; on its
-own it reports to its cell's conductor (`report`). Everything may be called again after a crash in its middle.
+own it reports to its cell's conductor (`upkeep.report`). Everything may be called again after a crash in its middle.
 
-- `host`: what all concerns share: the driver, the services around, locks, events.
-- `build`, `power`, `devices`, `resize` (moves inside a cell), `snapshot_resize` (between cells): RPC endpoints, one concern
-  each. `handover` is what both kinds of move do.
-- `disk_transfer`: the data path. `disk_offers`, `disk_server`, `disk_fetch`: from host to host.
-- `guest`: what a guest is made of; `image_cache`, `config_drive`, `vif_events`: parts of that.
-- `service`: puts it together, starts and stops it.
+- `service`: puts it together, starts and stops it. Endpoints of RPC are listed there.
+- `upkeep`: reports, inventory for the audit, claims that no guest ends, orders missed while the host was down.
+- `handover`: a guest goes to another host: moves inside a cell and between cells, the data path of its disks.
+- `guests`: the guest of one server here: build, rebuild, power, devices, images; orders of operations.
+- `host`: the `Host` that all of these get: the driver, the services around, locks; its claims, and whose orders it follows.
+- `disks`: base images, disks that are offered to other hosts.
+
+Nothing imports from above. A new operation on a guest that stays where it is goes to `guests`; what needs two hosts, to
+`handover`.
 """

@@ -11,27 +11,27 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
-from causeway.compute.build import BuildEndpoint
-from causeway.compute.claims import Claims
-from causeway.compute.claims_endpoint import ClaimsEndpoint
-from causeway.compute.devices import DevicesEndpoint
-from causeway.compute.disk_offers import DiskOffers
-from causeway.compute.disk_server import DiskServer
-from causeway.compute.dry_run import DryRunEndpoint
-from causeway.compute.events import EventsEndpoint
-from causeway.compute.fence import Fence
-from causeway.compute.guest_states import GuestStatesEndpoint
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.devices import DevicesEndpoint
+from causeway.compute.guests.external_events import EventsEndpoint
+from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.guests.power import PowerEndpoint
+from causeway.compute.guests.rebuild import RebuildEndpoint
+from causeway.compute.handover.dry_run import DryRunEndpoint
+from causeway.compute.handover.resize import ResizeEndpoint
+from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.handover.verify import VerifyEndpoint
 from causeway.compute.host import Host
-from causeway.compute.image_cache import ImageCache
-from causeway.compute.inventory import InventoryEndpoint
-from causeway.compute.missed_orders import MissedOrdersEndpoint, catch_up
-from causeway.compute.orders import OrdersEndpoint
-from causeway.compute.power import PowerEndpoint
-from causeway.compute.rebuild import RebuildEndpoint
-from causeway.compute.report import Reporter
-from causeway.compute.resize import ResizeEndpoint
-from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
-from causeway.compute.verify import VerifyEndpoint
+from causeway.compute.host.claims import Claims
+from causeway.compute.host.fence import Fence
+from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
+from causeway.compute.upkeep.inventory import InventoryEndpoint
+from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint, catch_up
+from causeway.compute.upkeep.report import Reporter
 from causeway.context import admin_context
 from causeway.hardware import host as hardware_of
 from causeway.hardware.fit import Limits

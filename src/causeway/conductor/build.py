@@ -7,8 +7,8 @@ import logging
 import msgspec
 
 from causeway import errors
-from causeway.clients import port_resources
-from causeway.clients.port_resources import PortRequest
+from causeway.clients import port_requests
+from causeway.clients.port_requests import PortRequest
 from causeway.conductor import failed_builds
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
@@ -45,8 +45,8 @@ class BuildEndpoint:
         try:
             spec = self._spec(instance_uuid)
             asked = _asked_by_ports(request)
-            spec.requested_resources = port_resources.all_groups(asked)
-            spec.same_subtree = port_resources.subtrees(asked)
+            spec.requested_resources = port_requests.all_groups(asked)
+            spec.same_subtree = port_requests.subtrees(asked)
             result = services.scheduler.select_destinations(
                 context, spec=spec, instance_uuids=[instance_uuid], alternates=True
             )[0]
@@ -237,7 +237,7 @@ class BuildEndpoint:
         asked = {each.port_id: each for each in _asked_by_ports(request)}
         for place, target in enumerate(targets):
             for vif in instance.network_info if asked else ():
-                vif.profile = port_resources.with_allocation(
+                vif.profile = port_requests.with_allocation(
                     vif.profile, asked.get(vif.id), target.allocation_request.mappings
                 )
             if place:
@@ -277,7 +277,7 @@ def _claim(services: ConductorServices, instance: Instance, target: Selection) -
 
 def _asked_by_ports(request: BuildRequest) -> list[PortRequest]:
     given = [network for network in request.requested_networks if network.port_id is not None]
-    found = (port_resources.request_of(network.port_id or "", network.resource_request) for network in given)
+    found = (port_requests.request_of(network.port_id or "", network.resource_request) for network in given)
     return [each for each in found if each is not None]
 
 

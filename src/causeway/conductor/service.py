@@ -16,7 +16,7 @@ from causeway.conductor.cell_queues import CellQueues
 from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.evacuated import EvacuatedEndpoint
-from causeway.conductor.events import EventsEndpoint
+from causeway.conductor.external_events import EventsEndpoint
 from causeway.conductor.former_devices import FormerDevicesEndpoint
 from causeway.conductor.former_requests import FormerRequestsEndpoint
 from causeway.conductor.guest_states import GuestStatesEndpoint

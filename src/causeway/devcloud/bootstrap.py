@@ -5,14 +5,15 @@ import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from causeway import durable
-from causeway.devcloud.identity.passwords import hash_password
-from causeway.devcloud.store import (
+from causeway.devcloud.access.passwords import hash_password
+from causeway.devcloud.config import DevcloudConfig
+from causeway.devcloud.store import Store
+from causeway.devcloud.tables.identity import (
     Assignment,
     Domain,
     Endpoint,
@@ -21,13 +22,9 @@ from causeway.devcloud.store import (
     Region,
     Role,
     Service,
-    Store,
     User,
-    VolumeType,
 )
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import DevcloudConfig
+from causeway.devcloud.tables.volume import VolumeType
 
 ROLES = ("admin", "manager", "member", "reader", "service")
 IMPLIED = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
@@ -76,7 +73,7 @@ class Accounts:
         return self.users[username]
 
 
-def run(store: Store, config: "DevcloudConfig") -> Accounts:
+def run(store: Store, config: DevcloudConfig) -> Accounts:
     users, anew = _read_or_make(config.state_dir / "devcloud-accounts.json")
     with store.transaction() as session:
         if session.get(Domain, "default") is None:
@@ -157,7 +154,7 @@ def _make_users(
             session.add(Assignment(user_id=user.id, project_id=projects[project].id, role_id=roles[role].id))
 
 
-def _make_catalog(session: Session, config: "DevcloudConfig") -> None:
+def _make_catalog(session: Session, config: DevcloudConfig) -> None:
     if session.get(Region, config.region) is None:
         session.add(Region(id=config.region))
         session.flush()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from causeway.devcloud.web import drain
+from causeway.devcloud.bodies import drain
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment

@@ -9,35 +9,29 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import falcon
 import msgspec
 from sqlalchemy.orm import Session
 
+from causeway.devcloud.bodies import Json, drain, read_json
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.context import NOBODY, Caller
 from causeway.devcloud.errors import ApiError, bad_request, forbidden
-from causeway.devcloud.store import new_id
-from causeway.http.strict import BrokenBody
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
+from causeway.devcloud.tables.base import new_id
 
 LOG = logging.getLogger(__name__)
 
-Json = dict[str, Any]
 Handler = Callable[..., Json | list[Any] | None]
 ErrorBody = Callable[[int, str, str], tuple[str, bytes]]
-
-MAX_JSON_BYTES = 4 << 20
-DRAIN_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
 class Call:
     """One request on its way through a handler."""
 
-    cloud: "Devcloud"
+    cloud: Cloud
     request: falcon.Request
     response: falcon.Response
     caller: Caller
@@ -72,19 +66,6 @@ class Call:
         return self.caller.project_id
 
 
-def read_json(request: falcon.Request) -> Any:
-    stream = request.stream if request.content_length is None else request.bounded_stream
-    try:
-        raw = stream.read(MAX_JSON_BYTES) if _has_body(request) else b""
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, BrokenBody) as error:
-        raise bad_request(f"The request body is not valid JSON: {error}", "HTTPBadRequest") from error
-
-
-def _has_body(request: falcon.Request) -> bool:
-    return bool(request.content_length) or "chunked" in request.env.get("HTTP_TRANSFER_ENCODING", "").lower()
-
-
 @dataclass(frozen=True, slots=True)
 class Route:
     """A row of a service's route table.
@@ -106,7 +87,7 @@ class Service:
 
     def __init__(
         self,
-        cloud: "Devcloud",
+        cloud: Cloud,
         name: str,
         routes: Iterable[Route],
         error_body: ErrorBody,
@@ -183,17 +164,6 @@ class Service:
         self._write_error(
             request, response, 500, "An unexpected error occurred in devcloud; its log says more.", "Unexpected"
         )
-
-
-def drain(environ: dict[str, Any]) -> None:
-    """Reads what is left of a chunked body that was refused; else it would be taken for the connection's next request."""
-    if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
-        return
-    try:
-        while environ["wsgi.input"].read(DRAIN_BYTES):
-            pass
-    except (OSError, ValueError) as error:
-        LOG.info("the rest of a refused body could not be read: %s", error)
 
 
 class _Resource:

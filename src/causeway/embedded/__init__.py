@@ -8,5 +8,5 @@ simulated hosts or a lab of libvirt hosts.
 - `settings`: where things are in the state directory; the files that users read and edit.
 - `web`: the one HTTP server that everything is mounted on.
 - `content`: what a new cloud starts with: an image, a network, aggregates, flavors.
-- `hosts`: the hypervisors, simulated or libvirt.
+- `host_kinds`: the hypervisors, simulated or libvirt.
 """

@@ -24,7 +24,7 @@ from causeway.conf import AUTH_GROUPS, ignored, new_config
 from causeway.conf.conductor import SUPER
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
-from causeway.embedded.hosts import Hosts, LibvirtHosts, SimulatedHosts
+from causeway.embedded.host_kinds import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.lock import StateDirLock
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 
-from causeway.compute.claims_endpoint import ClaimsEndpoint
-from causeway.compute.orders import OrdersEndpoint
-from causeway.compute.resize import ResizeEndpoint
-from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.handover.resize import ResizeEndpoint
+from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
 from causeway.moves.recipes import RESIZE

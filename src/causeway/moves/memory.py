@@ -9,7 +9,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from causeway.clients.port_resources import PortRequest
+from causeway.clients.port_requests import PortRequest
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent

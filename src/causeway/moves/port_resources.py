@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from causeway.clients import port_resources
+from causeway.clients import port_requests
 from causeway.clients.network_api import Json
-from causeway.clients.port_resources import ALLOCATION
+from causeway.clients.port_requests import ALLOCATION
 from causeway.model.network import Vif
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import RequestSpec, Selection
@@ -14,9 +14,9 @@ from causeway.scheduler.request import RequestSpec, Selection
 
 def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> None:
     """Adds what the server's ports ask for to the request for a host, and notes who gives it now."""
-    memory.port_requests = port_resources.requests_of(ports)
-    spec.requested_resources = port_resources.all_groups(memory.port_requests)
-    spec.same_subtree = port_resources.subtrees(memory.port_requests)
+    memory.port_requests = port_requests.requests_of(ports)
+    spec.requested_resources = port_requests.all_groups(memory.port_requests)
+    spec.same_subtree = port_requests.subtrees(memory.port_requests)
     profiles = {port["id"]: port.get("binding:profile") or {} for port in ports}
     memory.port_allocations = {
         port_id: profile[ALLOCATION] for port_id, profile in profiles.items() if profile.get(ALLOCATION)
@@ -26,7 +26,7 @@ def ask_for_ports(spec: RequestSpec, memory: MoveMemory, ports: list[Json]) -> N
 def profile_at(memory: MoveMemory, vif: Vif, target: Selection) -> Json:
     """A port's binding profile on another host."""
     request = next((each for each in memory.port_requests if each.port_id == vif.id), None)
-    return port_resources.with_allocation(vif.profile, request, target.allocation_request.mappings)
+    return port_requests.with_allocation(vif.profile, request, target.allocation_request.mappings)
 
 
 def at_target(memory: MoveMemory, vifs: list[Vif]) -> list[Vif]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
-from causeway.clients.port_resources import ALLOCATION, request_of
+from causeway.clients.port_requests import ALLOCATION, request_of
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif

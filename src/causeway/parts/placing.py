@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 
-from causeway.clients import port_resources
+from causeway.clients import port_requests
 from causeway.context import RequestContext
 from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
@@ -46,15 +46,15 @@ def choose(
         spec.force_hosts = [host]
     asked = []
     if instance.network_info:
-        asked = port_resources.requests_of(services.network.ports_of_server(context, instance.uuid))
-        spec.requested_resources = port_resources.all_groups(asked)
-        spec.same_subtree = port_resources.subtrees(asked)
+        asked = port_requests.requests_of(services.network.ports_of_server(context, instance.uuid))
+        spec.requested_resources = port_requests.all_groups(asked)
+        spec.same_subtree = port_requests.subtrees(asked)
     selection = _select(services, context, instance.uuid, cell_uuid, spec, move)
     by_port = {request.port_id: request for request in asked}
     vifs = [
         dataclasses.replace(
             vif,
-            profile=port_resources.with_allocation(
+            profile=port_requests.with_allocation(
                 vif.profile, by_port.get(vif.id), selection.allocation_request.mappings
             ),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.clients.placement.types import Allocations, CandidatesRequest, Resources
-from causeway.clients.port_resources import ALLOCATION, PortRequest, requests_of, subtrees, with_allocation
+from causeway.clients.port_requests import ALLOCATION, PortRequest, requests_of, subtrees, with_allocation
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.network import Vif

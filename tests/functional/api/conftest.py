@@ -1,4 +1,4 @@
-"""The real Placement, in this process, for the tests that look at what is in it."""
+"""What tests of the API share: a running server, and the real Placement in this process for those that look into it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from causeway.clients.placement import PlacementClient
+from causeway.model.instance import Instance
 
 
 @pytest.fixture
@@ -20,3 +21,10 @@ def real_placement(cloud: Any, tmp_path: Path) -> Iterator[PlacementClient]:
     cloud.services.placement = placement.client()
     yield cloud.services.placement
     placement.close()
+
+
+@pytest.fixture
+def server(cloud: Any) -> Instance:
+    """A running server on host1."""
+    cloud.host("host1")
+    return cloud.server(host="host1", node="host1")

@@ -8,7 +8,7 @@ import pytest
 from audited_cloud import AuditedCloud
 from moves_cloud import until
 
-from causeway.devcloud.store import Volume
+from causeway.devcloud.tables.volume import Volume
 from causeway.virt.simulated import SimulatedDriver
 
 

@@ -47,7 +47,7 @@ def test_our_own_token_is_renewed_when_it_is_not_valid_any_more(
     images: ImageClient, nobody: RequestContext, image: str, around: Any
 ) -> None:
     images.show(nobody, image)
-    around.cloud.tokens.forget()
+    around.cloud.tokens.clear_cache()
     with around.cloud.store.transaction() as session:
         for record in session.scalars(_tokens()):
             session.delete(record)
@@ -57,7 +57,7 @@ def test_our_own_token_is_renewed_when_it_is_not_valid_any_more(
 def _tokens() -> Any:
     from sqlalchemy import select
 
-    from causeway.devcloud.store import Token
+    from causeway.devcloud.tables.identity import Token
 
     return select(Token)
 

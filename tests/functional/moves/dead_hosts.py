@@ -65,9 +65,9 @@ def away(name: str) -> Iterator[None]:
 
 def runs_on(cloud: Cloud, host: str, server: Any) -> None:
     """The guest runs on, whatever was said of its host."""
-    guest = cloud.driver(host)._guests[server.id]
+    guest = cloud.driver(host).files.guests[server.id]
     guest.power_state = PowerState.RUNNING
-    cloud.driver(host)._save(guest)
+    cloud.driver(host).files.save(guest)
 
 
 def moved(cloud: Cloud, reach: str, **fields: Any) -> tuple[Any, str, str]:

@@ -39,6 +39,7 @@ from causeway.rpc.transport import SendHook, Transports, Verdict
 from causeway.store.database import Database
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.guest import Guest
+from causeway.virt.simulated.host_files import HostFiles
 
 DOUBLE_START = re.compile(r"Guest (\S+) is started on \S+ while another host runs it")
 # What a network service does if it is told nothing else; devcloud's besides.
@@ -217,15 +218,9 @@ class RemoteTransports(Transports):
             refuse("looks at, holds or loses calls in the process that makes them")
 
 
-class GuestFiles(SimulatedDriver):
-    """What a simulated hypervisor of another process keeps, read anew each time; nothing is done to its guests."""
-
-    def __init__(self, host: str, state_dir: Path, log: Path) -> None:
-        self._log = log
-        super().__init__(host, state_dir, peers_dir=state_dir.parent)
-
+class _FilesOfAnotherProcess(HostFiles):
     @property
-    def _guests(self) -> dict[str, Guest]:
+    def guests(self) -> dict[str, Guest]:  # type: ignore[override]
         found = {}
         for path in self._guests_dir.glob("*.json"):
             # It may go at any moment.
@@ -233,9 +228,18 @@ class GuestFiles(SimulatedDriver):
                 found[path.stem] = msgspec.json.decode(path.read_bytes(), type=Guest)
         return found
 
-    @_guests.setter
-    def _guests(self, _none: dict[str, Guest]) -> None:
+    @guests.setter
+    def guests(self, _none: dict[str, Guest]) -> None:
         pass
+
+
+class GuestFiles(SimulatedDriver):
+    """What a simulated hypervisor of another process keeps, read anew each time; nothing is done to its guests."""
+
+    def __init__(self, host: str, state_dir: Path, log: Path) -> None:
+        self._log = log
+        super().__init__(host, state_dir, peers_dir=state_dir.parent)
+        self.files = _FilesOfAnotherProcess(host, state_dir)
 
     @property
     def double_starts(self) -> list[str]:

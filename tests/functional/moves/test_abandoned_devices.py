@@ -97,7 +97,7 @@ class Devices:
 
     def of_guest(self) -> tuple[set[str | None], set[str]]:
         """The volumes and the ports that the hypervisor's guest has."""
-        guest = self.cloud.driver(self.cloud.show(self.server).compute_host)._guests.get(self.server.id)
+        guest = self.cloud.driver(self.cloud.show(self.server).compute_host).files.guests.get(self.server.id)
         assert guest is not None
         return {each.volume_id for each in guest.volumes}, {each.id for each in guest.ports}
 

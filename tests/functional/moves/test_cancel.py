@@ -14,7 +14,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.clients import image
-from causeway.compute import disk_transfer
+from causeway.compute.handover import disk_transfer
 from causeway.rpc.transport import Outgoing, Verdict
 
 

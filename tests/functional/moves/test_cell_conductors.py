@@ -10,7 +10,7 @@ from moves_cloud import Cloud, until
 
 from causeway import roles
 from causeway.audit import audit_embedded
-from causeway.compute import disk_transfer
+from causeway.compute.handover import disk_transfer
 from causeway.conductor import cloud_records
 from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.cell_service import CellConductorService

@@ -45,7 +45,7 @@ def boot(cloud: Cloud, flavor: str, backing: str) -> Any:
 def files(cloud: Cloud, server: Any) -> dict[str, bytes]:
     """The config drive of the guest where it is."""
     driver = cloud.driver(cloud.show(server).compute_host)
-    content = (driver._disks(server.id) / "disk.config").read_bytes()
+    content = (driver.files.disks(server.id) / "disk.config").read_bytes()
     return msgspec.json.decode(content, type=dict[str, bytes])
 
 

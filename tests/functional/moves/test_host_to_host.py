@@ -141,7 +141,7 @@ def test_a_source_that_is_gone_gives_the_server_back(cloud: AuditedCloud) -> Non
 
 def test_what_is_offered_is_kept_no_longer_than_the_disks(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source is not told that they have come."""
-    monkeypatch.setattr("causeway.compute.disk_fetch.release", lambda _offer: None)
+    monkeypatch.setattr("causeway.compute.handover.disk_fetch.release", lambda _offer: None)
     server = cloud.boot(flavor="any.small")
     source = cloud.show(server).compute_host
     cloud.resized(server, "any.medium")
@@ -234,7 +234,7 @@ def test_a_host_that_does_not_fit_is_no_valid_host(cloud: Cloud) -> None:
 
 
 def test_deleting_a_server_stops_its_disk_on_the_way(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causeway.compute.disk_transfer.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("causeway.compute.handover.disk_transfer.REPORT_INTERVAL", 0.0)
     server = cloud.boot(flavor="any.small")
     fetched = cloud.parts.computes[other_hosts(cloud, server)[0]].host.conductor.__class__
     report = fetched.report_progress

@@ -9,7 +9,7 @@ import pytest
 from moves_cloud import Cloud
 
 from causeway import errors
-from causeway.compute.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.outcomes import MoveToken

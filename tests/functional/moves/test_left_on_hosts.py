@@ -23,7 +23,7 @@ from dead_hosts import (
 )
 from moves_cloud import PATIENCE, Cloud, until
 
-from causeway.compute.missed_orders import MissedOrdersEndpoint
+from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint
 from causeway.conductor import cleaning
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
@@ -88,7 +88,7 @@ def test_a_host_that_was_away_for_a_moment_starts_without_the_api_database(cloud
 def test_a_host_that_was_dead_waits_for_the_api_database(
     cloud: Cloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("causeway.compute.missed_orders.PAUSE", 0.2)
+    monkeypatch.setattr("causeway.compute.upkeep.missed_orders.PAUSE", 0.2)
     server, source, target = moved(cloud, "cross")
     dead(target)
     cloud.reverted(server)

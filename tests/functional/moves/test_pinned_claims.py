@@ -14,7 +14,7 @@ from moves_cloud import PATIENCE, Cloud, until
 from pinned_cloud import NOTHING, claims_of, guest_topology, held, make_flavor, nothing_held, pinned
 
 from causeway import errors
-from causeway.compute.claims import Claims
+from causeway.compute.host.claims import Claims
 from causeway.conductor import cleaning
 from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context

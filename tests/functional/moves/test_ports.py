@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud, until
 
-from causeway.compute import vif_events
+from causeway.compute.host import vif_events
 from causeway.rpc.transport import Outgoing, Verdict
 
 # Zones count as soon as they are made.

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import moves_cloud
+import patience
 import pytest
 from moves_cloud import Cloud
 
@@ -22,7 +23,7 @@ REASON = missing() or (None if (os.cpu_count() or 1) > 1 else "two CPUs are need
 
 @pytest.fixture
 def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
-    monkeypatch.setattr(moves_cloud, "PATIENCE", 120.0)
+    monkeypatch.setattr(patience, "PATIENCE", 120.0)
     embedded = EmbeddedCloud(
         tmp_path / "cloud",
         port=0,

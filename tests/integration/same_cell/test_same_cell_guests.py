@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import moves_cloud
+import patience
 import pytest
 from audited_cloud import AuditedCloud
 from broken_hosts import lose_guest
@@ -45,7 +45,7 @@ def module_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuditedCl
 
 @pytest.fixture
 def cloud(module_cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedCloud]:
-    monkeypatch.setattr(moves_cloud, "PATIENCE", 120.0)
+    monkeypatch.setattr(patience, "PATIENCE", 120.0)
     for host in HOSTS:
         # Flavors that are tied to one host.
         if module_cloud.admin.compute.find_aggregate(host) is None:

@@ -16,9 +16,10 @@ import pytest
 import requests
 
 from causeway import errors
-from causeway.compute import disk_fetch, disk_server
-from causeway.compute.disk_offers import DiskOffers
-from causeway.compute.disk_server import DiskServer
+from causeway.compute.disks import disk_server
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.handover import disk_fetch
 from causeway.conf import new_config
 from causeway.model.outcomes import DiskOffer
 from causeway.virt.driver import DiskExport

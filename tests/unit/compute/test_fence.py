@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from causeway import errors
-from causeway.compute.fence import UNDONE_BY, Fence
+from causeway.compute.host.fence import UNDONE_BY, Fence
 from causeway.model.outcomes import MoveToken
 
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from causeway import errors
-from causeway.compute import missed_orders
 from causeway.compute.host import Host
-from causeway.compute.missed_orders import MissedOrdersEndpoint, catch_up
+from causeway.compute.upkeep import missed_orders
+from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint, catch_up
 from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance

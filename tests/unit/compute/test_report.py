@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.compute.claims import Claims
-from causeway.compute.report import Reporter
+from causeway.compute.host.claims import Claims
+from causeway.compute.upkeep.report import Reporter
 from causeway.conf import new_config
 from causeway.hardware.fit import Limits
 from causeway.model.outcomes import HostReport

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from causeway import durable, errors
-from causeway.compute.claims import Claims
-from causeway.compute.disk_offers import DiskOffers
-from causeway.compute.disk_server import DiskServer
-from causeway.compute.fence import UNDONE_BY, Fence
-from causeway.compute.report import node_uuid
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.host.claims import Claims
+from causeway.compute.host.fence import UNDONE_BY, Fence
+from causeway.compute.upkeep.report import node_uuid
 from causeway.hardware.fit import Limits
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext

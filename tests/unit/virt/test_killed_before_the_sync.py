@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from causeway import durable
-from causeway.compute.claims import Claims
-from causeway.compute.disk_offers import DiskOffers
-from causeway.compute.image_cache import ImageCache
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.host.claims import Claims
 from causeway.hardware.fit import Limits
 from causeway.virt.driver import RootDisk
 from causeway.virt.libvirt.disks import InstanceDisks

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from causeway.compute import disk_transfer
-from causeway.compute.disk_offers import DiskOffers, Manifest
+from causeway.compute.disks.disk_offers import DiskOffers, Manifest
+from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.handover import disk_transfer
 from causeway.model.outcomes import DiskOffer, MoveToken
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, RootDisk
-from causeway.virt.libvirt import local_disks
+from causeway.virt.libvirt import blank_disks
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.disks import InstanceDisks, image_info
 
@@ -36,20 +37,12 @@ class Server:
 
 
 @dataclass
-class Cache:
-    directory: Path
-
-    def path(self, name: str) -> Path:
-        return self.directory / name
-
-
-@dataclass
 class Host:
     """As much of a host as taking its own offer needs."""
 
     directory: Path
     offers: DiskOffers
-    image_cache: Cache
+    image_cache: ImageCache
     disks: InstanceDisks
 
     @property
@@ -71,11 +64,11 @@ class Host:
         """What `finish_resize` does with the disks of one attempt."""
         there: Any = self
         server: Any = Server(SERVER)
-        disk_transfer.discard(there, SERVER)
+        there.image_cache.discard_received(SERVER)
         paths = disk_transfer.take(there, TOKEN, server, DiskOffer("", "", offered.disks))
         self.disks.create_root(SERVER, RootDisk(self.base, "base", snapshot=paths[ROOT_DISK], size_gb=1))
         wanted = LocalDisk("disk.eph0", "/dev/vdb", 2, None, "ephemeral0", snapshot=paths["disk.eph0"])
-        local_disks.create(self.disks, SERVER, wanted)
+        blank_disks.create(self.disks, SERVER, wanted)
 
     def digests(self) -> dict[str, str]:
         files = {name: self.offers.path(MOVE, name) for name in (ROOT_DISK, "disk.eph0")}
@@ -84,8 +77,8 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
-    cache = Cache(tmp_path / "_base")
-    cache.directory.mkdir()
+    nobody: Any = None
+    cache = ImageCache(tmp_path / "_base", nobody)
     made = Host(tmp_path, DiskOffers(tmp_path / "offers"), cache, InstanceDisks(tmp_path / "instances", 30.0))
     run("qemu-img", "create", "-q", "-f", "raw", made.base, "1M")
     return made

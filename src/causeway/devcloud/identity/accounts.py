@@ -3,11 +3,13 @@
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from causeway.devcloud.access import grants
+from causeway.devcloud.access.passwords import check_password, hash_password
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
-from causeway.devcloud.identity import grants, views
-from causeway.devcloud.identity.passwords import check_password, hash_password
-from causeway.devcloud.store import Assignment, Domain, Project, Token, User
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.identity import views
+from causeway.devcloud.tables.identity import Assignment, Domain, Project, Token, User
+from causeway.devcloud.web import Call
 
 DEFAULT_DOMAIN = "default"
 
@@ -49,7 +51,7 @@ def update_project(call: Call, project_id: str) -> Json:
         row.description = str(given["description"] or "")
     if "enabled" in given:
         row.enabled = bool(given["enabled"])
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
     return {"project": views.project(call, row)}
 
 
@@ -59,7 +61,7 @@ def delete_project(call: Call, project_id: str) -> None:
     call.session.execute(delete(Assignment).where(Assignment.project_id == row.id))
     call.session.execute(delete(Token).where(Token.project_id == row.id))
     call.session.delete(row)
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def list_users(call: Call) -> Json:
@@ -109,7 +111,7 @@ def update_user(call: Call, user_id: str) -> Json:
     for name in ("description", "email", "default_project_id"):
         if name in given:
             setattr(row, name, given[name])
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
     return {"user": views.user(call, row)}
 
 
@@ -124,7 +126,7 @@ def change_password(call: Call, user_id: str) -> None:
         raise bad_request("A new password is needed.")
     row.password_hash = hash_password(given["password"])
     call.session.execute(delete(Token).where(Token.user_id == row.id))
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def delete_user(call: Call, user_id: str) -> None:
@@ -133,7 +135,7 @@ def delete_user(call: Call, user_id: str) -> None:
     call.session.execute(delete(Assignment).where(Assignment.user_id == row.id))
     call.session.execute(delete(Token).where(Token.user_id == row.id))
     call.session.delete(row)
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def list_projects_of_user(call: Call, user_id: str) -> Json:

@@ -5,12 +5,14 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from causeway.devcloud.access import catalog, grants
+from causeway.devcloud.access.passwords import check_password
+from causeway.devcloud.access.tokens import ValidToken
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import ApiError, bad_request, forbidden, not_found
-from causeway.devcloud.identity import catalog, grants, views
-from causeway.devcloud.identity.passwords import check_password
-from causeway.devcloud.identity.tokens import ValidToken
-from causeway.devcloud.store import Domain, Project, User
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.identity import views
+from causeway.devcloud.tables.identity import Domain, Project, User
+from causeway.devcloud.web import Call
 
 
 def issue(call: Call) -> Json:

@@ -2,10 +2,12 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.access import grants
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import conflict, forbidden, not_found
-from causeway.devcloud.identity import accounts, grants, views
-from causeway.devcloud.store import Assignment, ImpliedRole, Project, Role, User
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.identity import accounts, views
+from causeway.devcloud.tables.identity import Assignment, ImpliedRole, Project, Role, User
+from causeway.devcloud.web import Call, links_root
 
 
 def list_roles(call: Call) -> Json:
@@ -62,7 +64,7 @@ def grant(call: Call, project_id: str, user_id: str, role_id: str) -> None:
     )
     if call.session.get(Assignment, key) is None:
         call.session.add(Assignment(user_id=key[0], project_id=key[1], role_id=key[2]))
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def revoke(call: Call, project_id: str, user_id: str, role_id: str) -> None:
@@ -71,7 +73,7 @@ def revoke(call: Call, project_id: str, user_id: str, role_id: str) -> None:
     if row is None:
         raise not_found("Could not find role assignment.")
     call.session.delete(row)
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
 
 
 def list_assignments(call: Call) -> Json:

@@ -1,14 +1,10 @@
 """The Identity API on one screen."""
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.identity import accounts, auth, roles, services, versions
 from causeway.devcloud.web import Route, Service, phrase
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
 
 GRANTS = "/v3/projects/{project_id}/users/{user_id}/roles"
 
@@ -61,5 +57,5 @@ def error_body(status: int, message: str, _kind: str) -> tuple[str, bytes]:
     return "application/json", msgspec.json.encode(body)
 
 
-def make_service(cloud: "Devcloud") -> Service:
+def make_service(cloud: Cloud) -> Service:
     return Service(cloud, "identity", ROUTES, error_body)

@@ -5,10 +5,12 @@ from typing import Any
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, not_found
 from causeway.devcloud.identity import views
-from causeway.devcloud.store import Base, Domain, Endpoint, Region, Service
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import Base
+from causeway.devcloud.tables.identity import Domain, Endpoint, Region, Service
+from causeway.devcloud.web import Call
 
 Family = tuple[type[Base], str, Callable[[Call, Any], Json]]
 
@@ -58,7 +60,7 @@ def deleter(family: str) -> Callable[..., None]:
                 call.session.delete(endpoint)
             call.session.flush()
         call.session.delete(row)
-        call.after_commit.append(call.cloud.tokens.forget)
+        call.after_commit.append(call.cloud.tokens.clear_cache)
 
     return delete_row
 
@@ -71,7 +73,7 @@ def create_service(call: Call) -> Json:
     row = Service(type=given["type"], name=str(given.get("name") or ""), description=given.get("description") or "")
     call.session.add(row)
     call.session.flush()
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
     return {"service": views.service(call, row)}
 
 
@@ -88,5 +90,5 @@ def create_endpoint(call: Call) -> Json:
     row = Endpoint(service_id=given["service_id"], interface=given["interface"], region_id=region_id, url=given["url"])
     call.session.add(row)
     call.session.flush()
-    call.after_commit.append(call.cloud.tokens.forget)
+    call.after_commit.append(call.cloud.tokens.clear_cache)
     return {"endpoint": views.endpoint(call, row)}

@@ -1,6 +1,7 @@
 """Identity's version documents."""
 
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.web import Call, links_root
 
 
 def list_versions(call: Call) -> Json:

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from causeway.devcloud.store import Domain, Endpoint, Project, Region, Role, Service, User
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.tables.identity import Domain, Endpoint, Project, Region, Role, Service, User
+from causeway.devcloud.web import Call, links_root
 
 
 def _links(call: Call, family: str, row_id: str) -> Json:

@@ -5,24 +5,23 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from causeway import durable
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.errors import ApiError, bad_request, conflict, forbidden
 from causeway.devcloud.image import views
 from causeway.devcloud.image.inspect import virtual_size
-from causeway.devcloud.store import Image, now
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.image import Image
 from causeway.devcloud.web import Call
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
 
 LOG = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
 
 
-def path_of(cloud: "Devcloud", image_id: str) -> Path:
+def path_of(cloud: Cloud, image_id: str) -> Path:
     return cloud.images_dir / image_id
 
 
@@ -86,7 +85,7 @@ def _set_queued(call: Call, image_id: str) -> None:
             row.status = "queued"
 
 
-def drop_broken_uploads(cloud: "Devcloud") -> None:
+def discard_broken_uploads(cloud: Cloud) -> None:
     """Bytes of images that were being uploaded when devcloud ended. Those images stay "saving", as in the field."""
     for partial in cloud.images_dir.glob("*.partial"):
         partial.unlink()

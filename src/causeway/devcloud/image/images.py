@@ -5,10 +5,12 @@ from uuid import UUID
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json, read_json
 from causeway.devcloud.errors import ApiError, bad_request, conflict, forbidden
 from causeway.devcloud.image import files, views
-from causeway.devcloud.store import Image, new_id, now
-from causeway.devcloud.web import Call, Json, read_json
+from causeway.devcloud.tables.base import new_id, now
+from causeway.devcloud.tables.image import Image
+from causeway.devcloud.web import Call
 
 DISK_FORMATS = ("ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop", "luks")
 CONTAINER_FORMATS = ("ami", "ari", "aki", "bare", "ovf", "ova", "docker", "compressed")

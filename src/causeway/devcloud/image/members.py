@@ -1,9 +1,11 @@
 """/v2/images/{id}/members: sharing with single projects."""
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.image import views
-from causeway.devcloud.store import Image, ImageMember, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.image import Image, ImageMember
+from causeway.devcloud.web import Call
 
 STATUSES = ("pending", "accepted", "rejected")
 

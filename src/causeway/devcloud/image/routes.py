@@ -1,13 +1,10 @@
 """The Image API on one screen."""
 
 from html import escape
-from typing import TYPE_CHECKING
 
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.image import files, images, members, schemas
 from causeway.devcloud.web import Route, Service, phrase
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
 
 IMAGE = "/v2/images/{image_id}"
 
@@ -42,5 +39,5 @@ def error_body(status: int, message: str, _kind: str) -> tuple[str, bytes]:
     return "text/html; charset=UTF-8", f"{page}<br /><br />\n </body>\n</html>".encode()
 
 
-def make_service(cloud: "Devcloud") -> Service:
+def make_service(cloud: Cloud) -> Service:
     return Service(cloud, "image", ROUTES, error_body)

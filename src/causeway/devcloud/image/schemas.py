@@ -1,9 +1,10 @@
 """Version and schema documents, and what clients ask before an upload."""
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found
 from causeway.devcloud.image.images import CONTAINER_FORMATS, DISK_FORMATS
 from causeway.devcloud.image.views import VISIBILITIES
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.web import Call, links_root
 
 TEXT: Json = {"type": ["null", "string"]}
 IMAGE: Json = {

@@ -1,9 +1,10 @@
 """Images as the API shows them, and who may see them."""
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.context import Caller
 from causeway.devcloud.errors import ApiError, forbidden, not_found
-from causeway.devcloud.store import Image
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.image import Image
+from causeway.devcloud.web import Call
 
 VISIBILITIES = ("public", "private", "shared", "community")
 

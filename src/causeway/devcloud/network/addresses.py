@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from causeway.devcloud.errors import ApiError, bad_request, conflict
 from causeway.devcloud.network import attributes
-from causeway.devcloud.store import FixedIp, Network, Port, Subnet
+from causeway.devcloud.tables.network import FixedIp, Network, Port, Subnet
 
 MAC_PREFIX = "fa:16:3e"
 

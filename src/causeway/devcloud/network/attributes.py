@@ -4,8 +4,9 @@ import re
 from ipaddress import ip_address
 from typing import Any
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 

@@ -3,22 +3,11 @@
 A port always has at most one ACTIVE binding. One that is on no host has the host "" and the VIF type `unbound`.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from causeway.devcloud.store import Port, PortBinding
-from causeway.devcloud.web import Json
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
-
-BRIDGE, UNBOUND, FAILED = "bridge", "unbound", "binding_failed"
-
-
-def active(port: Port) -> PortBinding | None:
-    for row in port.bindings:
-        if row.status == "ACTIVE":
-            return row
-    return None
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.cloud import Cloud
+from causeway.devcloud.tables.network import BRIDGE, FAILED, UNBOUND, Port, PortBinding
 
 
 def on_host(port: Port, host: str) -> PortBinding | None:
@@ -28,7 +17,7 @@ def on_host(port: Port, host: str) -> PortBinding | None:
     return None
 
 
-def connect(cloud: "Devcloud", port: Port, row: PortBinding) -> None:
+def connect(cloud: Cloud, port: Port, row: PortBinding) -> None:
     """Sets how the binding's host connects the port: a Linux bridge, or `binding_failed` on an unknown host."""
     if not row.host:
         row.vif_type, row.vif_details = UNBOUND, {}
@@ -40,9 +29,9 @@ def connect(cloud: "Devcloud", port: Port, row: PortBinding) -> None:
         row.vif_details = {"connectivity": "l2", "port_filter": False, "bridge_name": bridge}
 
 
-def move(cloud: "Devcloud", port: Port, host: str) -> PortBinding:
+def move(cloud: Cloud, port: Port, host: str) -> PortBinding:
     """Makes the port's active binding one on the given host ("" for none); the same host again changes nothing."""
-    present = active(port)
+    present = port.active_binding
     if present is not None and present.host == host and present.vif_type != FAILED:
         return present
     profile: dict[str, Any] = present.profile if present else {}

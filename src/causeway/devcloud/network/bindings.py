@@ -4,11 +4,13 @@ Codes as in Network's `binding-extended`: a second binding of the same host, and
 after an activation the binding that was active is INACTIVE and unbound; deleting the active one is allowed.
 """
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import ApiError, bad_request, conflict, not_found
 from causeway.devcloud.network import attributes, binding, ports
 from causeway.devcloud.network.listing import collection
-from causeway.devcloud.store import Port, PortBinding, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import UNBOUND, Port, PortBinding
+from causeway.devcloud.web import Call
 
 KNOWN = frozenset(("host", "vnic_type", "profile", "project_id", "tenant_id"))
 
@@ -35,7 +37,7 @@ def create(call: Call, port_id: str) -> Json:
     before = call.cloud.plugger.signature(port)
     row = PortBinding(
         host=host,
-        status="INACTIVE" if binding.active(port) else "ACTIVE",
+        status="INACTIVE" if port.active_binding else "ACTIVE",
         vnic_type=_vnic_type(given) or port.vnic_type,
         profile=attributes.mapping("profile", given.get("profile")),
         vif_details={},
@@ -43,7 +45,7 @@ def create(call: Call, port_id: str) -> Json:
     )
     binding.connect(call.cloud, port, row)
     port.bindings.append(row)
-    call.cloud.plugger.reconcile(call, port, before)
+    call.cloud.plugger.reconcile(call.after_commit, port, before)
     return {"binding": binding.view(row)}
 
 
@@ -67,7 +69,7 @@ def update(call: Call, port_id: str, host: str) -> Json:
     if "profile" in given:
         row.profile = attributes.mapping("profile", given["profile"])
     binding.connect(call.cloud, port, row)
-    call.cloud.plugger.reconcile(call, port, before)
+    call.cloud.plugger.reconcile(call.after_commit, port, before)
     return {"binding": binding.view(row)}
 
 
@@ -77,16 +79,16 @@ def activate(call: Call, port_id: str, host: str) -> Json:
     if row.status == "ACTIVE":
         raise conflict(f"Binding for port {port.id} on host {host} is already active.", "PortBindingAlreadyActive")
     before = call.cloud.plugger.signature(port)
-    former = binding.active(port)
+    former = port.active_binding
     if former is not None and former.host:
-        former.status, former.vif_type, former.vif_details = "INACTIVE", binding.UNBOUND, {}
+        former.status, former.vif_type, former.vif_details = "INACTIVE", UNBOUND, {}
     elif former is not None:
         port.bindings.remove(former)
     row.status = "ACTIVE"
     binding.connect(call.cloud, port, row)
     port.revision += 1
     port.updated_at = now()
-    call.cloud.plugger.reconcile(call, port, before)
+    call.cloud.plugger.reconcile(call.after_commit, port, before)
     # Bare, as Neutron answers.
     return binding.view(row)
 
@@ -96,7 +98,7 @@ def delete(call: Call, port_id: str, host: str) -> None:
     row = _find(port, host)
     before = call.cloud.plugger.signature(port)
     port.bindings.remove(row)
-    call.cloud.plugger.reconcile(call, port, before)
+    call.cloud.plugger.reconcile(call.after_commit, port, before)
 
 
 def _port(call: Call, port_id: str) -> Port:

@@ -2,10 +2,12 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found
 from causeway.devcloud.network.listing import collection
-from causeway.devcloud.store import Host, now
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import Host
+from causeway.devcloud.web import Call, links_root
 
 EXTENSIONS = {
     "agent": "agent",

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 NOT_FILTERS = frozenset(
     ("fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir", "fixed_ips", "tags", "tags-any", "not-tags")

@@ -4,11 +4,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import conflict, forbidden, not_found
 from causeway.devcloud.network import attributes, qos
 from causeway.devcloud.network.listing import collection, one, stamp
-from causeway.devcloud.store import Network, Port, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import Network, Port
+from causeway.devcloud.web import Call
 
 FIRST_SEGMENTATION_ID = 1001
 MTU = 1450

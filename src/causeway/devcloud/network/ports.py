@@ -4,11 +4,13 @@ from typing import Any
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.network import addresses, attributes, binding, networks, qos, security_groups
 from causeway.devcloud.network.listing import collection, many, one, stamp
-from causeway.devcloud.store import FloatingIp, Network, Port, new_id, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import new_id, now
+from causeway.devcloud.tables.network import UNBOUND, FloatingIp, Network, Port
+from causeway.devcloud.web import Call
 
 KNOWN = frozenset(
     (
@@ -25,7 +27,7 @@ VNIC_TYPES = ("normal", "direct", "macvtap", "direct-physical", "virtio-forwarde
 
 
 def view(call: Call, row: Port) -> Json:
-    active = binding.active(row)
+    active = row.active_binding
     body: Json = {
         "id": row.id,
         "name": row.name,
@@ -62,7 +64,7 @@ def view(call: Call, row: Port) -> Json:
     if call.caller.is_privileged:
         body["binding:host_id"] = active.host if active else ""
         body["binding:profile"] = active.profile if active else {}
-        body["binding:vif_type"] = active.vif_type if active else binding.UNBOUND
+        body["binding:vif_type"] = active.vif_type if active else UNBOUND
         body["binding:vif_details"] = active.vif_details if active else {}
         body["resource_request"] = qos.resource_request(call, row)
     return body
@@ -157,7 +159,7 @@ def _make(call: Call, given: Json) -> Port:
     call.session.flush()
     if given.get("qos_policy_id"):
         qos.associate(call, row.id, given["qos_policy_id"])
-    call.cloud.plugger.reconcile(call, row, None)
+    call.cloud.plugger.reconcile(call.after_commit, row, None)
     return row
 
 
@@ -178,7 +180,7 @@ def update(call: Call, port_id: str) -> Json:
         # The old rows go first, so that an address may change hands within one request.
         row.fixed_ips = addresses.allot(call.session, network, given["fixed_ips"] or [], row.fixed_ips)
         if [each.ip_address for each in row.fixed_ips] != addresses_before:
-            call.cloud.plugger.tell(call, row, "network-changed")
+            call.cloud.plugger.notify(call.after_commit, row, "network-changed")
     if "binding:host_id" in given:
         binding.move(call.cloud, row, str(given["binding:host_id"] or ""))
     _set_profile(row, given)
@@ -186,7 +188,7 @@ def update(call: Call, port_id: str) -> Json:
         qos.associate(call, row.id, given["qos_policy_id"])
     row.revision += 1
     row.updated_at = now()
-    call.cloud.plugger.reconcile(call, row, before)
+    call.cloud.plugger.reconcile(call.after_commit, row, before)
     return {"port": view(call, row)}
 
 
@@ -206,7 +208,7 @@ def delete(call: Call, port_id: str) -> None:
 def remove(call: Call, row: Port) -> None:
     for floating_ip in call.session.scalars(select(FloatingIp).where(FloatingIp.port_id == row.id)):
         floating_ip.port_id = floating_ip.fixed_ip_address = floating_ip.router_id = None
-    call.cloud.plugger.tell(call, row, "network-vif-deleted")
+    call.cloud.plugger.notify(call.after_commit, row, "network-vif-deleted")
     qos.associate(call, row.id, None)
     call.session.delete(row)
     call.after_commit.append(call.cloud.plugger.notice_change)
@@ -242,7 +244,7 @@ def _set(call: Call, row: Port, given: Json) -> None:
 
 
 def _set_profile(row: Port, given: Json) -> None:
-    active = binding.active(row)
+    active = row.active_binding
     if active is not None and "binding:profile" in given:
         active.profile = attributes.mapping("binding:profile", given["binding:profile"])
     if active is not None:

@@ -11,11 +11,13 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import conflict, forbidden, not_found
 from causeway.devcloud.network import attributes
 from causeway.devcloud.network.listing import collection, one
-from causeway.devcloud.store import Network, Port, QosAssociation, QosPolicy, new_id
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import new_id
+from causeway.devcloud.tables.network import Network, Port, QosAssociation, QosPolicy
+from causeway.devcloud.web import Call
 
 BANDWIDTH, PACKET_RATE, LIMIT = "minimum_bandwidth", "minimum_packet_rate", "bandwidth_limit"
 # rule type -> the attribute that says how much

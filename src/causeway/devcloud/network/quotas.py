@@ -4,19 +4,12 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
 from causeway.devcloud.network import attributes
-from causeway.devcloud.store import (
-    FloatingIp,
-    Network,
-    Port,
-    Quota,
-    Router,
-    SecurityGroup,
-    SecurityGroupRule,
-    Subnet,
-)
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.network import FloatingIp, Network, Port, Router, SecurityGroup, SecurityGroupRule, Subnet
+from causeway.devcloud.tables.quota import Quota
+from causeway.devcloud.web import Call
 
 SERVICE = "network"
 DEFAULTS = {

@@ -2,11 +2,13 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, not_found
 from causeway.devcloud.network import addresses, attributes, networks, ports, subnets
 from causeway.devcloud.network.listing import collection, one, stamp
-from causeway.devcloud.store import FloatingIp, Network, Port, Router, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import FloatingIp, Network, Port, Router
+from causeway.devcloud.web import Call
 
 INTERFACE, FLOATING = "network:router_interface", "network:floatingip"
 
@@ -236,16 +238,16 @@ def _associate(call: Call, row: FloatingIp, given: Json) -> None:
         if wanted not in known:
             raise bad_request(f"Port {port.id} does not have fixed IP {wanted}.")
         row.port_id, row.fixed_ip_address = port.id, wanted
-        call.cloud.plugger.tell(call, port, "network-changed")
+        call.cloud.plugger.notify(call.after_commit, port, "network-changed")
     if former is not None and former.id != row.port_id:
-        call.cloud.plugger.tell(call, former, "network-changed")
+        call.cloud.plugger.notify(call.after_commit, former, "network-changed")
 
 
 def delete_floating_ip(call: Call, floating_ip_id: str) -> None:
     row = _find_floating(call, floating_ip_id)
     port = call.session.get(Port, row.floating_port_id)
     if row.port_id and (target := call.session.get(Port, row.port_id)) is not None:
-        call.cloud.plugger.tell(call, target, "network-changed")
+        call.cloud.plugger.notify(call.after_commit, target, "network-changed")
     call.session.delete(row)
     if port is not None:
         ports.remove(call, port)

@@ -1,10 +1,10 @@
 """The Network API on one screen."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.network import (
     bindings,
     extensions,
@@ -18,9 +18,6 @@ from causeway.devcloud.network import (
     tags,
 )
 from causeway.devcloud.web import Route, Service
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
 
 V2 = "/v2.0"
 BINDINGS = V2 + "/ports/{port_id}/bindings"
@@ -110,5 +107,5 @@ def error_body(_status: int, message: str, kind: str) -> tuple[str, bytes]:
     return "application/json", msgspec.json.encode(body)
 
 
-def make_service(cloud: "Devcloud") -> Service:
+def make_service(cloud: Cloud) -> Service:
     return Service(cloud, "network", ROUTES, error_body)

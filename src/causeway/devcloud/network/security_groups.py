@@ -5,11 +5,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, not_found
 from causeway.devcloud.network import attributes
 from causeway.devcloud.network.listing import collection, one, stamp
-from causeway.devcloud.store import Port, SecurityGroup, SecurityGroupRule, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import Port, SecurityGroup, SecurityGroupRule
+from causeway.devcloud.web import Call
 
 
 def rule_view(row: SecurityGroupRule) -> Json:

@@ -5,11 +5,13 @@ from typing import Any
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.network import attributes, networks
 from causeway.devcloud.network.listing import collection, one, stamp
-from causeway.devcloud.store import FixedIp, Subnet, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.network import FixedIp, Subnet
+from causeway.devcloud.web import Call
 
 KNOWN = frozenset(
     (

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import not_found
 from causeway.devcloud.network import attributes, networks, ports, subnets
-from causeway.devcloud.web import Call, Json, Route
+from causeway.devcloud.web import Call, Route
 
 FINDERS: dict[str, Callable[[Call, str], Any]] = {
     "networks": networks.find_own,

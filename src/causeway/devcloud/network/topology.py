@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from causeway.devcloud.network import binding
-from causeway.devcloud.store import Network, Port
+from causeway.devcloud.tables.network import Network, Port
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def read_topology(session: Session) -> list[NetworkTopology]:
 
 
 def _port(row: Port) -> PortTopology:
-    active = binding.active(row)
+    active = row.active_binding
     return PortTopology(
         row.id,
         row.mac_address,

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.store import Volume, now
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.volume import Volume
 from causeway.devcloud.volume import attachments, files, volumes
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 STATUSES = (
     *("creating", "available", "deleting", "error", "error_deleting", "attaching", "detaching", "in-use", "reserved"),

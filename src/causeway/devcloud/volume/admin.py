@@ -2,9 +2,12 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.store import Quota, Snapshot, Volume, now
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.quota import Quota
+from causeway.devcloud.tables.volume import Snapshot, Volume
+from causeway.devcloud.web import Call
 
 SERVICE = "volume"
 DEFAULTS = {

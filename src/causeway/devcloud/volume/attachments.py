@@ -10,11 +10,13 @@ from uuid import UUID
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import ApiError, bad_request, conflict, not_found
-from causeway.devcloud.store import Attachment, Volume, now
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.volume import Attachment, Volume
 from causeway.devcloud.volume import views, volumes
 from causeway.devcloud.volume.versions import ATTACHMENTS, COMPLETE
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 MODES = ("ro", "rw")
 

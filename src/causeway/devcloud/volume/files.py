@@ -3,22 +3,19 @@
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from causeway import durable
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
+from causeway.devcloud.cloud import Cloud
 
 GIB = 1 << 30
 COPY_TIMEOUT = 600.0
 
 
-def volume_path(cloud: "Devcloud", volume_id: str) -> Path:
+def volume_path(cloud: Cloud, volume_id: str) -> Path:
     return (cloud.volumes_dir / f"volume-{volume_id}").absolute()
 
 
-def snapshot_path(cloud: "Devcloud", snapshot_id: str) -> Path:
+def snapshot_path(cloud: Cloud, snapshot_id: str) -> Path:
     return (cloud.volumes_dir / f"snapshot-{snapshot_id}").absolute()
 
 

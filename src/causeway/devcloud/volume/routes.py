@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from causeway.devcloud.cloud import Cloud
 from causeway.devcloud.volume import actions, admin, attachments, snapshots, types, versions, volumes
 from causeway.devcloud.web import Route, Service
-
-if TYPE_CHECKING:
-    from causeway.devcloud.app import Devcloud
 
 VOLUME, ATTACHMENT, SNAPSHOT = "/volumes/{volume_id}", "/attachments/{attachment_id}", "/snapshots/{snapshot_id}"
 
@@ -83,5 +80,5 @@ def error_body(status: int, message: str, _kind: str) -> tuple[str, bytes]:
     return "application/json", msgspec.json.encode(body)
 
 
-def make_service(cloud: "Devcloud") -> Service:
+def make_service(cloud: Cloud) -> Service:
     return Service(cloud, "volume", ROUTES, error_body, versions.negotiate)

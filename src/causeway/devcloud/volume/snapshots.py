@@ -2,10 +2,12 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, not_found
-from causeway.devcloud.store import Snapshot, new_id, now
+from causeway.devcloud.tables.base import new_id, now
+from causeway.devcloud.tables.volume import Snapshot
 from causeway.devcloud.volume import files, views, volumes
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 
 def _find(call: Call, snapshot_id: str) -> Snapshot:

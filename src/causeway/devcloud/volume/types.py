@@ -2,10 +2,11 @@
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, not_found
-from causeway.devcloud.store import Volume, VolumeType
+from causeway.devcloud.tables.volume import Volume, VolumeType
 from causeway.devcloud.volume import views
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 DEFAULT_TYPE = "__DEFAULT__"
 

@@ -4,8 +4,9 @@ import re
 
 import falcon
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import ApiError
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.web import Call, links_root
 
 MINIMUM, MAXIMUM = (3, 0), (3, 71)
 HEADER = "OpenStack-API-Version"

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.store import Attachment, Snapshot, Volume, VolumeType
+from causeway.devcloud.tables.volume import Attachment, Snapshot, Volume, VolumeType
 from causeway.devcloud.volume import files
-from causeway.devcloud.web import Call, Json, links_root
+from causeway.devcloud.web import Call, links_root
 
 
 def links(call: Call, family: str, row_id: str) -> list[Json]:

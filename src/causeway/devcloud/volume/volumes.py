@@ -6,13 +6,16 @@ from typing import Any
 
 from sqlalchemy import select
 
+from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import ApiError, bad_request, not_found
 from causeway.devcloud.image import files as image_files
 from causeway.devcloud.image.views import may_see as may_see_image
-from causeway.devcloud.store import Image, Snapshot, Volume, VolumeType, new_id, now
+from causeway.devcloud.tables.base import new_id, now
+from causeway.devcloud.tables.image import Image
+from causeway.devcloud.tables.volume import Snapshot, Volume, VolumeType
 from causeway.devcloud.volume import files, views
 from causeway.devcloud.volume.types import find_type
-from causeway.devcloud.web import Call, Json
+from causeway.devcloud.web import Call
 
 MAX_GIB = 1 << 20
 DELETABLE = ("available", "error", "error_deleting", "error_restoring", "error_extending", "error_managing")

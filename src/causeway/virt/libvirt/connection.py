@@ -12,7 +12,7 @@ import libvirt
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from causeway.errors import GuestFailed
-from causeway.virt.libvirt.events import EVENT_LOOP, GuestEvents
+from causeway.virt.libvirt.hypervisor_events import EVENT_LOOP, GuestEvents
 
 _T = TypeVar("_T")
 

@@ -3,7 +3,7 @@
 ::
 
     INSTANCES/UUID/disk            root disk, qcow2, on the base image if there is one
-    INSTANCES/UUID/disk.eph0       ephemeral disk; disk.swap: swap (see `local_disks`)
+    INSTANCES/UUID/disk.eph0       ephemeral disk; disk.swap: swap (see `blank_disks`)
     INSTANCES/UUID/disk.info       which image the base is (JSON)
     INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
     INSTANCES/UUID/console.log     what the guest wrote to its serial console

@@ -1,7 +1,7 @@
 """The libvirt driver: guests of one host through its libvirtd.
 
-This class says in which order things happen; how each is done is in the file of its concern: `connection`, `events` (libvirtd),
-`domain_xml` (what a guest looks like), `disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
+This class says in which order things happen; how each is done is in the file of its concern: `connection`, `hypervisor_events`,
+`domain_xml` (what a guest looks like), `disks`, `blank_disks`, `volumes`, `network`, `devices`, `power`, `host`, `probe`.
 
 A guest's domain has the server's uuid, so it is found whatever it is called. Side effects of starting a guest are undone in
 reverse order if a later one fails.
@@ -31,7 +31,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import copies, devices, hardware, host, local_disks, power
+from causeway.virt.libvirt import blank_disks, copies, devices, hardware, host, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -175,7 +175,7 @@ class LibvirtDriver(Driver):
         uuid = spec.instance.uuid
         if power.state(self._connection, uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
-        power.remove(self._connection, uuid)
+        power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
             if not self._disks.folder(uuid).exists():
                 undo.callback(self._disks.delete, uuid)
@@ -233,7 +233,7 @@ class LibvirtDriver(Driver):
         return PowerState.RUNNING
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
-        power.remove(self._connection, uuid)
+        power.destroy_and_undefine(self._connection, uuid)
         for vif in vifs:
             self._ports.unplug(uuid, vif)
         for volume in volumes:
@@ -315,7 +315,7 @@ class LibvirtDriver(Driver):
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
         for local in spec.local_disks:
-            local_disks.create(self._disks, uuid, local)
+            blank_disks.create(self._disks, uuid, local)
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         volumes = []
@@ -330,7 +330,7 @@ class LibvirtDriver(Driver):
             for vif in spec.vifs:
                 self._ports.plug(uuid, vif)
                 undo.callback(self._ports.unplug, uuid, vif)
-            undo.callback(power.remove, self._connection, uuid)
+            undo.callback(power.destroy_and_undefine, self._connection, uuid)
             power.start_paused(self._connection, uuid, xml)
         power.resume(self._connection, uuid)
         return PowerState.RUNNING

@@ -142,10 +142,10 @@ def pull_plug(connection: Connection, uuid: str) -> None:
     connection.call(f"stop guest {uuid}", stop, again=True)
 
 
-def remove(connection: Connection, uuid: str) -> None:
-    """Stops the guest at once and makes the hypervisor forget it."""
+def destroy_and_undefine(connection: Connection, uuid: str) -> None:
+    """Stops the guest at once and undefines it: the hypervisor knows it no more. Its disks stay."""
 
-    def forget(hypervisor: Any) -> None:
+    def undefine(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
         if domain is None:
             return
@@ -154,7 +154,7 @@ def remove(connection: Connection, uuid: str) -> None:
         if find(hypervisor, uuid) is not None:
             domain.undefineFlags(_UNDEFINE)
 
-    connection.call(f"remove guest {uuid}", forget, again=True)
+    connection.call(f"destroy guest {uuid}", undefine, again=True)
 
 
 def _press(hypervisor: Any, uuid: str) -> None:

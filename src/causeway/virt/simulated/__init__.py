@@ -7,6 +7,7 @@ death of its process, not the loss of power.
 - `disk`: root disks: what they were made from and the lines their guest wrote
 - `volume`: lines a guest writes to an attached volume, which is a file of any size and content
 - `guest`: what is known of a guest, and what happens when it boots
+- `host_files`: what a host keeps of its guests and their disks
 - `driver`: `SimulatedDriver`
 """
 

@@ -1,24 +1,10 @@
-"""`SimulatedDriver`: the driver interface on small files.
-
-::
-
-    STATE_DIR/guests/UUID.json            a guest known to the hypervisor, and its power state
-    STATE_DIR/instances/UUID/disk         its root disk (none if that is a volume)
-    STATE_DIR/instances/UUID/disk.eph0    an ephemeral disk; disk.swap: its swap
-    STATE_DIR/instances/UUID/console.log  what it wrote to its console
-    STATE_DIR/instances/UUID/disk.config  its config drive
-    STATE_DIR/instances/UUID_resize/      the same, stashed by a move
-    STATE_DIR/exports/                    copies on their way to somebody else
-"""
+"""`SimulatedDriver`: the driver interface on small files (`simulated.host_files` says which)."""
 
 from __future__ import annotations
 
 import logging
-import shutil
-import threading
 import time
 import uuid as uuids
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -38,11 +24,10 @@ from causeway.virt import driver as virt
 from causeway.virt.simulated import disk, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
+from causeway.virt.simulated.host_files import HostFiles, running_in
 
 LOG = logging.getLogger(__name__)
 
-STASHED = "_resize"
-_GUESTS = msgspec.json.Decoder(Guest)
 CONSOLE_LIMIT = 64 * 1024
 
 
@@ -70,27 +55,11 @@ class SimulatedDriver(virt.Driver):
         self._vcpus, self._memory_mb, self._local_gb = self._hardware.vcpus, memory_mb, local_gb
         self._peers_dir = peers_dir
         self._state_dir = state_dir
-        self._guests_dir = state_dir / "guests"
-        self._disks_dir = state_dir / "instances"
-        self._exports_dir = state_dir / "exports"
-        self._guests: dict[str, Guest] = {}
-        self._lock = threading.Lock()
-        self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
+        self.files = HostFiles(hostname, state_dir)
         self._began = time.monotonic()
 
     def start(self) -> None:
-        shutil.rmtree(self._exports_dir, ignore_errors=True)
-        for directory in (self._guests_dir, self._disks_dir, self._exports_dir):
-            durable.make_folder(directory)
-        durable.discard_unfinished(self._guests_dir)
-        for path in self._guests_dir.glob("*.json"):
-            try:
-                guest = durable.read(path, _GUESTS.decode)
-            except durable.Torn:
-                # As with a hypervisor that lost a definition: the disks are there, a hard reboot makes the guest anew.
-                continue
-            if guest is not None:
-                self._guests[guest.uuid] = guest
+        self.files.load()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -128,30 +97,28 @@ class SimulatedDriver(virt.Driver):
         return host_hardware(self._hardware, self._memory_mb)
 
     def list_guests(self) -> dict[str, PowerState]:
-        with self._lock:
-            return {uuid: guest.power_state for uuid, guest in self._guests.items()}
+        return self.files.list_guests()
 
     def inspect(self, uuid: str) -> virt.GuestFacts:
-        guest = self._guests.get(uuid)
+        guest = self.files.guests.get(uuid)
         return virt.GuestFacts(
             uuid=uuid,
             power_state=guest.power_state if guest else None,
             vcpus=guest.vcpus if guest else 0,
             memory_mb=guest.memory_mb if guest else 0,
-            has_disks=self._disks(uuid).is_dir(),
-            has_stashed_disks=self._stash(uuid).is_dir(),
+            has_disks=self.files.disks(uuid).is_dir(),
+            has_stashed_disks=self.files.stash(uuid).is_dir(),
         )
 
     def list_disks(self) -> dict[str, bool]:
-        names = {path.name for path in self._disks_dir.iterdir()}
-        return {name.removesuffix(STASHED): name.removesuffix(STASHED) + STASHED in names for name in names}
+        return self.files.list_disks()
 
     def copy_faults(
         self, uuid: str, disks: list[virt.ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
     ) -> list[str]:
-        with self._locked(uuid):
-            guest = None if stashed else self._guests.get(uuid)
-            found = disk.faults(self._stash(uuid) if stashed else self._disks(uuid), disks)
+        with self.files.locked(uuid):
+            guest = None if stashed else self.files.guests.get(uuid)
+            found = disk.faults(self.files.stash(uuid) if stashed else self.files.disks(uuid), disks)
         known = {attached.volume_id: attached.path for attached in guest.volumes} if guest is not None else {}
         for volume_id in volume_ids if guest is not None else ():
             if not Path(known.get(volume_id, "/dev/null")).is_file():
@@ -159,7 +126,7 @@ class SimulatedDriver(virt.Driver):
         return found
 
     def disk_bytes(self, uuid: str) -> int | None:
-        return virt.allocated_bytes(self._disks_dir / uuid)
+        return virt.allocated_bytes(self.files.disks(uuid))
 
     # guests
 
@@ -167,35 +134,35 @@ class SimulatedDriver(virt.Driver):
         self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
     ) -> PowerState:
         uuid = spec.instance.uuid
-        with self._locked(uuid):
-            before = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            before = self.files.guests.get(uuid)
             if before is not None and before.power_state is PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} is running already.", details=self.hostname)
-            with self._undone_on_failure(uuid, before):
+            with self.files.undone_on_failure(uuid, before):
                 if spec.root_disk is not None:
-                    disk.create(self._disks(uuid) / virt.ROOT_DISK, spec.root_disk)
+                    disk.create(self.files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
     def power_on(self, spec: virt.GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is PowerState.RUNNING:
                 return PowerState.RUNNING
-            with self._undone_on_failure(uuid, guest):
+            with self.files.undone_on_failure(uuid, guest):
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
 
     def power_off(self, uuid: str, timeout: float) -> None:  # noqa: ARG002 (these guests obey at once)
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
                 guest.power_state = PowerState.SHUTDOWN
-                self._save(guest)
+                self.files.save(guest)
 
     def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
         uuid = spec.instance.uuid
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if hard:
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
             if guest is None or guest.power_state is not PowerState.RUNNING:
@@ -213,8 +180,8 @@ class SimulatedDriver(virt.Driver):
         self._set_power(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
 
     def resume(self, spec: virt.GuestSpec) -> PowerState:
-        with self._locked(spec.instance.uuid):
-            guest = self._guests.get(spec.instance.uuid)
+        with self.files.locked(spec.instance.uuid):
+            guest = self.files.guests.get(spec.instance.uuid)
             if guest is None or guest.power_state is not PowerState.SUSPENDED:
                 return self.power_on(spec)
             self._look_for_others(guest.uuid)
@@ -222,13 +189,13 @@ class SimulatedDriver(virt.Driver):
             return PowerState.RUNNING
 
     def _set_power(self, uuid: str, becomes: PowerState, was: PowerState) -> None:
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state not in (was, becomes):
                 actual = guest.power_state.name.lower() if guest is not None else "not there"
                 raise GuestFailed(f"Guest {uuid} can't become {becomes.name.lower()}: it is {actual}.")
             guest.power_state = becomes
-            self._save(guest)
+            self.files.save(guest)
 
     def destroy(
         self,
@@ -238,14 +205,14 @@ class SimulatedDriver(virt.Driver):
         *,
         destroy_disks: bool,
     ) -> None:
-        with self._locked(uuid):
-            self._forget(uuid)
+        with self.files.locked(uuid):
+            self.files.undefine(uuid)
             if destroy_disks:
-                durable.delete_tree(self._disks(uuid))
+                durable.delete_tree(self.files.disks(uuid))
 
     def console_output(self, uuid: str) -> bytes:
         try:
-            return (self._disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
+            return (self.files.disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
         except FileNotFoundError:
             return b""
 
@@ -269,8 +236,8 @@ class SimulatedDriver(virt.Driver):
 
     def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
         new = attached(volume)
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or new in guest.volumes:
                 return
             for other in guest.volumes:
@@ -279,21 +246,21 @@ class SimulatedDriver(virt.Driver):
             if new.device in guest.devices():
                 raise GuestFailed(f"Guest {uuid} has a disk {new.device} already.", details=self.hostname)
             guest.volumes.append(new)
-            self._save(guest)
+            self.files.save(guest)
             if guest.power_state is PowerState.RUNNING:
                 guest.write(new.device, f"attached,id={uuids.uuid4().hex[:8]}")
-                self._print(uuid, guest.marker(new.device) + "\n")
+                self.files.append_to_console(uuid, guest.marker(new.device) + "\n")
 
     def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None:
                 guest.volumes = [other for other in guest.volumes if other.volume_id != volume.volume_id]
-                self._save(guest)
+                self.files.save(guest)
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} to attach a port to.", details=self.hostname)
             new = port(vif)
@@ -302,26 +269,26 @@ class SimulatedDriver(virt.Driver):
             if any(other.id == new.id or other.mac == new.mac for other in guest.ports):
                 raise GuestFailed(f"Guest {uuid} has a port {new.id} or one with its address {new.mac} already.")
             guest.ports.append(new)
-            self._save(guest)
+            self.files.save(guest)
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None:
                 guest.ports = [other for other in guest.ports if other.id != vif.id]
-                self._save(guest)
+                self.files.save(guest)
 
     # disks of a move
 
     @contextmanager
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> Iterator[virt.DiskExport]:
         uuid = instance.uuid
-        target = self._exports_dir / f"{uuid}-{uuids.uuid4()}"
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
-            copy = disk.export(self._disks(uuid) / name, target, flatten=flatten)
+            copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
         try:
             yield virt.DiskExport(
@@ -335,77 +302,68 @@ class SimulatedDriver(virt.Driver):
             target.unlink(missing_ok=True)
 
     def stash_disks(self, uuid: str) -> None:
-        with self._locked(uuid):
-            self._refuse_if_defined(uuid, "stashed")
-            if not self._stash(uuid).is_dir() and self._disks(uuid).is_dir():
-                durable.sync_tree(self._disks(uuid))
-                durable.rename(self._disks(uuid), self._stash(uuid))
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "stashed")
+            if not self.files.stash(uuid).is_dir() and self.files.disks(uuid).is_dir():
+                durable.sync_tree(self.files.disks(uuid))
+                durable.rename(self.files.disks(uuid), self.files.stash(uuid))
             else:
                 # Done before, perhaps by a process that was killed before it synced that.
-                durable.sync(self._disks_dir)
+                durable.sync(self.files.disks_dir)
 
     def restore_stashed_disks(self, uuid: str) -> None:
-        with self._locked(uuid):
-            if not self._stash(uuid).is_dir():
-                durable.sync(self._disks_dir)
+        with self.files.locked(uuid):
+            if not self.files.stash(uuid).is_dir():
+                durable.sync(self.files.disks_dir)
                 return
-            self._refuse_if_defined(uuid, "restored")
-            if self._disks(uuid).is_dir():
+            self.files.refuse_if_defined(uuid, "restored")
+            if self.files.disks(uuid).is_dir():
                 raise GuestFailed(
                     f"Server {uuid} has disks and stashed disks: which of them to keep is not for this host to guess.",
                     details=self.hostname,
                 )
-            durable.rename(self._stash(uuid), self._disks(uuid))
+            durable.rename(self.files.stash(uuid), self.files.disks(uuid))
 
     def delete_stashed_disks(self, uuid: str) -> None:
-        with self._locked(uuid):
-            durable.delete_tree(self._stash(uuid))
+        with self.files.locked(uuid):
+            durable.delete_tree(self.files.stash(uuid))
 
     def delete_disks(self, uuid: str) -> None:
-        with self._locked(uuid):
-            self._refuse_if_defined(uuid, "deleted")
-            durable.delete_tree(self._disks(uuid))
+        with self.files.locked(uuid):
+            self.files.refuse_if_defined(uuid, "deleted")
+            durable.delete_tree(self.files.disks(uuid))
 
     # for tests: what a user of the guest does, and what an observer of all hosts sees
 
     def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
         """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state is not PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
             guest.write(short_name(device or guest.root_device), text)
 
     def guest_read(self, uuid: str, device: str | None = None) -> list[str]:
         """The lines on the root disk (or another device), the guest's own marks at each boot (``boot=...``) included."""
-        with self._locked(uuid):
-            guest = self._guests.get(uuid)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
             return guest.read(short_name(device or guest.root_device))
 
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
         """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
-        guest = self._guests[uuid]
+        guest = self.files.guests[uuid]
         return guest.numa_topology, guest.pci_devices
 
     def guest_disks(self, uuid: str) -> dict[str, int]:
         """device -> size in MiB of the guest's local disks, as the guest sees them."""
-        with self._locked(uuid):
-            return self._guests[uuid].sizes()
+        with self.files.locked(uuid):
+            return self.files.guests[uuid].sizes()
 
     def running_anywhere(self, uuid: str) -> list[str]:
         """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
-        hosts = []
-        for path in (self._peers_dir or self._state_dir.parent).glob(f"*/guests/{uuid}.json"):
-            try:
-                guest = _GUESTS.decode(path.read_bytes())
-            except (FileNotFoundError, msgspec.MsgspecError):
-                # A torn one is its host's to put aside.
-                continue
-            if guest.power_state is PowerState.RUNNING:
-                hosts.append(guest.host)
-        return sorted(hosts)
+        return running_in(self._peers_dir or self._state_dir.parent, uuid)
 
     # inside
 
@@ -414,19 +372,19 @@ class SimulatedDriver(virt.Driver):
     ) -> PowerState:
         uuid = spec.instance.uuid
         power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
-        guest = define(spec, self.hostname, self._disks(uuid), power_state)
+        guest = define(spec, self.hostname, self.files.disks(uuid), power_state)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))
-        durable.make_folder(self._disks(uuid))
+        durable.make_folder(self.files.disks(uuid))
         for local in spec.local_disks:
-            disk.create_local(self._disks(uuid) / local.name, local)
+            disk.create_local(self.files.disks(uuid) / local.name, local)
         if spec.config_drive:
-            durable.write(self._disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
+            durable.write(self.files.disks(uuid) / "disk.config", msgspec.json.encode(spec.config_drive))
         if not spec.power_on:
-            self._save(guest)
+            self.files.save(guest)
             return guest.power_state
         with vifs_plugged():
-            self._save(guest)
+            self.files.save(guest)
         self._boot(guest)
         return guest.power_state
 
@@ -438,64 +396,5 @@ class SimulatedDriver(virt.Driver):
     def _boot(self, guest: Guest) -> None:
         self._look_for_others(guest.uuid)
         guest.power_state = PowerState.RUNNING
-        self._save(guest)
-        self._print(guest.uuid, guest.boot())
-
-    @contextmanager
-    def _undone_on_failure(self, uuid: str, guest: Guest | None) -> Iterator[None]:
-        """Puts back the guest and the disks that were there if an attempt to make the guest fails."""
-        disks = self._disks(uuid)
-        kept = {path: path.read_bytes() for path in disks.iterdir()} if disks.is_dir() else None
-        durable.make_folder(disks)
-        try:
-            yield
-        except BaseException:
-            if kept is None:
-                durable.delete_tree(disks)
-            else:
-                _put_back(disks, kept)
-            if guest is None:
-                self._forget(uuid)
-            else:
-                self._save(guest)
-            raise
-
-    def _refuse_if_defined(self, uuid: str, what: str) -> None:
-        if uuid in self._guests:
-            raise GuestFailed(
-                f"The disks of {uuid} can't be {what} while the hypervisor knows the guest.", details=self.hostname
-            )
-
-    def _save(self, guest: Guest) -> None:
-        durable.write(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
-        with self._lock:
-            self._guests[guest.uuid] = guest
-
-    def _forget(self, uuid: str) -> None:
-        durable.delete(self._guests_dir / f"{uuid}.json")
-        with self._lock:
-            self._guests.pop(uuid, None)
-
-    def _print(self, uuid: str, text: str) -> None:
-        with (self._disks(uuid) / "console.log").open("a") as console:
-            console.write(text)
-
-    def _locked(self, uuid: str) -> threading.RLock:
-        with self._lock:
-            return self._locks[uuid]
-
-    def _disks(self, uuid: str) -> Path:
-        return self._disks_dir / uuid
-
-    def _stash(self, uuid: str) -> Path:
-        return self._disks_dir / f"{uuid}{STASHED}"
-
-
-def _put_back(directory: Path, kept: dict[Path, bytes]) -> None:
-    """Makes the files of a directory what they were; those that did not change are not touched."""
-    for path in directory.iterdir():
-        if path not in kept:
-            path.unlink()
-    for path, content in kept.items():
-        if not path.exists() or path.read_bytes() != content:
-            durable.write(path, content)
+        self.files.save(guest)
+        self.files.append_to_console(guest.uuid, guest.boot())

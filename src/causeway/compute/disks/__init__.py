@@ -1,0 +1,1 @@
+"""Disks on a host: base images, what servers are to have, what other hosts may fetch. Knows no guests."""

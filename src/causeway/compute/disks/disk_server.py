@@ -1,0 +1,146 @@
+"""Serves offered disks to the other hosts of the cell, over HTTP on the host's own address (``my_ip``).
+
+- ``GET /disks/MOVE/NAME``: a disk; ``Range: bytes=N-`` for what is missing of it.
+- ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.
+
+Each with ``Authorization: Bearer SECRET``, which the fetching host was told through the conductor.
+"""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import logging
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from causeway import durable
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.http.server import make_server
+
+LOG = logging.getLogger(__name__)
+
+THREADS = 8
+CHUNK_BYTES = 1 << 20
+_PATH = re.compile(r"/disks/([^/]+)(?:/([^/]+))?")
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-")
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+def _port(content: bytes) -> int:
+    port = int(content)
+    if not 1 << 10 <= port < 1 << 16:
+        raise ValueError(f"{port} is no port that was chosen here")
+    return port
+
+
+class DiskServer:
+    """One host's. ``port`` 0: any free one, and after a restart the same again if it is still free (``port_file``)."""
+
+    def __init__(self, offers: DiskOffers, address: str, port: int, port_file: Path) -> None:
+        self._offers = offers
+        self._address = address
+        self._port = port
+        self._port_file = port_file
+        self._server: Any = None
+        self._thread: threading.Thread | None = None
+        self.url = ""
+
+    def start(self) -> None:
+        """Listens when this returns. Raises OSError if the address or the port can't be had."""
+        server = self._listening(self._port) if self._port else self._listening_somewhere()
+        self._server = server
+        port = server.bind_addr[1]
+        durable.write(self._port_file, str(port))
+        shown = f"[{self._address}]" if ":" in self._address else self._address
+        self.url = f"http://{shown}:{port}/disks"
+        self._thread = threading.Thread(target=server.serve, name=f"disk-server-{port}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends what is being sent: who fetches goes on when the host is back."""
+        if self._server is not None:
+            self._server.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _listening(self, port: int) -> Any:
+        server = make_server(self._address, port, self._answer, threads=THREADS, name="causeway-compute")
+        server.shutdown_timeout = 1
+        return server
+
+    def _listening_somewhere(self) -> Any:
+        port = None
+        with suppress(durable.Torn):
+            # Without it another port does: who fetches is told the new one when the order comes again.
+            port = durable.read(self._port_file, _port)
+        if port is not None:
+            try:
+                return self._listening(port)
+            except OSError:
+                LOG.info("Port %s, from which disks were fetched before, is taken", port)
+        while True:
+            # Chosen before it is listened on: a port that the system chooses in listening can't be had again at once.
+            with socket.create_server((self._address, 0), family=self._family()) as free:
+                port = free.getsockname()[1]
+            try:
+                return self._listening(port)
+            except OSError as taken:
+                if taken.errno != errno.EADDRINUSE:
+                    raise
+
+    def _family(self) -> socket.AddressFamily:
+        return socket.AF_INET6 if ":" in self._address else socket.AF_INET
+
+    def _answer(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        match = _PATH.fullmatch(environ.get("PATH_INFO", ""))
+        manifest = self._offers.find(match[1]) if match else None
+        if match is None or manifest is None:
+            return _refuse(start_response, "404 Not Found")
+        given = environ.get("HTTP_AUTHORIZATION", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, f"Bearer {manifest.secret}".encode()):
+            return _refuse(start_response, "401 Unauthorized")
+        move_id, name = match.groups()
+        if environ["REQUEST_METHOD"] == "DELETE" and name is None:
+            self._offers.withdraw(move_id)
+            start_response("204 No Content", [])
+            return []
+        path = self._offers.path(move_id, name) if name is not None else None
+        if environ["REQUEST_METHOD"] != "GET" or path is None:
+            return _refuse(start_response, "404 Not Found")
+        return _send(path, environ.get("HTTP_RANGE"), start_response)
+
+
+def _refuse(start_response: StartResponse, status: str) -> Iterable[bytes]:
+    start_response(status, [("Content-Length", "0")])
+    return []
+
+
+def _send(path: Path, wanted: str | None, start_response: StartResponse) -> Iterable[bytes]:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        # The offer was withdrawn this very moment.
+        return _refuse(start_response, "404 Not Found")
+    match = _RANGE.fullmatch(wanted or "")
+    first = int(match[1]) if match else 0
+    if match and first >= size:
+        return _refuse(start_response, "416 Range Not Satisfiable")
+    headers = [("Content-Type", "application/octet-stream"), ("Content-Length", str(size - first))]
+    if match:
+        headers.append(("Content-Range", f"bytes {first}-{size - 1}/{size}"))
+    start_response("206 Partial Content" if match else "200 OK", headers)
+    return _content(path, first)
+
+
+def _content(path: Path, first: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(first)
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk

@@ -1,0 +1,82 @@
+"""Making and removing guests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from causeway.compute.guests import guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.virt.driver import GuestFacts, RootDisk
+
+
+class BuildEndpoint:
+    """RPC: build, destroy and inspect."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def build_instance(
+        self, context: RequestContext, *, instance: Instance, block_devices: list[BlockDevice]
+    ) -> GuestOutcome:
+        host = self._host
+        with (
+            host.lock(instance.uuid),
+            host.vif_events.watch(instance.uuid) as watch,
+            claimed(host, instance) as instance,
+        ):
+            for vif in instance.network_info:
+                guest.bind_port(host, context, instance, vif)
+            vifs = guest.refreshed_ports(host, context, instance)
+            root_disk = None
+            if not is_volume_backed(block_devices):
+                base = host.image_cache.fetch(context, instance.image_ref)
+                root_disk = RootDisk(base=base, base_image_id=instance.image_ref, size_gb=instance.flavor.root_gb)
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                power_state = host.driver.spawn(
+                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, root_disk=root_disk),
+                    vifs_plugged=guest.plugging(host, watch, vifs),
+                )
+            return GuestOutcome(
+                power_state,
+                guest.refreshed_ports(host, context, instance),
+                volumes,
+                numa_topology=instance.numa_topology,
+                pci_devices=instance.pci_devices,
+            )
+
+    def destroy_instance(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        driver = self._host.driver
+        with self._host.lock(instance.uuid):
+            driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=True)
+            driver.delete_disks(instance.uuid)
+            driver.delete_stashed_disks(instance.uuid)
+            self._host.claims.release_all(instance.uuid)
+            self._host.offers.withdraw_all(instance.uuid)
+
+    def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
+        return self._host.driver.inspect(instance_uuid)
+
+
+@contextmanager
+def claimed(host: Host, instance: Instance) -> Iterator[Instance]:
+    """The server with what was claimed for it, which is given up again if the block fails."""
+    claims = host.claims
+    held_before = claims.holds(instance.uuid)
+    claims.claim(instance, None)
+    try:
+        yield claims.use(instance, None)
+    except BaseException:
+        if not held_before:
+            claims.release(instance.uuid, None)
+        raise

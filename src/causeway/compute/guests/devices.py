@@ -1,0 +1,49 @@
+"""Volumes and ports of guests that are there."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from causeway.compute.guests import guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+
+
+class DevicesEndpoint:
+    """RPC: attach and detach volumes and ports."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def attach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> BlockDevice:
+        host = self._host
+        with host.lock(instance.uuid), ExitStack() as undo:
+            with guest.connected_volumes(host, context, [block_device]) as (connected,):
+                host.driver.attach_volume(instance.uuid, connected)
+                # Whoever asked takes the attachment away if the volume service does not hear that the guest has it.
+                undo.callback(host.driver.detach_volume, instance.uuid, connected)
+            undo.pop_all()
+        return connected
+
+    def detach_volume(self, context: RequestContext, *, instance: Instance, block_device: BlockDevice) -> None:
+        """Also of a guest that does not have it, or is not there."""
+        with self._host.lock(instance.uuid):
+            # Of an attach that broke off, only the volume service knows how it was connected.
+            (connected,) = guest.with_connections(self._host, context, [block_device])
+            self._host.driver.detach_volume(instance.uuid, connected)
+
+    def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
+        host = self._host
+        with host.lock(instance.uuid), host.vif_events.watch(instance.uuid):
+            vif = next(vif for vif in instance.network_info if vif.id == port_id)
+            guest.bind_port(host, context, instance, vif)
+            vifs = guest.refreshed_ports(host, context, instance)
+            host.driver.attach_interface(instance.uuid, next(vif for vif in vifs if vif.id == port_id))
+            return vifs
+
+    def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
+        with self._host.lock(instance.uuid):
+            self._host.driver.detach_interface(instance.uuid, vif)

@@ -1,0 +1,180 @@
+"""What a guest is made of: its ports, its volumes, its disks."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
+
+from causeway import errors
+from causeway.clients.port_requests import ALLOCATION
+from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import config_drive
+from causeway.compute.host import Host
+from causeway.compute.host.vif_events import Watch
+from causeway.context import RequestContext, admin_context
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.virt.driver import GuestSpec, RootDisk
+
+LOG = logging.getLogger(__name__)
+
+
+def spec_of(
+    host: Host,
+    instance: Instance,
+    vifs: list[Vif],
+    volumes: list[BlockDevice],
+    *,
+    block_devices: list[BlockDevice],
+    root_disk: RootDisk | None = None,
+    power_on: bool = True,
+) -> GuestSpec:
+    """The guest of a server with these ports, (connected) volumes, and the local disks of ``block_devices``."""
+    return GuestSpec(
+        instance=instance,
+        root_disk=root_disk,
+        volumes=volumes,
+        vifs=vifs,
+        power_on=power_on,
+        config_drive=config_drive.files(instance, vifs),
+        local_disks=local_disks(host.conf, block_devices),
+    )
+
+
+def volumes_of(block_devices: list[BlockDevice]) -> list[BlockDevice]:
+    return [device for device in block_devices if device.is_volume]
+
+
+@contextmanager
+def connected_volumes(
+    host: Host, context: RequestContext, block_devices: list[BlockDevice]
+) -> Iterator[list[BlockDevice]]:
+    """The volumes with connection info for this host.
+
+    Attachments without connection info are told of this host first, and completed when the block ends well: then the
+    guest has opened them. A data volume that does not exist any more is left out: no attempt would ever bring it back.
+    """
+    connected: list[BlockDevice] = []
+    fresh: list[str] = []
+    for device in volumes_of(block_devices):
+        if device.connection_info is None and device.attachment_id is not None:
+            connector = host.driver.volume_connector()
+            try:
+                info = _connect(host, context, device.attachment_id, connector, device.device_name)
+            except errors.VolumeNotFound:
+                # The attachment alone may be gone because somebody works on it: that is no reason to go without a disk.
+                if device.is_root or device.volume_id is None or not host.volumes.is_gone(context, device.volume_id):
+                    raise
+                LOG.warning("Volume %s of a server is gone: the guest goes without it", device.volume_id)
+                continue
+            host.driver.check_volume_connectable(info)
+            device = dataclasses.replace(device, connection_info=info)
+            fresh.append(device.attachment_id or "")
+        connected.append(device)
+    yield connected
+    for attachment_id in fresh:
+        host.volumes.complete_attachment(context, attachment_id)
+
+
+def _connect(
+    host: Host, context: RequestContext, attachment_id: str, connector: Mapping[str, Any], device_name: str | None
+) -> dict[str, Any]:
+    """The connection info of an attachment of this host; raises VolumeNotFound, ServiceRefused."""
+    try:
+        return host.volumes.update_attachment(context, attachment_id, connector, device_name)
+    except errors.ServiceRefused:
+        # An attempt before may have connected it: a volume with two attachments is not connected a second time.
+        present = host.volumes.get_attachment(context, attachment_id)
+        if not present.is_connected:
+            raise
+        return present.connection_info
+
+
+def with_connections(host: Host, context: RequestContext, block_devices: list[BlockDevice]) -> list[BlockDevice]:
+    """The devices with the connection info that the volume service has of attachments of this host, where it is missing."""
+    found = []
+    for device in block_devices:
+        if device.is_volume and device.connection_info is None and device.attachment_id is not None:
+            with suppress(errors.VolumeNotFound):
+                attachment = host.volumes.get_attachment(context, device.attachment_id)
+                device = dataclasses.replace(device, connection_info=attachment.connection_info or None)
+        found.append(device)
+    return found
+
+
+def plugging(host: Host, watch: Watch, vifs: list[Vif]) -> Callable[[], AbstractContextManager[None]]:
+    """What the driver waits for before the guest runs: ports that the network service had not plugged when we looked."""
+    waiting = [vif.id for vif in vifs if not vif.active]
+
+    def context() -> AbstractContextManager[None]:
+        return watch.plugged(
+            waiting, host.conf.vif_plugging_timeout, fatal=host.conf.vif_plugging_is_fatal, look=plugged_here
+        )
+
+    def plugged_here() -> set[str]:
+        ports = host.network.ports_of_server(admin_context(), watch.instance_uuid)
+        return {port["id"] for port in ports if port["status"] == "ACTIVE" and port.get("binding:host_id") == host.name}
+
+    return context
+
+
+def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
+    """Makes this host's bindings the active ones; returns the ports as they are then. Open a watch before.
+
+    Ports that are gone are left out. The owner of the others names the zone that the server is in from now on.
+    """
+    if not instance.network_info:
+        return []
+    owner = owner_of(instance)
+    alone: set[str] = set()
+    for vif in instance.network_info:
+        try:
+            if host.network.activate_binding(context, vif.id, host.name).must_be_alone:
+                host.network.leave_alone(context, vif.id, host.name)
+                alone.add(vif.id)
+        except errors.NotFound:
+            _bind_anew(host, context, instance, vif)
+    ports = host.network.ports_of_server(context, instance.uuid)
+    wanted = {vif.id: vif.profile.get(ALLOCATION) for vif in instance.network_info}
+    for number, port in enumerate(ports):
+        # The agent looks at the port again when it is updated.
+        again = port.get("device_owner") != owner or port["id"] in alone
+        changes: dict[str, Any] = {"device_owner": owner} if again else {}
+        profile = port.get("binding:profile") or {}
+        if wanted.get(port["id"]) and profile.get(ALLOCATION) != wanted[port["id"]]:
+            # A move within the host keeps the binding, and may take from another provider of it.
+            changes["binding:profile"] = {**profile, ALLOCATION: wanted[port["id"]]}
+        if changes:
+            ports[number] = host.network.update_port(context, port["id"], changes)
+    return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
+
+
+def owner_of(instance: Instance) -> str:
+    """The owner of the server's ports."""
+    return f"compute:{instance.availability_zone or ''}"
+
+
+def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
+    """Binds a port to this host; the network service is told which providers give what the port asks for."""
+    profile = vif.profile if ALLOCATION in vif.profile else None
+    host.network.bind_port(context, vif.id, host.name, instance.uuid, owner_of(instance), profile)
+
+
+def _bind_anew(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
+    """For a port whose binding somebody removed; one that is not the server's any more is left alone."""
+    try:
+        if host.network.show_port(context, vif.id).get("device_id") == instance.uuid:
+            bind_port(host, context, instance, vif)
+    except errors.PortNotFound:
+        LOG.warning("Port %s of server %s is gone: the guest goes without it", vif.id, instance.uuid)
+
+
+def refreshed_ports(host: Host, context: RequestContext, instance: Instance) -> list[Vif]:
+    """The server's ports as the network service has them now."""
+    if not instance.network_info:
+        return []
+    return host.network.network_info(context, instance.uuid, previous=instance.network_info)

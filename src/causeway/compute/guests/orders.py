@@ -1,0 +1,93 @@
+"""What operations that are no moves order: each order is carried out once for its operation.
+
+An order that is repeated after its answer was lost finds the outcome that was recorded; one that comes too late is refused.
+"""
+
+from __future__ import annotations
+
+from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.power import PowerEndpoint
+from causeway.compute.guests.rebuild import RebuildEndpoint
+from causeway.compute.host import Host
+from causeway.compute.host.fence import fenced
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome, MoveToken
+
+
+class OrdersEndpoint:
+    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest."""
+
+    def __init__(self, host: Host) -> None:
+        self.fence = host.fence
+        self._build = BuildEndpoint(host)
+        self._guests = GuestStatesEndpoint(host)
+        self._power = PowerEndpoint(host)
+        self._rebuild = RebuildEndpoint(host)
+
+    @fenced
+    def rebuild_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot_id: str | None,
+        power_on: bool,
+    ) -> GuestOutcome:
+        return self._rebuild.rebuild_instance(
+            context, instance=instance, block_devices=block_devices, snapshot_id=snapshot_id, power_on=power_on
+        )
+
+    @fenced
+    def remove_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def start_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> GuestOutcome:
+        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def restore_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> GuestOutcome:
+        return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def stop_guest(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+        self._power.power_off_instance(context, instance=instance)
+
+    @fenced
+    def store_disk(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        image_id: str | None,
+    ) -> None:
+        self._power.power_off_instance(context, instance=instance)
+        if image_id is not None:
+            self._guests.snapshot_instance(context, instance=instance, image_id=image_id)

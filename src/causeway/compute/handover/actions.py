@@ -1,0 +1,185 @@
+"""How a guest leaves a host, comes up on another one, and comes back: what every kind of move does on its hosts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from causeway import errors
+from causeway.compute.disks.wanted_disks import local_disks
+from causeway.compute.guests import guest
+from causeway.compute.handover.verify import require_disks
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.states import PowerState
+from causeway.virt.driver import LocalDisk, RootDisk
+
+# What came from the other host: the root disk (None: it is a volume), and the other local disks.
+Received = tuple[RootDisk | None, list[LocalDisk]]
+
+
+def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
+    """Raises ClaimRefused if a volume can't be connected to this host."""
+    for device in guest.volumes_of(block_devices):
+        if device.connection_info is not None:
+            host.driver.check_volume_connectable(device.connection_info)
+
+
+def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
+    """The guest is off, and its disks are in their place. Raises CopyNotUsable if stashed ones may be better."""
+    facts = host.driver.inspect(instance.uuid)
+    stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
+    if stashed_before:
+        require_disks(host, instance, block_devices, stashed=False)
+    if facts.power_state is PowerState.RUNNING:
+        host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+    if stashed_before:
+        # Bug 1960230: the guest is here with its disks; what an earlier move stashed and did not delete is in the way.
+        host.driver.delete_stashed_disks(instance.uuid)
+    if needs_disks and facts.has_stashed_disks and not facts.has_disks:
+        # Handed over before: the disks come back for the time of the export.
+        host.driver.restore_stashed_disks(instance.uuid)
+
+
+def destroy_and_stash_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
+    """Destroys the guest; its disks are stashed, so that it can be restored from them."""
+    host.driver.destroy(instance.uuid, instance.network_info, guest.volumes_of(block_devices), destroy_disks=False)
+    host.driver.stash_disks(instance.uuid)
+
+
+def make_guest(
+    host: Host,
+    context: RequestContext,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    receive: Callable[[], Received],
+    *,
+    power_on: bool,
+    same_host: bool = False,
+) -> GuestOutcome:
+    """Takes over ports and volumes and makes the guest from what ``receive`` gets."""
+    with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+        facts = host.driver.inspect(instance.uuid)
+        if same_host and not facts.has_stashed_disks:
+            raise errors.GuestFailed(
+                f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
+            )
+        if power_on and facts.power_state is PowerState.RUNNING:
+            return _found_running(host, context, instance, block_devices)
+        if facts.power_state is not None or facts.has_disks:
+            # An attempt before was broken off; what it connected is connected still.
+            destroy_with_disks(
+                host, instance, guest.with_connections(host, context, block_devices), same_host=same_host
+            )
+        else:
+            host.image_cache.discard_received(instance.uuid)
+        vifs = guest.take_over_ports(host, context, instance)
+        try:
+            root_disk, local = receive()
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                spec = guest.spec_of(
+                    host,
+                    instance,
+                    vifs,
+                    volumes,
+                    block_devices=block_devices,
+                    root_disk=root_disk,
+                    power_on=power_on,
+                )
+                spec.local_disks = local
+                power_state = host.driver.spawn(
+                    spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
+                )
+        finally:
+            host.image_cache.discard_received(instance.uuid)
+    return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+
+
+def _found_running(
+    host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
+) -> GuestOutcome:
+    """The guest that came up here before, when nobody could write that down any more; or that never left.
+
+    A guest runs only when all of it is there. What its ports and volumes still need is done again.
+    """
+    vifs = guest.take_over_ports(host, context, instance)
+    with guest.connected_volumes(host, context, block_devices) as volumes:
+        host.image_cache.discard_received(instance.uuid)
+    return GuestOutcome(PowerState.RUNNING, vifs, volumes)
+
+
+def restore_from_stashed_disks(
+    host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, power_on: bool
+) -> GuestOutcome:
+    """Makes the guest again from its stashed disks, with its ports and volumes."""
+    with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
+        host.offers.withdraw_all(instance.uuid)
+        facts = host.driver.inspect(instance.uuid)
+        vifs = guest.take_over_ports(host, context, instance)
+        if facts.power_state is PowerState.RUNNING:
+            # It never stopped, or it was restored before and its attachments are still to be completed.
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                return GuestOutcome(PowerState.RUNNING, vifs, volumes)
+        if facts.power_state is None or not facts.has_disks:
+            host.driver.restore_stashed_disks(instance.uuid)
+        with guest.connected_volumes(host, context, block_devices) as volumes:
+            spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
+            power_state = host.driver.spawn(spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else []))
+    return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+
+
+def destroy_with_disks(
+    host: Host, instance: Instance, block_devices: list[BlockDevice], *, same_host: bool = False
+) -> None:
+    """Destroys the guest with its disks, and discards what came for it. Stashed disks stay.
+
+    ``same_host``: the move's source is this host, too. Then whatever is here while nothing is stashed is the old guest.
+    """
+    driver = host.driver
+    host.image_cache.discard_received(instance.uuid)
+    facts = driver.inspect(instance.uuid)
+    if same_host and not facts.has_stashed_disks:
+        return
+    volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
+    # Volumes may be connected for a guest that was not made in the end.
+    if facts.power_state is not None or facts.has_disks or volumes:
+        driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
+
+
+def destroy_and_release_claim(
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    *,
+    same_host: bool = False,
+) -> None:
+    """`destroy_with_disks`, and releases the move's claim."""
+    with host.lock(instance.uuid):
+        # Whoever lost the answer of the connecting does not know what is connected here.
+        devices = guest.with_connections(host, context, block_devices)
+        destroy_with_disks(host, instance, devices, same_host=same_host)
+        host.claims.release(instance.uuid, token.migration_uuid)
+
+
+def delete_stashed_disks(host: Host, token: MoveToken, instance: Instance) -> None:
+    """Deletes the stashed disks, their offers and their claims: the server stays where it was moved to, for good."""
+    with host.lock(instance.uuid):
+        host.offers.withdraw_all(instance.uuid)
+        host.driver.delete_stashed_disks(instance.uuid)
+        host.claims.release_others(instance.uuid, token.migration_uuid)
+
+
+def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk]:
+    """The local disks of the new guest beside its root disk, still without content."""
+    return local_disks(host.conf, block_devices)
+
+
+def _plugged(vif: Vif, power_on: bool) -> Vif:
+    # The spawn waited for every port that was not active when it began.
+    return dataclasses.replace(vif, active=vif.active or power_on)

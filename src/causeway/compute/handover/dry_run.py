@@ -1,0 +1,55 @@
+"""What a host says of a move before there is one. Nothing is claimed, connected or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from causeway import errors
+from causeway.compute.guests import guest
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.candidates import DiskMeasure, PreCheck
+from causeway.model.instance import Instance
+
+
+class DryRunEndpoint:
+    """RPC: check_move_to_host, measure_disks."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def check_move_to_host(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> list[PreCheck]:
+        return [
+            _tried("claim", lambda: self._check_room(instance)),
+            _tried("volumes", lambda: self._check_volumes(block_devices)),
+        ]
+
+    def measure_disks(self, context: RequestContext, *, instance_uuid: str) -> DiskMeasure:  # noqa: ARG002
+        return DiskMeasure(self._host.driver.disk_bytes(instance_uuid))
+
+    def _check_room(self, instance: Instance) -> str:
+        facts = self._host.driver.inspect(instance.uuid)
+        if instance.host != self._host.name and (facts.power_state is not None or facts.has_disks):
+            raise errors.ClaimRefused("The host holds a guest or disks of the server already.")
+        self._host.claims.check(instance)
+        return ""
+
+    def _check_volumes(self, block_devices: list[BlockDevice]) -> str:
+        connected = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
+        for device in connected:
+            self._host.driver.check_volume_connectable(device.connection_info or {})
+        return f"{len(connected)} connectable" if connected else "no connected volumes"
+
+
+def _tried(name: str, check: Callable[[], str]) -> PreCheck:
+    try:
+        return PreCheck(name, True, check())
+    except errors.CausewayError as refusal:
+        return PreCheck(name, False, f"{refusal.message} {refusal.details}".strip())

@@ -1,0 +1,149 @@
+"""A host's part in a move inside its cell. Driven by `moves.steps.same_cell`, one RPC each.
+
+The disks go from host to host (`disk_server`, `disk_fetch`). Source and target may be the same host: then the old disks stay
+aside while the new guest runs from copies.
+"""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.compute.handover import actions, disk_fetch, disk_transfer
+from causeway.compute.host import Host
+from causeway.compute.host.claims import claim_for_move
+from causeway.compute.host.fence import fenced, fenced_and_then
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, SourceOutcome
+from causeway.model.states import PowerState
+from causeway.virt.driver import ROOT_DISK
+
+
+def _end_offer(
+    endpoint: ResizeEndpoint, *, instance: Instance, offer: DiskOffer, source_host: str, **_others: object
+) -> None:
+    """The disks have come, and that is written down: they will not be fetched again."""
+    if source_host == endpoint.host.name:
+        endpoint.host.offers.withdraw_all(instance.uuid)
+    elif offer.disks:
+        disk_fetch.release(offer)
+
+
+class ResizeEndpoint:
+    """RPC: the steps of moves inside a cell, under the field's names. Each takes effect once for a move (`fence`)."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.fence = host.fence
+
+    @fenced
+    def prep_resize(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        migration_type: str,
+    ) -> MigrationContext:
+        host = self.host
+        same_host = instance.host == host.name
+        if same_host and migration_type != "resize" and not host.driver.supports_migrate_to_same_host:
+            raise errors.ClaimRefused(
+                f"Server {instance.uuid} can't be migrated to the host that it is on.", details=f"host {host.name}"
+            )
+        with host.lock(instance.uuid):
+            facts = host.driver.inspect(instance.uuid)
+            if not same_host and (facts.power_state is not None or facts.has_disks):
+                raise errors.ClaimRefused(
+                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; `causeway audit` tells what they are",
+                )
+            if not same_host:
+                actions.check_volumes(host, block_devices)
+            return claim_for_move(host.claims, instance, token.migration_uuid, host.name)
+
+    @fenced
+    def resize_instance(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
+    ) -> SourceOutcome:
+        host = self.host
+        with host.lock(instance.uuid):
+            actions.switch_off(host, instance, block_devices, needs_disks=True)
+            offer = disk_transfer.offer(host, context, token, instance, block_devices)
+            actions.destroy_and_stash_disks(host, instance, block_devices)
+        return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
+
+    @fenced_and_then(_end_offer)
+    def finish_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        offer: DiskOffer,
+        source_host: str,
+        power_on: bool,
+    ) -> GuestOutcome:
+        host = self.host
+        same_host = source_host == host.name
+        offered = {disk.name: disk for disk in offer.disks}
+
+        def receive() -> actions.Received:
+            if ROOT_DISK not in offered and not is_volume_backed(block_devices):
+                raise errors.DiskTransferFailed(f"The root disk of server {instance.uuid} is not offered.")
+            if same_host:
+                paths = disk_transfer.take(host, token, instance, offer)
+            else:
+                paths = disk_transfer.fetch(host, context, token, instance, offer)
+            root_disk = None
+            if ROOT_DISK in offered:
+                path = paths.pop(ROOT_DISK)
+                root_disk = disk_transfer.root_disk(host, context, instance, offered[ROOT_DISK], path)
+            formats = {name: disk.disk_format for name, disk in offered.items()}
+            wanted = actions.wanted_disks(host, block_devices)
+            return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
+
+        instance = host.claims.use(instance, token.migration_uuid)
+        outcome = actions.make_guest(
+            host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
+        )
+        outcome.bytes_done = offer.size if offered else None
+        return outcome
+
+    @fenced
+    def confirm_resize(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+    ) -> None:
+        actions.delete_stashed_disks(self.host, token, instance)
+
+    @fenced
+    def revert_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        source_host: str,
+    ) -> None:
+        actions.destroy_and_release_claim(
+            self.host, context, token, instance, block_devices, same_host=source_host == self.host.name
+        )
+
+    @fenced
+    def finish_revert_resize(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        return actions.restore_from_stashed_disks(self.host, context, instance, block_devices, power_on=power_on)

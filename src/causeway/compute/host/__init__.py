@@ -1,0 +1,5 @@
+"""A host, and what it knows by itself: claims, whose orders it follows (`fence`), who waits for ports (`vif_events`)."""
+
+from causeway.compute.host.host import Host
+
+__all__ = ["Host"]

@@ -1,0 +1,54 @@
+"""What all concerns of a compute host share."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from oslo_concurrency import lockutils
+from oslo_config import cfg
+
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.volume import VolumeClient
+from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.host.claims import Claims
+from causeway.compute.host.fence import Fence
+from causeway.compute.host.vif_events import VifEvents
+from causeway.model.instance import Instance
+from causeway.rpc.cell_conductor import CellConductorClient
+from causeway.virt.driver import Driver
+
+
+@dataclass
+class Host:
+    """One compute host: its hypervisor and its ways to the services around."""
+
+    name: str
+    conf: cfg.ConfigOpts
+    driver: Driver
+    images: ImageClient
+    network: NetworkClient
+    volumes: VolumeClient
+    conductor: CellConductorClient
+    image_cache: ImageCache
+    fence: Fence
+    claims: Claims
+    offers: DiskOffers
+    disk_server: DiskServer
+    vif_events: VifEvents = field(default_factory=VifEvents)
+    #: set when the service ends: who waits stops waiting
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def lock(self, instance_uuid: str) -> AbstractContextManager[object]:
+        """Work on one server is done one after the other on a host."""
+        held: AbstractContextManager[object] = lockutils.lock(f"{self.name}-{instance_uuid}")
+        return held
+
+    def shutdown_timeout(self, instance: Instance) -> float:
+        """Seconds a guest has to shut down; the image may ask for more or less than the host's option."""
+        wanted = instance.image_meta.properties.get("os_shutdown_timeout") if instance.image_meta else None
+        return float(wanted if wanted is not None else self.conf.shutdown_timeout)

@@ -1,0 +1,45 @@
+"""What conductors do about claims that no guest ends."""
+
+from __future__ import annotations
+
+from causeway.compute.host import Host
+from causeway.compute.host.fence import fenced
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken
+
+
+class ClaimsEndpoint:
+    """RPC: ends claims, and makes them again."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.fence = host.fence
+
+    @fenced
+    def drop_move_claim(self, context: RequestContext, *, token: MoveToken, instance_uuid: str) -> None:  # noqa: ARG002
+        """Ends what a move claimed here. An order to claim that comes later than this is refused."""
+        with self._host.lock(instance_uuid):
+            self._host.claims.release(instance_uuid, token.migration_uuid)
+
+    def remove_leftover_claim(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance_uuid: str,
+        migration_uuid: str | None,
+    ) -> None:
+        """Ends a claim that nobody needs; the caller has made sure of that."""
+        with self._host.lock(instance_uuid):
+            self._host.claims.release(instance_uuid, migration_uuid)
+
+    def restore_claim(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance: Instance,
+        migration_uuid: str | None,
+    ) -> None:
+        """Claims what the server's record says that it holds here; ClaimRefused if others hold it."""
+        with self._host.lock(instance.uuid):
+            self._host.claims.adopt(instance, migration_uuid)

@@ -1,0 +1,131 @@
+"""What this host missed while it was dead: it is carried out before the host takes orders, or anything is started on it.
+
+Servers that were here may have gone on elsewhere meanwhile. Their guests that still run here are destroyed, and what was kept
+for moves that have ended goes. The conductors know what is to be done (`causeway.parts.leftovers`) and have looked where
+the servers live.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+from causeway import errors
+from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.handover.resize import ResizeEndpoint
+from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.host import Host
+from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
+from causeway.context import RequestContext, admin_context
+from causeway.model.missed import Missed, MissedOrder
+from causeway.model.states import PowerState
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two questions while no conductor answers.
+PAUSE = 5.0
+
+
+class MissedOrdersEndpoint:
+    """RPC: carry_out_missed."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._build = BuildEndpoint(host)
+        self._resize = ResizeEndpoint(host)
+        self._snapshot_resize = SnapshotResizeEndpoint(host)
+        self._claims = ClaimsEndpoint(host)
+
+    def carry_out_missed(self, context: RequestContext, *, orders: list[MissedOrder]) -> list[str]:
+        """Returns the ids of those that succeeded; one that fails keeps nobody from the others."""
+        done = []
+        for order in orders:
+            what = "the end of the guest" if order.stop_only else order.what
+            LOG.warning("Host %s missed %s of server %s: it is done now", self._host.name, what, order.instance.uuid)
+            try:
+                self._carry_out(context, order)
+            except errors.CausewayError as failure:
+                LOG.error(
+                    "What is left of server %s stays: %s %s", order.instance.uuid, failure.message, failure.details
+                )
+                continue
+            except Exception:
+                # Drivers let errors of the file system through. Whatever it is, it is this server's alone.
+                LOG.exception("What is left of server %s stays", order.instance.uuid)
+                continue
+            done.append(order.id)
+        return done
+
+    def _carry_out(self, context: RequestContext, order: MissedOrder) -> None:
+        what, instance, devices, token = order.what, order.instance, order.block_devices, order.token
+        if order.stop_only:
+            self._stop(instance.uuid)
+            return
+        if what is Missed.DESTROY:
+            # Its ports may be in use elsewhere.
+            gone = dataclasses.replace(instance, network_info=[])
+            connected = [device for device in devices if device.connection_info is not None]
+            self._build.destroy_instance(context, instance=gone, block_devices=connected)
+            return
+        if what is Missed.RESTORE_DISKS:
+            self._restore_disks(instance.uuid)
+            return
+        if token is None:
+            raise errors.OperationFailed(f"The order {what} names no move.")
+        if what is Missed.CONFIRM_CROSS_CELL:
+            self._snapshot_resize.confirm_snapshot_based_resize_at_source(context, token=token, instance=instance)
+        elif what is Missed.CONFIRM_SAME_CELL:
+            self._resize.confirm_resize(context, token=token, instance=instance)
+        elif what is Missed.DROP_CROSS_CELL:
+            self._snapshot_resize.drop_move_at_dest(context, token=token, instance=instance, block_devices=devices)
+        elif what is Missed.DROP_SAME_CELL:
+            self._resize.revert_resize(
+                context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
+            )
+        else:
+            self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
+
+    def _stop(self, uuid: str) -> None:
+        """At once, since it may run elsewhere too. It is left for whoever knows where the server lives."""
+        driver = self._host.driver
+        with self._host.lock(uuid):
+            if driver.inspect(uuid).power_state in (PowerState.RUNNING, PowerState.PAUSED):
+                driver.power_off(uuid, 0)
+
+    def _restore_disks(self, uuid: str) -> None:
+        driver = self._host.driver
+        with self._host.lock(uuid):
+            self._host.offers.withdraw_all(uuid)
+            facts = driver.inspect(uuid)
+            if facts.power_state is None and not facts.has_disks:
+                driver.restore_stashed_disks(uuid)
+
+
+def catch_up(host: Host, endpoint: MissedOrdersEndpoint) -> None:
+    """Asks the cell's conductor what was missed, and does it. Waits for an answer: who does not know must not begin."""
+    context = admin_context()
+    orders = _missed(host, context)
+    if not orders:
+        return
+    done = endpoint.carry_out_missed(context, orders=orders)
+    try:
+        host.conductor.orders_carried_out(context, host=host.name, ids=done)
+    except errors.CausewayError as failure:
+        # They stay noted: conductors send them once more, and nothing is found to be done.
+        LOG.warning(
+            "Host %s could not say that it did what it missed: %s %s", host.name, failure.message, failure.details
+        )
+
+
+def _missed(host: Host, context: RequestContext) -> list[MissedOrder]:
+    while not host.stopping.is_set():
+        try:
+            return host.conductor.missed_orders(context, host=host.name)
+        except errors.NoSuchMethod as failure:
+            # A conductor of an older version noted nothing.
+            LOG.warning("Host %s can't hear what it missed: %s %s", host.name, failure.message, failure.details)
+            return []
+        except errors.CausewayError as failure:
+            LOG.warning("Host %s waits to hear what it missed: %s %s", host.name, failure.message, failure.details)
+            host.stopping.wait(PAUSE)
+    return []

@@ -1,0 +1,41 @@
+"""The service catalog as tokens carry it."""
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.tables.identity import Endpoint, Service
+
+
+def render(session: Session, project_id: str) -> list[Json]:
+    endpoints: dict[str, list[Json]] = {}
+    for row in session.scalars(select(Endpoint).where(Endpoint.enabled)):
+        endpoints.setdefault(row.service_id, []).append(
+            {
+                "id": row.id,
+                "interface": row.interface,
+                "region": row.region_id,
+                "region_id": row.region_id,
+                "url": expand(row.url, project_id),
+            }
+        )
+    return [
+        {"id": row.id, "type": row.type, "name": row.name, "endpoints": endpoints.get(row.id, [])}
+        for row in session.scalars(select(Service).where(Service.enabled))
+    ]
+
+
+def expand(url: str, project_id: str) -> str:
+    for name in ("project_id", "tenant_id"):
+        url = url.replace(f"%({name})s", project_id).replace(f"$({name})s", project_id)
+    return url
+
+
+def internal_url(session: Session, service_type: str) -> str | None:
+    """Where devcloud itself reaches a service of the catalog."""
+    query = (
+        select(Endpoint.url)
+        .join(Service, Service.id == Endpoint.service_id)
+        .where(Service.type == service_type, Endpoint.interface == "internal", Endpoint.enabled)
+    )
+    return session.scalars(query).first()

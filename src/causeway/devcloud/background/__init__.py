@@ -1,0 +1,1 @@
+"""What goes on behind the requests, on threads of its own."""

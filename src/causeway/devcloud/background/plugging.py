@@ -1,0 +1,222 @@
+"""Ports that become ACTIVE, and the events that tell Compute so.
+
+A port is to be plugged when its active binding is on a known host, it is administratively up and belongs to a device.
+One background thread does it, as early as it can: Compute has to be ready for `network-vif-plugged` before it asks for
+the binding. The same thread calls `Switches.on_ports_changed` and posts the events; a post that fails is tried again
+with growing pauses and in the end only logged, as Network's notifier does it.
+"""
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import requests
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from causeway.devcloud.access.catalog import internal_url
+from causeway.devcloud.access.tokens import Tokens
+from causeway.devcloud.bodies import Json
+from causeway.devcloud.store import Store
+from causeway.devcloud.switches import Switches
+from causeway.devcloud.tables.identity import Project, User
+from causeway.devcloud.tables.network import BRIDGE, Port
+
+LOG = logging.getLogger(__name__)
+
+RETRY_PAUSES = (0.2, 1.0, 3.0)
+POST_TIMEOUT = 10.0
+COMPUTE_OWNER = "compute:"
+
+AfterCommit = list[Callable[[], None]]
+"""What is to be done when the request's transaction is done."""
+
+Signature = tuple[str, str, str] | None
+"""Where a port is plugged: host, device and MAC; None when it is not to be plugged."""
+
+
+@dataclass(order=True)
+class Job:
+    due: float
+    order: int
+    run: Callable[[], None] = field(compare=False)
+
+
+class Plugger:
+    def __init__(self, store: Store, tokens: Tokens, switches: Switches) -> None:
+        self._store, self._tokens, self._switches = store, tokens, switches
+        self._condition = threading.Condition()
+        self._jobs: list[Job] = []
+        self._order = itertools.count()
+        self._events: list[Json] = []
+        self._changed = False
+        self._closed = False
+        self._token: tuple[str, float] | None = None
+        self._http = requests.Session()
+        self._thread = threading.Thread(target=self._work, name="devcloud-plugger", daemon=True)
+        self._thread.start()
+
+    def resume(self) -> None:
+        """Goes on with the ports that waited to be plugged when devcloud was last stopped."""
+        with self._store.transaction() as session:
+            waiting = [(row.id, self.signature(row)) for row in session.scalars(select(Port)) if row.status != "ACTIVE"]
+        for port_id, wanted in waiting:
+            if wanted is not None:
+                self._plug_later(port_id, wanted)
+
+    def signature(self, port: Port | None) -> Signature:
+        active = port.active_binding if port is not None else None
+        if port is None or active is None or active.vif_type != BRIDGE:
+            return None
+        if not port.admin_state_up or not port.device_id:
+            return None
+        return active.host, port.device_id, port.mac_address
+
+    def reconcile(self, after_commit: AfterCommit, port: Port, before: Signature) -> None:
+        """To be called after a change of a port: unplugs and plugs it as its new state wants it."""
+        after_commit.append(self.notice_change)
+        after = self.signature(port)
+        if after == before:
+            return
+        port.status = "DOWN"
+        if after is not None:
+            port_id, wanted = port.id, after
+            after_commit.append(lambda: self._plug_later(port_id, wanted))
+
+    def notify(self, after_commit: AfterCommit, port: Port, name: str) -> None:
+        """Posts an event about a server's port once the transaction is done; nothing for ports of other devices."""
+        event = _event(port, name)
+        if event is not None:
+            after_commit.append(lambda: self._post_later([event]))
+
+    def notice_change(self) -> None:
+        """Something was changed that may have to be wired."""
+        if self._switches.on_ports_changed is None:
+            return
+        with self._condition:
+            self._changed = True
+            self._condition.notify()
+
+    def close(self) -> None:
+        with self._condition:
+            self._closed = True
+            self._condition.notify()
+        self._thread.join(POST_TIMEOUT + 1)
+        self._http.close()
+
+    def _plug_later(self, port_id: str, wanted: Signature) -> None:
+        self._schedule(self._switches.plug_delay, lambda: self._plug(port_id, wanted))
+
+    def _post_later(self, events: list[Json], attempt: int = 0) -> None:
+        pause = RETRY_PAUSES[attempt - 1] if attempt else 0.0
+        self._schedule(pause, lambda: self._post(events, attempt))
+
+    def _schedule(self, pause: float, run: Callable[[], None]) -> None:
+        with self._condition:
+            heapq.heappush(self._jobs, Job(time.monotonic() + pause, next(self._order), run))
+            self._condition.notify()
+
+    def _work(self) -> None:
+        while True:
+            changed, due = self._next()
+            if self._closed:
+                return
+            if changed:
+                self._call_hook()
+            for job in due:
+                try:
+                    job.run()
+                except (SQLAlchemyError, OSError):
+                    LOG.exception("plugging a port failed")
+            if self._events:
+                events, self._events = self._events, []
+                self._post(events, 0)
+
+    def _next(self) -> tuple[bool, list[Job]]:
+        with self._condition:
+            while not self._closed and not self._changed:
+                pause = self._jobs[0].due - time.monotonic() if self._jobs else None
+                if pause is not None and pause <= 0:
+                    break
+                self._condition.wait(pause)
+            changed, self._changed = self._changed, False
+            due = []
+            while self._jobs and self._jobs[0].due <= time.monotonic():
+                due.append(heapq.heappop(self._jobs))
+            return changed, due
+
+    def _call_hook(self) -> None:
+        hook = self._switches.on_ports_changed
+        if hook is None:
+            return
+        try:
+            hook()
+        except Exception:
+            LOG.exception("on_ports_changed failed")
+
+    def _plug(self, port_id: str, wanted: Signature) -> None:
+        with self._store.transaction() as session:
+            port = session.get(Port, port_id)
+            if port is None or port.status == "ACTIVE" or wanted is None or self.signature(port) != wanted:
+                return
+            if wanted[0] in self._switches.unpluggable_hosts:
+                LOG.info("port %s stays DOWN: host %s is not to plug anything", port_id, wanted[0])
+                return
+            port.status = "ACTIVE"
+            event = _event(port, "network-vif-plugged")
+        if event is not None:
+            self._events.append({**event, "status": "completed"})
+
+    def _post(self, events: list[Json], attempt: int) -> None:
+        try:
+            url, token = self._target()
+            reply = self._http.post(
+                f"{url}/os-server-external-events",
+                json={"events": events},
+                headers={"X-Auth-Token": token},
+                timeout=POST_TIMEOUT,
+            )
+            failure = f"status {reply.status_code}" if reply.status_code >= 400 else ""
+            final = 400 <= reply.status_code < 500 and reply.status_code != 401
+        except (requests.RequestException, LookupError) as error:
+            failure, final = type(error).__name__, False
+        if not failure:
+            return
+        self._token = None
+        names = ", ".join(f"{event['name']} of {event['tag']}" for event in events)
+        if final or attempt >= len(RETRY_PAUSES):
+            LOG.warning("Compute was not told about %s: %s", names, failure)
+            return
+        LOG.info("telling Compute about %s failed and is tried again: %s", names, failure)
+        self._post_later(events, attempt + 1)
+
+    def _target(self) -> tuple[str, str]:
+        with self._store.transaction() as session:
+            url = internal_url(session, "compute")
+            if url is None:
+                raise LookupError("the catalog has no compute endpoint")
+            if self._token is None or self._token[1] < time.time() + 60:
+                user = session.scalars(select(User).where(User.name == "neutron")).first()
+                project = session.scalars(select(Project).where(Project.name == "service")).first()
+                if user is None or project is None:
+                    raise LookupError("there is no user neutron in a project service")
+                token, record = self._tokens.issue(session, user, project, ["password"])
+                if record is None:
+                    raise LookupError("the user neutron has no role in the project service")
+                self._token = (token, record.expires)
+            return url, self._token[0]
+
+
+def _event(port: Port, name: str) -> Json | None:
+    if not port.device_owner.startswith(COMPUTE_OWNER):
+        return None
+    try:
+        server = str(UUID(port.device_id))
+    except ValueError:
+        return None
+    return {"name": name, "server_uuid": server, "tag": port.id}

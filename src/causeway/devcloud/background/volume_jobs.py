@@ -1,0 +1,48 @@
+"""What takes long with volumes (filling them, copying them) happens on a few threads behind the API."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy import select
+
+from causeway.devcloud.store import Store
+from causeway.devcloud.tables.base import now
+from causeway.devcloud.tables.volume import Snapshot, Volume
+
+LOG = logging.getLogger(__name__)
+
+THREADS = 2
+
+
+class VolumeJobs:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="devcloud-volume")
+        with store.transaction() as session:
+            # The work that these waited for ended with the process that did it.
+            for volume in session.scalars(select(Volume).where(Volume.status == "creating")):
+                volume.status = "error"
+            for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating")):
+                snapshot.status = "error"
+
+    def fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None]) -> None:
+        """Runs `work`, then makes the row `available`, or `error` when it raised OSError."""
+        self._pool.submit(self._fill, model, row_id, work)
+
+    def _fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None]) -> None:
+        status = "error"
+        try:
+            work()
+            status = "available"
+        except OSError as error:
+            LOG.error("%s %s could not be filled: %s", model.__name__.lower(), row_id, error)
+        finally:
+            with self._store.transaction() as session:
+                row = session.get(model, row_id)
+                if isinstance(row, Volume | Snapshot):
+                    row.status = status
+                    row.updated_at = now()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=True)
