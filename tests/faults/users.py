@@ -38,6 +38,10 @@ class Answer:
         """Whether nobody said what became of it: it may have been done."""
         return self.status is None or self.status >= 500
 
+    @property
+    def kind(self) -> str:
+        return "accepted" if self.is_accepted else "lost" if self.is_lost else "refused"
+
 
 ACCEPTED = Answer(202)
 # Seconds for one answer; a cloud that is killed meanwhile gives none at all.
