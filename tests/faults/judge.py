@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
+from .cases import FORWARD, NEITHER, REFUSED, ROLLED_BACK
+from .complaints import LEAKED, LOST, STUCK, Complaint, expect
 from .operations import Operation, Subject
 from .site import Site
+from .users import Answer
 from .world import Holding
 
-# What is wrong: records and what is there disagree; something is left that is nobody's; nothing can be done with it any more.
-LOST, LEAKED, STUCK = "lost", "leaked", "stuck"
-# Where an operation ended.
-FORWARD, UNDONE, NEITHER = "forward", "undone", "neither"
 SHELVED_IMAGE = "-shelved"
 
 
-@dataclass(frozen=True)
-class Complaint:
-    kind: str
-    text: str
-
-
-def end_of(operation: Operation, now: Holding, before: Holding) -> str:
+def end_of(operation: Operation, now: Holding, before: Holding, answer: Answer | None = None) -> str:
+    back = REFUSED if answer is not None and answer.kind == "refused" else ROLLED_BACK
     if operation.took_effect(now, before):
         return FORWARD
     # An image too many is left over, and does the server no harm.
     images = before.images if set(before.images) <= set(now.images) else now.images
     if not replace(now, images=images).differences(before):
-        return UNDONE
-    return UNDONE if operation.may_end_in_error and now.status == "ERROR" else NEITHER
+        return back
+    return back if operation.may_end_in_error and now.status == "ERROR" else NEITHER
 
 
 def complaints(site: Site, subject: Subject, operation: Operation, now: Holding) -> list[Complaint]:
@@ -43,7 +36,7 @@ def complaints(site: Site, subject: Subject, operation: Operation, now: Holding)
     answer = subject.answer
     if answer is None or now.task is not None:
         return found
-    if end == UNDONE and answer.is_accepted and now.fault is None and not _is_told(site, subject):
+    if end == ROLLED_BACK and answer.is_accepted and now.fault is None and not _is_told(site, subject):
         found.append(Complaint(LOST, f"answered with {answer.status}, and not done; nobody is told why"))
     if end == FORWARD and answer.is_refused and not answer.is_lost:
         found.append(Complaint(LOST, f"answered with {answer.status}, and done: {answer.text}"))
@@ -71,11 +64,6 @@ def contradictions(site: Site, subject: Subject, operation: Operation, now: Hold
     if subject.volume_id is not None and subject.volume_id not in now.recorded_volumes:
         yield from expect(STUCK, "the user's volume", now.volumes.get(subject.volume_id), "available")
     yield from expect(LOST, "of other projects", now.owners - {site.member.current_project_id}, set())
-
-
-def expect(kind: str, what: str, seen: Any, wanted: Any) -> Iterator[Complaint]:
-    if seen != wanted:
-        yield Complaint(kind, f"{what}: {seen}, not {wanted}")
 
 
 def on_hosts(now: Holding) -> Iterator[Complaint]:

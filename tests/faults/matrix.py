@@ -156,14 +156,14 @@ def all_points(flows: list[Flow], actions: Sequence[str]) -> dict[str, dict[Flow
         return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
 
 
-def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     if action in accidents.ACTIONS:
         assert isinstance(site, LocalSite)
         return accidents.run_batch(site, flow, action, points)
     return run_batch(site, flow, action, points)
 
 
-def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case], None]) -> list[Case]:
+def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case[Flow]], None]) -> list[Case[Flow]]:
     """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
     cases = []
     for flow, wanted in points.items():
@@ -243,10 +243,10 @@ def main(
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
             points[action] = sample(points[action], count, 0)
-    cases: list[Case] = []
+    cases: list[Case[Flow]] = []
     seconds: dict[str, float] = {}
 
-    def tell(case: Case) -> None:
+    def tell(case: Case[Flow]) -> None:
         if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
                 f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import openstack
+import sqlalchemy as sa
 import yaml
 
 from causeway import roles
@@ -25,6 +26,7 @@ from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
 from causeway.model.states import PowerState
+from causeway.store.cell_tables import Services
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.guest import Guest
@@ -137,6 +139,32 @@ class Site:
     def cell(self, name: str) -> Database:
         return self.cells.database(self.cell_uuids[name])
 
+    # hosts that are dead for a while: the machine is off, and its operator says so (``forced_down``)
+
+    def kill_host(self, host: str) -> None:
+        raise NotImplementedError
+
+    def revive_host(self, host: str) -> None:
+        """It is on again, and its operator takes their word back."""
+        raise NotImplementedError
+
+    def guests_on(self, host: str) -> list[Path]:
+        return sorted((self.state.host(host) / "guests").glob("*.json"))
+
+    def switch_off(self, host: str) -> set[str]:
+        """The guests of a machine that is off are off: which ones."""
+        found = set()
+        for path in self.guests_on(host):
+            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
+            guest.power_state = PowerState.SHUTDOWN
+            path.write_bytes(msgspec.json.encode(guest))
+            found.add(guest.uuid)
+        return found
+
+    def force_down(self, host: str, down: bool) -> None:
+        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
+        self.admin.compute.update_service_forced_down(service, forced=down)
+
     # faults
 
     @property
@@ -194,28 +222,19 @@ class LocalSite(Site):
         self.cloud.stop()
 
     def kill_host(self, host: str) -> None:
-        """Its machine is off, its guests with it, and its operator says so (``forced_down``)."""
         self._double_starts += self.cloud.computes[host].host.driver.double_starts  # type: ignore[attr-defined]
         self.cloud.computes[host].stop()
-        for path in (self.state.host(host) / "guests").glob("*.json"):
-            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
-            guest.power_state = PowerState.SHUTDOWN
-            path.write_bytes(msgspec.json.encode(guest))
-        self._force_down(host, True)
+        self.switch_off(host)
+        self.force_down(host, True)
 
     def revive_host(self, host: str) -> None:
-        """It is on again, and its operator takes their word back."""
         cell = next(cell for cell in self.cells.mappings(cell0=False) if host.startswith(cell.name))
         cloud = self.cloud
         compute = roles.compute(cloud.around, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host))
         compute.start()
         cloud.computes[host] = compute
         cloud._cleanup.callback(compute.stop)
-        self._force_down(host, False)
-
-    def _force_down(self, host: str, down: bool) -> None:
-        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
-        self.admin.compute.update_service_forced_down(service, forced=down)
+        self.force_down(host, False)
 
     def is_idle(self) -> bool:
         """Whether nobody hangs, and no conductor has anything in hand."""
@@ -292,6 +311,25 @@ class ChildSite(Site):
     def restart(self) -> None:
         self.start()
         self.connect()
+
+    # A machine that is off carries out no order: all that is on its way to it goes with the process.
+
+    def kill_host(self, host: str) -> None:
+        self.kill()
+        self.switch_off(host)
+        self.note_forced_down(host, True)
+        self.restart()
+
+    def revive_host(self, host: str) -> None:
+        self.kill()
+        self.note_forced_down(host, False)
+        self.restart()
+
+    def note_forced_down(self, host: str, down: bool) -> None:
+        """Its operator's word, while nobody is there who could be told."""
+        table: sa.Table = Services.__table__  # type: ignore[assignment]
+        with self.cell(host.partition("-")[0]).write() as connection:
+            connection.execute(table.update().where(table.c.host == host).values(forced_down=down))
 
     def double_starts(self) -> list[str]:
         log = self.state.path / "causeway.log"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from .operation_cases import OperationCase
+from .cases import Case
+from .operation_batches import OperationCase
 from .operation_matrix import make_site, run_on, warm
 from .operations import OPERATIONS
-from .site import ChildSite
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 Cases = dict[tuple[str, str], OperationCase]
@@ -48,15 +48,14 @@ def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
     ]
-    cases = [OperationCase(BY_NAME[operation], "crash", point) for operation, point in wanted]
-    with make_site(ChildSite, Path(tmp_path_factory.mktemp("operations"))) as site:
-        assert isinstance(site, ChildSite)
+    cases = [Case(BY_NAME[operation], "crash", point) for operation, point in wanted]
+    with make_site("crash", Path(tmp_path_factory.mktemp("operations"))) as site:
         warm(site)
-        yield {(case.operation.name, case.point): case for case in run_on(site, cases)}
+        yield {(case.flow.name, case.point): case for case in run_on(site, cases)}
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("operation", "point"), CRASHES)
 def test_a_crash_leaves_nothing_behind(outcomes: Cases, operation: str, point: str) -> None:
     case = outcomes[operation, point]
-    assert case.is_well, f"{case.outcome}: " + "; ".join(f"{each.kind}: {each.text}" for each in case.complaints)
+    assert case.is_well, str(case)

@@ -73,4 +73,4 @@ def test_a_power_cut_costs_nothing_that_was_answered_for(
     (flow,) = [flow for flow in FLOWS if flow.name == name]
     cases = run(power_site, "power-cut", sample({flow: points_of(local_site, flow)}, 6, SEED), lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
-    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+    assert not bad, "\n".join(map(str, bad))

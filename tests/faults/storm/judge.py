@@ -17,7 +17,8 @@ from causeway.model.sagas import ENDED
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import device_changes, instances
 
-from ..judge import LEAKED, LOST, STUCK, Complaint, devices, expect, on_hosts
+from ..complaints import LEAKED, LOST, STUCK, Complaint, expect
+from ..judge import devices, on_hosts
 from ..site import Site
 from ..world import Holding, Json, World, holding, see
 from .asking import ROTATION
@@ -229,6 +230,7 @@ def _around(evidence: Evidence) -> Iterator[tuple[str, Complaint]]:
         if attachment["instance"] not in world.servers:
             yield attachment["instance"], Complaint(LEAKED, f"attachment of volume {attachment['volume_id']}")
     waiting = {each["uuid"] for each in world.waiting.values()}
+    waiting |= {move.migration_uuid for move in journal.all_moves(evidence.site.api) if move.state not in ENDED}
     for consumer, held in world.allocations.items():
         if consumer not in world.servers and consumer not in waiting:
             yield consumer, Complaint(LEAKED, f"allocations of nobody: {held}")

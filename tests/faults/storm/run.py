@@ -17,7 +17,7 @@ from causeway.model.states import PowerState, VmState
 from causeway.store.api import journal, mappings
 
 from .. import look
-from ..judge import LEAKED, LOST, STUCK, Complaint
+from ..complaints import LEAKED, LOST, STUCK, Complaint
 from ..site import ChildSite, until
 from ..users import call
 from ..world import World, see
@@ -237,7 +237,8 @@ class Storm:
 
     def _judge(self) -> None:
         verdict: Verdict = until(lambda: judge(self.site, self.accounts), lambda it: it.is_well, AFTERWARDS)
-        audited = look.audit(self.site)
+        report = look.report(self.site)
+        audited = look.by_server(report)
         for uuid, found in audited.items():
             self._complain(uuid, found)
         told = " ".join(each for found in audited.values() for each in found)
@@ -245,7 +246,8 @@ class Storm:
             for uuid, complaints in group.items():
                 self._complain(uuid, [f"{each.kind}: {each.text}" for each in complaints])
         for uuid, complaints in verdict.facts.items():
-            if uuid not in audited and uuid not in told:
+            # Of what changes under its eyes an audit says nothing, but that it does.
+            if uuid not in audited and uuid not in told and uuid not in report.in_motion:
                 self._complain(uuid, [f"{OVERLOOKED}: {each.text}" for each in complaints])
 
     def _complain(self, uuid: str, found: list[str], when: str = "") -> None:

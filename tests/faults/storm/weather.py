@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
-
-import msgspec
-import sqlalchemy as sa
-
-from causeway.model.states import PowerState
-from causeway.store.cell_tables import Services
-from causeway.virt.simulated.guest import Guest
 
 from ..site import ChildSite
 
@@ -37,9 +29,11 @@ class Weather:
         self._site.kill()
         self._since += 1
         if self.dead is None and self._hosts_die and self._since >= DIES_AFTER:
-            self._switch_off(max(self._site.hosts, key=lambda host: len(self._guests_on(host))))
+            # The one with the most guests.
+            self._die(max(self._site.hosts, key=lambda host: len(self._site.guests_on(host))))
         elif self.dead is not None and self._since >= BACK_AFTER:
-            self._switch_on()
+            self._site.note_forced_down(self.dead, False)
+            self.dead, self._since = None, 0
         self._site.restart()
         self.crashes += 1
         self.is_up.set()
@@ -49,28 +43,8 @@ class Weather:
         self._hosts_die, self._since = False, BACK_AFTER
         self.strike()
 
-    # While nothing of the cloud runs: a machine that is off carries out no order, whatever was on its way to it.
-
-    def _switch_off(self, host: str) -> None:
-        for path in self._guests_on(host):
-            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
-            guest.power_state = PowerState.SHUTDOWN
-            path.write_bytes(msgspec.json.encode(guest))
-            self.victims.add(guest.uuid)
-        self._force_down(host, True)
+    def _die(self, host: str) -> None:
+        self.victims |= self._site.switch_off(host)
+        self._site.note_forced_down(host, True)
         self.dead, self._since = host, 0
         self.deaths += 1
-
-    def _guests_on(self, host: str) -> list[Path]:
-        return sorted((self._site.state.host(host) / "guests").glob("*.json"))
-
-    def _switch_on(self) -> None:
-        assert self.dead is not None
-        self._force_down(self.dead, False)
-        self.dead, self._since = None, 0
-
-    def _force_down(self, host: str, down: bool) -> None:
-        """As its operator does, who finds nobody that could be asked just now."""
-        table: sa.Table = Services.__table__  # type: ignore[assignment]
-        with self._site.cell(host.partition("-")[0]).write() as connection:
-            connection.execute(table.update().where(table.c.host == host).values(forced_down=down))
