@@ -312,21 +312,34 @@ class ChildSite(Site):
         self.start()
         self.connect()
 
-    # A machine that is off carries out no order: all that is on its way to it goes with the process.
-
     def kill_host(self, host: str) -> None:
         self.kill()
-        self.switch_off(host)
-        self.note_forced_down(host, True)
+        self.note_death(host)
         self.restart()
 
     def revive_host(self, host: str) -> None:
         self.kill()
-        self.note_forced_down(host, False)
+        self.note_return(host)
         self.restart()
 
-    def note_forced_down(self, host: str, down: bool) -> None:
-        """Its operator's word, while nobody is there who could be told."""
+    # While nothing runs: what is on its way to a machine that is off goes with the process. Its compute is in the same process as
+    # all others: it finds no guests, and so has nothing to say of any, until the machine is on again.
+
+    def note_death(self, host: str) -> set[str]:
+        """Whose guests are off."""
+        found = self.switch_off(host)
+        for path in self.guests_on(host):
+            path.rename(path.with_suffix(".off"))
+        self._note_forced_down(host, True)
+        return found
+
+    def note_return(self, host: str) -> None:
+        for path in (self.state.host(host) / "guests").glob("*.off"):
+            if not path.with_suffix(".json").exists():
+                path.rename(path.with_suffix(".json"))
+        self._note_forced_down(host, False)
+
+    def _note_forced_down(self, host: str, down: bool) -> None:
         table: sa.Table = Services.__table__  # type: ignore[assignment]
         with self.cell(host.partition("-")[0]).write() as connection:
             connection.execute(table.update().where(table.c.host == host).values(forced_down=down))

@@ -38,7 +38,8 @@ BECOMES = {
     "shelveOffload": {"SHELVED_OFFLOADED"},
     "unshelve": {"ACTIVE"},
     "rebuild": {"ACTIVE"},
-    "evacuate": {"ACTIVE"},
+    # Who is evacuated stays off until its user starts it.
+    "evacuate": {"ACTIVE", "SHUTOFF"},
     "start": {"ACTIVE"},
 }
 # Those that leave a server in ERROR if they fail, as in the field.

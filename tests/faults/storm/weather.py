@@ -32,7 +32,7 @@ class Weather:
             # The one with the most guests.
             self._die(max(self._site.hosts, key=lambda host: len(self._site.guests_on(host))))
         elif self.dead is not None and self._since >= BACK_AFTER:
-            self._site.note_forced_down(self.dead, False)
+            self._site.note_return(self.dead)
             self.dead, self._since = None, 0
         self._site.restart()
         self.crashes += 1
@@ -44,7 +44,6 @@ class Weather:
         self.strike()
 
     def _die(self, host: str) -> None:
-        self.victims |= self._site.switch_off(host)
-        self._site.note_forced_down(host, True)
+        self.victims |= self._site.note_death(host)
         self.dead, self._since = host, 0
         self.deaths += 1
