@@ -133,8 +133,8 @@ def _back_up(site: Site, subject: Subject, number: int = 2) -> Answer:
 
 def _evacuate(site: Site, subject: Subject) -> Answer:
     """By a version in which the server runs afterwards: from 2.95 on its user starts it."""
-    path, body = f"/servers/{subject.uuid}/action", {"evacuate": {}}
-    return call(site, "POST", path, body, by=site.admin, microversion="2.94")
+    body: dict[str, Any] = {"evacuate": {}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin, microversion="2.94")
 
 
 # preparing

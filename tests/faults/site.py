@@ -35,6 +35,7 @@ from . import unsynced
 from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
 
 PATIENCE = 40.0
+ROOT = Path(__file__).parents[2]
 # Short leases and pauses: what takes a minute in a cloud takes a second here.
 OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {
@@ -252,6 +253,8 @@ class ChildSite(Site):
 
     process: subprocess.Popen[str]
     driver = "simulated"
+    # The host whose machine is off.
+    dead: str | None = None
 
     def start(self) -> None:
         self.state.path.mkdir(parents=True, exist_ok=True)
@@ -268,7 +271,7 @@ class ChildSite(Site):
             "-W",
             "ignore",
             "-c",
-            "from causeway.cli.main import cli; cli()",
+            self._program(),
             "up",
             "--state-dir",
             str(self.state.path),
@@ -291,6 +294,13 @@ class ChildSite(Site):
         if not line.startswith("ready"):
             self.process.kill()
             raise AssertionError(f"the cloud did not start: {line} {(self.state.path / 'stderr').read_text()[-2000:]}")
+
+    def _program(self) -> str:
+        program = "from causeway.cli.main import cli; cli()"
+        if self.dead is None:
+            return program
+        leave_out = f"from tests.faults.without_host import leave_out; leave_out({self.dead!r})"
+        return f"import sys; sys.path.insert(0, {str(ROOT)!r}); {leave_out}; {program}"
 
     def _run_as(self, command: list[str]) -> list[str]:
         return command
@@ -322,21 +332,16 @@ class ChildSite(Site):
         self.note_return(host)
         self.restart()
 
-    # While nothing runs: what is on its way to a machine that is off goes with the process. Its compute is in the same process as
-    # all others: it finds no guests, and so has nothing to say of any, until the machine is on again.
+    # While nothing runs: what is on its way to a machine that is off goes with the process.
 
     def note_death(self, host: str) -> set[str]:
         """Whose guests are off."""
-        found = self.switch_off(host)
-        for path in self.guests_on(host):
-            path.rename(path.with_suffix(".off"))
+        self.dead = host
         self._note_forced_down(host, True)
-        return found
+        return self.switch_off(host)
 
     def note_return(self, host: str) -> None:
-        for path in (self.state.host(host) / "guests").glob("*.off"):
-            if not path.with_suffix(".json").exists():
-                path.rename(path.with_suffix(".json"))
+        self.dead = None
         self._note_forced_down(host, False)
 
     def _note_forced_down(self, host: str, down: bool) -> None:
