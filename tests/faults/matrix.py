@@ -59,8 +59,10 @@ from . import accidents, look, operation_matrix, paused
 from .batches import finish, run_batch
 from .cases import ROLLED_BACK, Case, as_json, summary, table
 from .flows import FLOWS, Flow
+from .libvirt_site import LibvirtSite
+from .power_site import PowerSite
 from .roles_site import RolesSite, why_not
-from .site import ChildSite, LibvirtSite, LocalSite, PowerSite, Site, chunks, until
+from .site import ChildSite, LocalSite, Site, chunks, until
 from .users import ask, prepare
 
 ACTIONS = ("error", "crash", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)

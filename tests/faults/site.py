@@ -31,8 +31,7 @@ from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.guest import Guest
 
-from . import unsynced
-from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
+from .guests import Guests, SimulatedGuests
 
 PATIENCE = 40.0
 ROOT = Path(__file__).parents[2]
@@ -353,64 +352,6 @@ class ChildSite(Site):
         log = self.state.path / "causeway.log"
         marks = [line for line in log.read_text().splitlines() if "while another host runs it" in line]
         return [line.split("Guest ")[1].split()[0] for line in marks]
-
-
-class PowerSite(ChildSite):
-    """In a process of its own; what is killed loses what it had not synced. Needs strace. See `unsynced`."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory.resolve())
-        self.taken: list[str] = []
-
-    def _run_as(self, command: list[str]) -> list[str]:
-        self._log = self.state.path.with_name(f"{self.state.path.name}.strace")
-        self._trace = unsynced.Trace.of(self.state.path)
-        return unsynced.command(self._log, command)
-
-    def kill(self) -> None:
-        """As the power cord does: what was not synced is gone."""
-        pid = str(self.process.pid)
-        super().kill()
-        until(lambda: _last_line(self._log), lambda line: line.startswith(f"{pid} ") and "killed by SIGKILL" in line)
-        self._trace.read(self._log)
-        # Connections of this process would go on with what SQLite shared before.
-        self.cells.close()
-        self.api.close()
-        self.taken = self._trace.cut()
-
-    def stop(self) -> None:
-        super().stop()
-        self._log.unlink(missing_ok=True)
-
-
-def _last_line(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").splitlines()
-    return lines[-1] if lines else ""
-
-
-class LibvirtSite(ChildSite):
-    """In a process of its own, with real guests; needs root, QEMU and libvirt (`causeway.virt.lab.hosts.missing`)."""
-
-    driver = "libvirt"
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, hosts_per_cell=1)
-        self.guests: LibvirtGuests = LibvirtGuests(self.state.lab, self.hosts)
-        guest_image_cache().mkdir(parents=True, exist_ok=True)
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "cache").symlink_to(guest_image_cache())
-
-    def stop(self) -> None:
-        try:
-            super().stop()
-        finally:
-            self.guests.stop()
-
-    def double_starts(self) -> list[str]:
-        """Not seen while it happens: that no two guests run is looked at when all has settled."""
-        return []
 
 
 def until(look: Callable[[], Any], good: Callable[[Any], bool], patience: float = PATIENCE) -> Any:

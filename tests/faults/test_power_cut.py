@@ -13,7 +13,8 @@ import pytest
 from . import unsynced
 from .flows import FLOWS
 from .matrix import points_of, run, sample
-from .site import LocalSite, PowerSite, until
+from .power_site import PowerSite
+from .site import LocalSite, until
 
 pytestmark = [
     pytest.mark.timeout(240),

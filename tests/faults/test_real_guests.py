@@ -12,8 +12,8 @@ import pytest
 from causeway.virt.lab.hosts import missing
 
 from .flows import FLOWS
+from .libvirt_site import LibvirtSite
 from .matrix import run
-from .site import LibvirtSite
 
 REASON = missing()
 pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(REASON is not None, reason=str(REASON))]

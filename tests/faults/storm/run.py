@@ -33,6 +33,8 @@ USERS = 12
 PATIENCE, AFTERWARDS = 90.0, 10.0
 # Seconds between two things that one user does: a cloud of two cores is not to be measured, but to be broken.
 PAUSE = 0.05
+# How often a user does nothing: what is seldom stays so for a server that is fit for little else.
+LEAVES_IT = 2.0
 T = TypeVar("T")
 OVERLOOKED = "overlooked by the audit"
 
@@ -151,10 +153,10 @@ class Storm:
         """One deed that the account's server is fit for. What nobody has done yet comes first."""
         scene = self._scene(account, dice)
         fit = [deed for deed in DEEDS if deed.fits(scene)]
-        new = [deed for deed in fit if not self._done[deed.name]]
-        if not fit:
+        fit = [deed for deed in fit if not self._done[deed.name]] or fit
+        (deed,) = dice.choices([*fit, None], [*(deed.often for deed in fit), LEAVES_IT])
+        if deed is None:
             return
-        (deed,) = dice.choices(new or fit, [deed.often for deed in new or fit])
         lock = account.lock(deed.concern)
         if not lock.acquire(blocking=False):
             return
