@@ -21,7 +21,7 @@ import openstack
 import sqlalchemy as sa
 import yaml
 
-from causeway import roles
+from causeway import decoding, roles
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
@@ -84,6 +84,8 @@ class Site:
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
 
     def __enter__(self) -> Site:
+        # Users are threads, which read records as the services do.
+        decoding.learn()
         self.start()
         self.connect()
         self.make_flavors()
