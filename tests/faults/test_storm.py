@@ -11,14 +11,17 @@ from .storm.__main__ import new_site
 from .storm.deeds import DEEDS
 from .storm.run import Storm
 
+# Whether something is under way to be cancelled, or a server is on a host that dies, or in ERROR, is up to chance.
+CHANCE = {"cancel", "delete", "throw away", "evacuate", "start", "reboot"}
+
 
 @pytest.mark.timeout(240)
 def test_what_users_were_answered_while_the_cloud_crashed_is_what_is_there(tmp_path: Path) -> None:
     with new_site(tmp_path / "state") as site:
         assert isinstance(site, ChildSite)
-        result = Storm(site, servers=8, seconds=20, every=(3.0, 4.0)).run()
+        wanted = {deed.name for deed in DEEDS} - CHANCE
+        storm = Storm(site, servers=8, seconds=15, every=(4.0, 5.0), wanted=wanted)
+        result = storm.run()
     assert result.wrong == {}
     assert result.crashes
-    asked = {answer.split(" ")[0] for answer in result.answers}
-    # Whether something is under way to be cancelled, or was switched off, is up to chance; nobody is asked for a write.
-    assert {deed.name for deed in DEEDS} - {"cancel", "start", "reboot", "write", "evacuate"} <= asked
+    assert not [name for name in wanted if not storm.done[name]]

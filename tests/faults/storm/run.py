@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -70,7 +71,7 @@ class Result:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to."""
+    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, for twice the time if need be."""
 
     def __init__(
         self,
@@ -81,17 +82,19 @@ class Storm:
         every: tuple[float, float] = (3.0, 6.0),
         seed: int = 0,
         hosts_die: bool = True,
+        wanted: Iterable[str] = (),
     ) -> None:
         self.site = site
         self.servers = servers
         self.seconds = seconds
         self.every = every
+        self.wanted = frozenset(wanted)
         self.dice = random.Random(seed)
         self.result = Result()
         self.weather = Weather(site, hosts_die=hosts_die)
         self.accounts: list[Account] = []
         self._is_over = threading.Event()
-        self._done: Counter[str] = Counter()
+        self.done: Counter[str] = Counter()
 
     def run(self) -> Result:
         self._open_accounts()
@@ -130,7 +133,7 @@ class Storm:
             working = [threads.submit(self._use, self.dice.random()) for _ in range(USERS)]
             try:
                 next_crash = time.monotonic() + self.dice.uniform(*self.every)
-                while time.monotonic() < end and not any(each.done() for each in working):
+                while not self._is_enough(end) and not any(each.done() for each in working):
                     if time.monotonic() > next_crash:
                         self.weather.strike()
                         next_crash = time.monotonic() + self.dice.uniform(*self.every)
@@ -140,6 +143,10 @@ class Storm:
                 self.weather.is_up.set()
             for each in working:
                 each.result()
+
+    def _is_enough(self, end: float) -> bool:
+        now = time.monotonic()
+        return now > end + self.seconds or (now > end and all(self.done[name] for name in self.wanted))
 
     # users
 
@@ -153,7 +160,7 @@ class Storm:
         """One deed that the account's server is fit for. What nobody has done yet comes first."""
         scene = self._scene(account, dice)
         fit = [deed for deed in DEEDS if deed.fits(scene)]
-        fit = [deed for deed in fit if not self._done[deed.name]] or fit
+        fit = [deed for deed in fit if not self.done[deed.name]] or fit
         (deed,) = dice.choices([*fit, None], [*(deed.often for deed in fit), LEAVES_IT])
         if deed is None:
             return
@@ -165,7 +172,7 @@ class Storm:
             scene = self._scene(account, dice)
             if deed.fits(scene):
                 deed.ask(scene, deed.name)
-                self._done[deed.name] += 1
+                self.done[deed.name] += 1
         finally:
             lock.release()
 
@@ -177,8 +184,8 @@ class Storm:
 
     def _find(self, ledger: Ledger) -> None:
         """Who got no answer to the request for a server looks for it by its name."""
-        answer = self.site.admin.compute.get("/servers", params={"all_tenants": "1", "name": f"^{ledger.name}$"})
-        found = answer.json()["servers"] if answer.status_code == 200 else []
+        answer = call(self.site, "GET", f"/servers?all_tenants=1&name=^{ledger.name}$", by=self.site.admin)
+        found = json.loads(answer.text)["servers"] if answer.is_accepted else []
         if found:
             ledger.uuid = found[0]["id"]
 
