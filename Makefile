@@ -59,7 +59,7 @@ bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on Postg
 faults: install ## the whole matrix of faults: every point x error, crash, power cut, hang, and accidents; prints a table (FAULTS="--action crash --json FILE" and others)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)
 
-storm: install ## 500 moves, 50 servers, users who change them meanwhile, a crash every few seconds; answers against what is there
+storm: install ## everything that users do, many at once, a crash every few seconds, hosts that die; answers against what is there (STORM="--seconds 600")
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here

@@ -20,6 +20,7 @@ from causeway.store.api import journal
 from . import look
 from .batches import LONG, audit, end_of, finish, unsettled, wait_at_points, wait_until_settled
 from .cases import FORWARD, Case
+from .complaints import of_texts
 from .flows import Flow
 from .site import LocalSite, until
 from .users import ask, mark, prepare
@@ -47,14 +48,14 @@ def points_of(flow: Flow, action: str) -> list[str]:
     return points if flow.operation == "resize" else [BEFORE, *points]
 
 
-def run_batch(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def run_batch(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     return (_run_dead if action in DEAD else _run_lost)(site, flow, action, points)
 
 
 # a dead host
 
 
-def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     servers = prepare(site, flow, len(points))
     found: dict[str, list[str]] = {uuid: [] for uuid in servers}
     taken: dict[str, str] = {}
@@ -94,7 +95,8 @@ def _run_dead(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
     cases = {point: Case(flow, action, point) for point in points}
     for uuid, point in taken.items():
         if point in cases:
-            cases[point].reached, cases[point].end, cases[point].complaints = True, ends[uuid], found[uuid]
+            cases[point].reached, cases[point].end = True, ends[uuid]
+            cases[point].complain(of_texts(found[uuid]))
     return list(cases.values())
 
 
@@ -179,9 +181,10 @@ LOSSES: dict[str, dict[str, dict[str, Callable[[LocalSite, str, str], None]]]] =
 }
 
 
-def _run_lost(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def _run_lost(site: LocalSite, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     servers = dict(zip(prepare(site, flow, len(points)), points, strict=True))
     cases = {uuid: Case(flow, action, point, reached=True) for uuid, point in servers.items()}
+    found: dict[str, list[str]] = {uuid: [] for uuid in servers}
     other = {"confirm": "revert", "revert": "confirm"}[flow.operation]
     side = {"target-lost": "dead-target", "source-lost": "dead-source"}[action]
     for uuid, case in cases.items():
@@ -191,25 +194,26 @@ def _run_lost(site: LocalSite, flow: Flow, action: str, points: list[str]) -> li
         before = _copy(site, copy, uuid)
         answer = ask(site, flow, flow.operation, uuid)
         if not until(lambda uuid=uuid: look.is_settled(site, uuid), bool):  # type: ignore[misc]
-            case.complaints.append(f"not settled: {unsettled(site, uuid)}")
+            found[uuid].append(f"not settled: {unsettled(site, uuid)}")
         case.end = end_of(flow, look.is_done(site, flow.operation, uuid), answer.is_refused)
         status = site.admin.compute.get_server(uuid).status
         if status != "VERIFY_RESIZE":
-            case.complaints.append(f"status: {status}, not VERIFY_RESIZE")
+            found[uuid].append(f"status: {status}, not VERIFY_RESIZE")
         if _copy(site, copy, uuid) != before:
-            case.complaints.append(f"not there any more on {copy}: {before}")
+            found[uuid].append(f"not there any more on {copy}: {before}")
         if case.end == FORWARD:
             continue
         answer = ask(site, flow, other, uuid)
         if not answer.is_accepted:
-            case.complaints.append(f"not to be saved by {other}: {answer.text}")
+            found[uuid].append(f"not to be saved by {other}: {answer.text}")
         until(lambda uuid=uuid: look.is_settled(site, uuid), bool)  # type: ignore[misc]
-    found = {uuid: case.complaints for uuid, case in cases.items()}
     for uuid in servers:
         found[uuid] += look.complaints(site, uuid, mark(uuid))
     audit(site, found)
     finish(site, flow, list(servers), found)
     audit(site, found)
+    for uuid, case in cases.items():
+        case.complain(of_texts(found[uuid]))
     return list(cases.values())
 
 

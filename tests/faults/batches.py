@@ -10,6 +10,7 @@ from causeway.store.api import journal
 
 from . import look, paused
 from .cases import FORWARD, REFUSED, ROLLED_BACK, UNDONE, Case
+from .complaints import of_texts
 from .flows import Flow
 from .roles_site import RolesSite
 from .site import OPTIONS, ChildSite, LocalSite, Site, until
@@ -30,7 +31,7 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     cases = {point: Case(flow, action, point) for point in points}
     servers = prepare(site, flow, len(points))
     rule = RULES[action]
@@ -84,13 +85,14 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
         if hit["point"] in cases:
             case = cases[hit["point"]]
             case.reached = True
-            uuid = by_move.get(hit["move"]) or by_request.get(hit["request"])
-            case.complaints += found[uuid] if uuid else [each for complaints in found.values() for each in complaints]
+            concerned = by_move.get(hit["move"]) or by_request.get(hit["request"])
+            texts = found[concerned] if concerned else [each for complaints in found.values() for each in complaints]
+            case.complain(of_texts(texts))
             # Of what is done for all servers alike nobody knows whose fault it was; each of them stands for it.
-            case.end = ends[uuid] if uuid else _worst(ends)
+            case.end = ends[concerned] if concerned else _worst(ends)
     unexplained = [each for each in found.values() if each]
     if unexplained and not any(case.complaints for case in cases.values()):
-        next(iter(cases.values())).complaints += [complaint for each in unexplained for complaint in each]
+        next(iter(cases.values())).complain(of_texts(complaint for each in unexplained for complaint in each))
     return list(cases.values())
 
 

@@ -22,6 +22,16 @@ class Flow:
         return f"{self.reach} {self.operation} {self.backing}" + (" rolled-back" if self.spoiled_by else "")
 
     @property
+    def group(self) -> str:
+        return f"{self.reach}{'-cell' if self.reach != 'host' else ''} {self.operation}"
+
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """A resize begins with a recipe that becomes one of the others when its destination is chosen."""
+        reach = "same" if self.reach == "host" else self.reach
+        return ("resize",) * (self.operation == "resize") + (f"{reach}_cell_{self.operation}",)
+
+    @property
     def flavors(self) -> tuple[str, str]:
         if self.backing == "disks":
             return ("gen1.disks", "gen2.disks")

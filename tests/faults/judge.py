@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
+from .cases import FORWARD, NEITHER, REFUSED, ROLLED_BACK
+from .complaints import LEAKED, LOST, STUCK, Complaint, expect
 from .operations import Operation, Subject
 from .site import Site
+from .users import Answer
 from .world import Holding
 
-# What is wrong: records and what is there disagree; something is left that is nobody's; nothing can be done with it any more.
-LOST, LEAKED, STUCK = "lost", "leaked", "stuck"
-# Where an operation ended.
-FORWARD, UNDONE, NEITHER = "forward", "undone", "neither"
 SHELVED_IMAGE = "-shelved"
 
 
-@dataclass(frozen=True)
-class Complaint:
-    kind: str
-    text: str
-
-
-def end_of(operation: Operation, now: Holding, before: Holding) -> str:
+def end_of(operation: Operation, now: Holding, before: Holding, answer: Answer | None = None) -> str:
+    back = REFUSED if answer is not None and answer.kind == "refused" else ROLLED_BACK
     if operation.took_effect(now, before):
         return FORWARD
     # An image too many is left over, and does the server no harm.
     images = before.images if set(before.images) <= set(now.images) else now.images
     if not replace(now, images=images).differences(before):
-        return UNDONE
-    return UNDONE if operation.may_end_in_error and now.status == "ERROR" else NEITHER
+        return back
+    return back if operation.may_end_in_error and now.status == "ERROR" else NEITHER
 
 
 def complaints(site: Site, subject: Subject, operation: Operation, now: Holding) -> list[Complaint]:
@@ -43,7 +36,7 @@ def complaints(site: Site, subject: Subject, operation: Operation, now: Holding)
     answer = subject.answer
     if answer is None or now.task is not None:
         return found
-    if end == UNDONE and answer.is_accepted and now.fault is None and not _is_told(site, subject):
+    if end == ROLLED_BACK and answer.is_accepted and now.fault is None and not _is_told(site, subject):
         found.append(Complaint(LOST, f"answered with {answer.status}, and not done; nobody is told why"))
     if end == FORWARD and answer.is_refused and not answer.is_lost:
         found.append(Complaint(LOST, f"answered with {answer.status}, and done: {answer.text}"))
@@ -63,70 +56,86 @@ def contradictions(site: Site, subject: Subject, operation: Operation, now: Hold
     if now.task is not None:
         yield Complaint(STUCK, f"{now.status} with task {now.task}")
         return
-    yield from _on_hosts(now)
-    yield from _devices(now)
+    yield from on_hosts(now)
+    yield from devices(now)
     yield from _images(subject, operation, now)
     if now.guests and subject.before is not None and subject.before.status is not None and not operation.loses_disk:
-        yield from _expect(LOST, "marks on its disk", now.marks, 1)
+        yield from expect(LOST, "marks on its disk", now.marks, 1)
     if subject.volume_id is not None and subject.volume_id not in now.recorded_volumes:
-        yield from _expect(STUCK, "the user's volume", now.volumes.get(subject.volume_id), "available")
-    yield from _expect(LOST, "of other projects", now.owners - {site.member.current_project_id}, set())
+        yield from expect(STUCK, "the user's volume", now.volumes.get(subject.volume_id), "available")
+    yield from expect(LOST, "of other projects", now.owners - {site.member.current_project_id}, set())
 
 
-def _expect(kind: str, what: str, seen: Any, wanted: Any) -> Iterator[Complaint]:
-    if seen != wanted:
-        yield Complaint(kind, f"{what}: {seen}, not {wanted}")
-
-
-def _on_hosts(now: Holding) -> Iterator[Complaint]:
+def on_hosts(now: Holding) -> Iterator[Complaint]:
     """Guests, disks and allocations."""
-    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
+    if now.status == "VERIFY_RESIZE":
+        yield from _while_it_waits(now)
+    elif now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
         assert now.host is not None
         state = "RUNNING" if now.status == "ACTIVE" else "SHUTDOWN"
-        yield from _expect(LOST, f"guests of a server that is {now.status}", now.guests, {now.host: state})
-        yield from _expect(LOST, f"disks of a server that is {now.status}", now.disks, {now.host: ["disks"]})
-        yield from _expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
+        yield from expect(LOST, f"guests of a server that is {now.status}", now.guests, {now.host: state})
+        yield from expect(LOST, f"disks of a server that is {now.status}", now.disks, {now.host: ["disks"]})
+        yield from expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
     elif now.status == "ERROR" and now.host is not None:
-        yield from _expect(LOST, "guests elsewhere", set(now.guests) - {now.host}, set())
-        yield from _expect(LOST, "disks elsewhere", set(now.disks) - {now.host}, set())
-        yield from _expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
+        yield from expect(LOST, "guests elsewhere", set(now.guests) - {now.host}, set())
+        yield from expect(LOST, "disks elsewhere", set(now.disks) - {now.host}, set())
+        yield from expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
     elif now.status in (None, "SHELVED_OFFLOADED", "ERROR"):
-        yield from _expect(LOST, f"the host of a server that is {now.status}", now.host, None)
-        yield from _expect(LEAKED, "guests", now.guests, {})
-        yield from _expect(LEAKED, "disks", now.disks, {})
-        yield from _expect(LEAKED, "allocations", now.allocations, {})
+        yield from expect(LOST, f"the host of a server that is {now.status}", now.host, None)
+        yield from expect(LEAKED, "guests", now.guests, {})
+        yield from expect(LEAKED, "disks", now.disks, {})
+        yield from expect(LEAKED, "allocations", now.allocations, {})
     else:
         yield Complaint(LOST, f"status {now.status}")
     if now.status == "ERROR":
-        yield from _expect(LOST, "has a fault", now.fault is not None, True)
+        yield from expect(LOST, "has a fault", now.fault is not None, True)
 
 
-def _devices(now: Holding) -> Iterator[Complaint]:
+def _while_it_waits(now: Holding) -> Iterator[Complaint]:
+    """For confirm or revert: the source keeps disks and an allocation, and no guest."""
+    if now.host is None or now.source is None:
+        yield Complaint(LOST, f"waits for confirm or revert on {now.host}, with {now.source} as its source")
+        return
+    kept = {now.source: ["stashed"], now.host: ["disks"]} if now.source != now.host else {}
+    yield from expect(LOST, "hosts with a guest", set(now.guests), {now.host})
+    yield from expect(LOST, "disks", now.disks, kept or {now.host: ["disks", "stashed"]})
+    yield from expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
+    yield from expect(LOST, "hosts of the migration's allocations", set(now.held), {now.source})
+
+
+def devices(now: Holding) -> Iterator[Complaint]:
     """Ports and volumes: those of the record, of the guest and of the services around."""
     if now.status is None:
-        yield from _expect(LEAKED, "ports", sorted(now.ports), [])
-        yield from _expect(LEAKED, "attachments", now.attachments, [])
+        yield from expect(LEAKED, "ports", sorted(now.ports), [])
+        yield from expect(LEAKED, "attachments", now.attachments, [])
         return
     if now.status == "ERROR":
         # Of a build that broke off more may be there than its record names: it goes with the server.
-        yield from _expect(LOST, "ports that are not there", now.addresses - now.ports_addresses, set())
+        yield from expect(LOST, "ports that are not there", now.addresses - now.ports_addresses, set())
     else:
-        yield from _expect(LOST, "ports' addresses in its record", now.addresses, now.ports_addresses)
-    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
-        devices = {now.host: sorted([*now.recorded_volumes, *now.ports])}
-        yield from _expect(LOST, "devices of its guest", now.devices, devices)
-    bound = now.host if now.status in ("ACTIVE", "SHUTOFF", "SHELVED") else "" if now.host is None else None
+        yield from expect(LOST, "ports' addresses in its record", now.addresses, now.ports_addresses)
+    has_guest = now.status in ("ACTIVE", "SHUTOFF", "SHELVED", "VERIFY_RESIZE")
+    if has_guest:
+        wanted = {now.host: sorted([*now.recorded_volumes, *now.ports])}
+        yield from expect(LOST, "devices of its guest", now.devices, wanted)
+    bound = now.host if has_guest else "" if now.host is None else None
     if bound is not None:
-        yield from _expect(LOST, "hosts of its ports", {host for host, _ in now.ports.values()} - {bound}, set())
+        yield from expect(LOST, "hosts of its ports", {host for host, _ in now.ports.values()} - {bound}, set())
     if now.status == "ACTIVE":
-        yield from _expect(LOST, "ports' status", {status for _, status in now.ports.values()} - {"ACTIVE"}, set())
-    states = {status for _, status in now.attachments}
-    used = [volume_id for volume_id, _ in now.attachments]
-    yield from _expect(LOST, "volumes with an attachment for it", used, now.recorded_volumes)
-    if now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
-        yield from _expect(LOST, "states of its attachments", states - {"attached"}, set())
+        yield from expect(LOST, "ports' status", {status for _, status in now.ports.values()} - {"ACTIVE"}, set())
+    attachments = now.attachments
+    if now.status == "VERIFY_RESIZE":
+        # What the source has reserved for a revert is there besides.
+        reserved = {volume_id for volume_id, status in attachments if status == "reserved"}
+        yield from expect(LEAKED, "reservations of volumes", reserved - set(now.recorded_volumes), set())
+        attachments = [each for each in attachments if each[1] != "reserved"]
+    states = {status for _, status in attachments}
+    used = [volume_id for volume_id, _ in attachments]
+    yield from expect(LOST, "volumes with an attachment for it", used, now.recorded_volumes)
+    if has_guest:
+        yield from expect(LOST, "states of its attachments", states - {"attached"}, set())
         in_use = {now.volumes.get(volume_id) for volume_id in now.recorded_volumes}
-        yield from _expect(LOST, "states of its volumes", in_use - {"in-use"}, set())
+        yield from expect(LOST, "states of its volumes", in_use - {"in-use"}, set())
 
 
 def _images(subject: Subject, operation: Operation, now: Holding) -> Iterator[Complaint]:
@@ -134,9 +143,9 @@ def _images(subject: Subject, operation: Operation, now: Holding) -> Iterator[Co
     of_shelving = [(name, status) for name, status in now.images if name.endswith(SHELVED_IMAGE)]
     is_shelved = now.status in ("SHELVED", "SHELVED_OFFLOADED") and not now.recorded_volumes
     wanted = [(f"{subject.name}{SHELVED_IMAGE}", "active")] if is_shelved else []
-    yield from _expect(LOST if len(of_shelving) < len(wanted) else LEAKED, "images of shelving", of_shelving, wanted)
+    yield from expect(LOST if len(of_shelving) < len(wanted) else LEAKED, "images of shelving", of_shelving, wanted)
     others = [each for each in now.images if each not in of_shelving]
     unknown = [each for each in others if each[0] not in operation.keeps_images or each[1] != "active"]
-    yield from _expect(LEAKED, "images that nobody can use", unknown, [])
+    yield from expect(LEAKED, "images that nobody can use", unknown, [])
     if len(others) > 1 and not unknown:
         yield Complaint(LEAKED, f"more images than its user wants: {others}")

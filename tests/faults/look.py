@@ -48,6 +48,12 @@ def record(site: Site, uuid: str) -> Instance | None:
     return instances.find(site.cells.database(cell_uuid), uuid) if cell_uuid is not None else None
 
 
+def on_host(site: Site, uuid: str) -> str | None:
+    """The host that the server's record names."""
+    found = record(site, uuid)
+    return found.host if found is not None else None
+
+
 def is_settled(site: Site, uuid: str) -> bool:
     if journal.active_of_server(site.api, uuid) is not None:
         return False
@@ -172,16 +178,22 @@ def allocations(site: Site, consumer: str) -> dict[str, int]:
     return {names[provider]: what["resources"]["VCPU"] for provider, what in held.items()}
 
 
+def report(site: Site) -> Report:
+    """What `causeway audit` says."""
+    answer = site.admin.compute.request(PATH, "GET", timeout=60)
+    found = msgspec.convert(answer.json()["audit"], Report)
+    assert not found.unreached, found.unreached
+    return found
+
+
 def audit(site: Site) -> dict[str, list[str]]:
     """server -> what `causeway audit` says of it; "" -> of nobody."""
-    answer = site.admin.compute.request(PATH, "GET", timeout=60)
-    report = msgspec.convert(answer.json()["audit"], Report)
-    assert not report.unreached, report.unreached
+    return by_server(report(site))
+
+
+def by_server(report: Report) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in report.disagreements:
-        if each.kind == "volume.of_other_project":
-            # A build that is taken up after a crash has no token of its user: its root volume is made as the service.
-            continue
         found.setdefault(each.server or "", []).append(f"audit: {each.kind} {each.resource}: {each.message}")
     return found
 

@@ -59,8 +59,10 @@ from . import accidents, look, operation_matrix, paused
 from .batches import finish, run_batch
 from .cases import ROLLED_BACK, Case, as_json, summary, table
 from .flows import FLOWS, Flow
+from .libvirt_site import LibvirtSite
+from .power_site import PowerSite
 from .roles_site import RolesSite, why_not
-from .site import ChildSite, LibvirtSite, LocalSite, PowerSite, Site, chunks, until
+from .site import ChildSite, LocalSite, Site, chunks, until
 from .users import ask, prepare
 
 ACTIONS = ("error", "crash", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
@@ -156,14 +158,14 @@ def all_points(flows: list[Flow], actions: Sequence[str]) -> dict[str, dict[Flow
         return {action: {flow: points_of(site, flow, action) for flow in flows} for action in actions}
 
 
-def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case]:
+def run_any(site: Site, flow: Flow, action: str, points: list[str]) -> list[Case[Flow]]:
     if action in accidents.ACTIONS:
         assert isinstance(site, LocalSite)
         return accidents.run_batch(site, flow, action, points)
     return run_batch(site, flow, action, points)
 
 
-def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case], None]) -> list[Case]:
+def run(site: Site, action: str, points: dict[Flow, list[str]], tell: Callable[[Case[Flow]], None]) -> list[Case[Flow]]:
     """All cases of an action. A point that was not reached (another fault was quicker) is tried again by itself."""
     cases = []
     for flow, wanted in points.items():
@@ -243,10 +245,10 @@ def main(
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
             points[action] = sample(points[action], count, 0)
-    cases: list[Case] = []
+    cases: list[Case[Flow]] = []
     seconds: dict[str, float] = {}
 
-    def tell(case: Case) -> None:
+    def tell(case: Case[Flow]) -> None:
         if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
                 f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",

@@ -1,8 +1,8 @@
-"""One batch of operations: each on a server of its own that meets a fault of its own, then the process is started again.
+"""One batch of operations, each on a server of its own that meets a fault of its own.
 
 The operations are asked for one after the other, each when the one before stands at its point: so it is known which fault is
-whose, and one crash serves them all. A fault that is not a crash holds nobody up: each has the time to get over it before the
-next is asked for, and in the end the process is started again all the same.
+whose, and one crash, or one pause of a conductor, serves them all. A fault that holds nobody up (error, hang) has the time to be
+got over before the next operation is asked for; after errors the process is started again all the same.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ import sqlalchemy as sa
 
 from causeway.store.cell import device_changes
 
-from . import look
-from .judge import FORWARD, LEAKED, LOST, STUCK, UNDONE, Complaint, complaints, contradictions, end_of
-from .operation_cases import OperationCase
-from .operations import Subject, act, status_of, wait_for
-from .site import ChildSite, Site, until
+from . import look, paused
+from .batches import LATE, RULES
+from .cases import FORWARD, REFUSED, ROLLED_BACK, Case
+from .complaints import LEAKED, LOST, STUCK, Complaint, of_texts
+from .judge import complaints, contradictions, end_of
+from .operations import Operation, Subject, act, status_of, wait_for
+from .roles_site import RolesSite
+from .site import ChildSite, LocalSite, Site, until
 from .users import Answer, call
 from .world import World, holding, see
 
-RULES: dict[str, dict[str, Any]] = {"crash": {"delay": 3600, "times": 1}, "error": {"error": True, "times": 1}}
+# Whoever meets one of these stands where they are until the process is killed, or the pause is over.
+HOLDING = ("crash", *paused.ACTIONS)
 # Seconds for an operation to come to its point; and after its end, for what is done then still.
 TO_POINT, AFTERWARDS = 20.0, 2.0
 # Seconds for everybody to get over a fault, and to settle what a crash left.
@@ -34,21 +38,26 @@ PATIENCE = 15.0
 STEADY = 1.0
 USERS = 6
 
+OperationCase = Case[Operation]
 Pair = tuple[OperationCase, Subject]
 
 
-def run_batch(site: ChildSite, cases: list[OperationCase]) -> bool:
+def run_batch(site: Site, cases: list[OperationCase]) -> bool:
     """False if something was left over of which nobody knows whose it is: all cases say so.
 
-    No two cases of a batch have the same point, and all have the same action.
+    No two cases of a batch have the same point, and all have the same action, and the same host that is dead.
     """
-    (action,) = {case.action for case in cases}
+    ((action, dead),) = {(case.action, case.flow.kills_host) for case in cases}
     at_first = see(site)
     pairs = [(case, Subject()) for case in cases]
     with ThreadPoolExecutor(USERS, thread_name_prefix="users") as users:
-        list(users.map(lambda pair: pair[0].operation.prepare(site, pair[1]), pairs))
+        list(users.map(lambda pair: pair[0].flow.prepare(site, pair[1]), pairs))
     _remember(site, pairs)
+    if dead is not None:
+        site.kill_host(dead)
     makers = _break(site, pairs, action)
+    if dead is not None:
+        _bring_back(site, pairs, dead)
     _settle(site, pairs)
     for uuid, disagreements in look.audit(site).items():
         for case, subject in pairs:
@@ -65,41 +74,88 @@ def _remember(site: Site, pairs: list[Pair]) -> None:
     world = see(site)
     for case, subject in pairs:
         subject.before = holding(site, world, subject.uuid, subject.volume_id)
-        found = list(contradictions(site, subject, case.operation, subject.before))
+        found = list(contradictions(site, subject, case.flow, subject.before))
         assert not found, f"{case.name} is not prepared: {found}"
 
 
 # faults
 
 
-def _break(site: ChildSite, pairs: list[Pair], action: str) -> dict[str, Subject]:
-    """Asks for everything, and starts the process again. Volumes that were made meanwhile -> for whom."""
-    rules: dict[str, Any] = {}
+def _break(site: Site, pairs: list[Pair], action: str) -> dict[str, Subject]:
+    """Asks for everything, and lets the fault strike. Volumes that were made meanwhile -> for whom."""
+    rules: dict[str, Any] = dict(paused.COUNTED) if action in paused.ACTIONS else {}
     makers: dict[str, Subject] = {}
     known = _volumes(site)
     site.arm({})
     asked: list[Future[None]] = []
     with ThreadPoolExecutor(len(pairs), thread_name_prefix="users") as users:
         for case, subject in pairs:
-            rules[case.point] = RULES[action]
+            rules[case.point] = RULES[action] | {"times": 1}
             site.arm_also(rules)
             asked.append(users.submit(_ask, site, case, subject))
+            if isinstance(site, RolesSite):
+                asked[-1].result()
+                paused.tell(site, [subject.uuid] if subject.uuid is not None else [])
             case.reached = _comes_to_point(site, case, subject, asked[-1])
-            if action != "crash":
+            if action not in HOLDING:
                 _gets_over_it(site, subject, asked[-1])
             fresh = _volumes(site) - known
             makers |= dict.fromkeys(fresh, subject)
             known |= fresh
-        site.kill()
-        site.disarm()
-        site.restart()
+        if isinstance(site, ChildSite):
+            site.kill()
+            site.disarm()
+            site.restart()
+        elif isinstance(site, RolesSite):
+            _pause(site, pairs, action)
     for future in asked:
         future.result()
+    if isinstance(site, LocalSite):
+        # Who was too slow has learnt of it, too.
+        assert until(site.is_idle, bool)
+    site.disarm()
     return makers
 
 
+def _pause(site: RolesSite, pairs: list[Pair], action: str) -> None:
+    """A conductor is stopped while operations stand at their points in it; it is woken at once, or when all are settled."""
+    points = {case.point: (case, subject) for case, subject in pairs}
+    hits = [hit for hit in site.hits() if hit["point"] in points and hit["move"]]
+    what = paused.pause(site, hits, dict(paused.COUNTED))
+    if action == "long-pause":
+        until(lambda: all(is_settled(site, subject.uuid) for _, subject in pairs), bool, PATIENCE)
+    paused.wake(site, what)
+    until(lambda: all(is_settled(site, subject.uuid) for _, subject in pairs), bool, PATIENCE)
+    for case, subject in pairs:
+        if subject.uuid is not None:
+            uuid = subject.uuid
+            case.complain(of_texts(until(lambda uuid=uuid: paused.complaints(site, what, uuid), _is_nothing, LATE)))  # type: ignore[misc]
+
+
+def _is_nothing(found: list[str]) -> bool:
+    return not found
+
+
+def _bring_back(site: Site, pairs: list[Pair], host: str) -> None:
+    """When everything is settled without the host. Guests of servers that stayed there are off: their users start them."""
+    until(lambda: all(is_settled(site, subject.uuid) for _, subject in pairs), bool, PATIENCE)
+    for case, subject in pairs:
+        if not is_settled(site, subject.uuid):
+            case.complain([Complaint(STUCK, f"not settled while {host} is dead")])
+    site.revive_host(host)
+    for _, subject in pairs:
+        # Hosts report: what is off may be known to be off by now.
+        status, task = status_of(site, subject)
+        if subject.uuid is None or task is not None or host not in site.guests.power_states(subject.uuid):
+            continue
+        if status == "ACTIVE" and look.on_host(site, subject.uuid) == host:
+            act(site, subject, "reboot", {"type": "HARD"})
+        elif status == "SHUTOFF" and look.on_host(site, subject.uuid) == host:
+            act(site, subject, "os-start")
+
+
 def _ask(site: Site, case: OperationCase, subject: Subject) -> None:
-    subject.answer = case.operation.ask(site, subject)
+    subject.answer = case.flow.ask(site, subject)
 
 
 def _comes_to_point(site: Site, case: OperationCase, subject: Subject, asked: Future[None]) -> bool:
@@ -163,8 +219,8 @@ def _judge(site: Site, pairs: list[Pair]) -> list[list[Complaint]]:
         subject.uuid = subject.uuid or by_name.get(subject.name)
         now = holding(site, world, subject.uuid, subject.volume_id)
         assert subject.before is not None
-        case.end = end_of(case.operation, now, subject.before)
-        wrong = complaints(site, subject, case.operation, now)
+        case.end = end_of(case.flow, now, subject.before, subject.answer)
+        wrong = complaints(site, subject, case.flow, now)
         if not wrong and not is_settled(site, subject.uuid):
             wrong = [Complaint(STUCK, "somebody still works on it")]
         found.append(wrong)
@@ -175,7 +231,9 @@ def _use(site: Site, case: OperationCase, subject: Subject) -> None:
     """What was not done is asked for again; a shelved server comes back; and all that its user has can be deleted."""
     if subject.uuid is not None:
         with _complaining(case):
-            if case.end == UNDONE and _was_there(subject) and status_of(site, subject)[0] is not None:
+            # A host does not die once more.
+            again = case.end in (ROLLED_BACK, REFUSED) and case.flow.kills_host is None and _was_there(subject)
+            if again and status_of(site, subject)[0] is not None:
                 _ask_again(site, case, subject)
         with _complaining(case):
             if (status_of(site, subject)[0] or "").startswith("SHELVED"):
@@ -209,12 +267,12 @@ def _require(answer: Answer, what: str) -> None:
 def _ask_again(site: Site, case: OperationCase, subject: Subject) -> None:
     before = subject.before
     assert before is not None
-    _require(case.operation.ask(site, subject), "asked again")
+    _require(case.flow.ask(site, subject), "asked again")
 
     def wrong() -> list[Complaint]:
         now = holding(site, see(site), subject.uuid, subject.volume_id)
-        found = list(contradictions(site, subject, case.operation, now))
-        if end_of(case.operation, now, before) != FORWARD:
+        found = list(contradictions(site, subject, case.flow, now))
+        if end_of(case.flow, now, before) != FORWARD:
             found.append(Complaint(STUCK, f"not done: {now.status} {now.fault or ''}"))
         return found
 
@@ -228,7 +286,7 @@ def _unshelve(site: Site, case: OperationCase, subject: Subject) -> None:
 
     def wrong() -> list[Complaint]:
         now = holding(site, see(site), subject.uuid, subject.volume_id)
-        return list(contradictions(site, subject, case.operation, now))
+        return list(contradictions(site, subject, case.flow, now))
 
     found = until(wrong, lambda found: not found, PATIENCE)
     case.complain([Complaint(each.kind, f"unshelved: {each.text}") for each in found])
@@ -255,7 +313,7 @@ def _throw_away(site: Site, case: OperationCase, subject: Subject) -> None:
             member.network.delete_port(subject.port_id)
     images = member.image.get("/images", params={"limit": 1000}).json()["images"]
     for image in images:
-        if subject.uuid and image.get("instance_uuid") == subject.uuid and image["name"] in case.operation.keeps_images:
+        if subject.uuid and image.get("instance_uuid") == subject.uuid and image["name"] in case.flow.keeps_images:
             member.image.delete_image(image["id"])
 
 

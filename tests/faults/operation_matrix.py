@@ -9,7 +9,9 @@ ERROR where the field does that, and the same can be asked again and works. In b
 deleted. Else what is wrong, the worst of it: *stuck* (a task, a volume or a server with which nothing can be done any more),
 *lost* (those who know of the server disagree, or what was accepted is neither done nor denied), *leaked* (something is left).
 
-Actions: ``crash``, and ``error``: the call or step fails once there, and when all has settled the process is started again.
+Actions are those of `matrix`: ``crash``; ``error``: the call or step fails once there, and when all has settled the process is
+started again; ``hang``, ``pause`` and ``long-pause`` for operations of the journal, at the points that a conductor reaches while
+it works on them, because only those are taken over. What can't be evacuated without a dead host gets one: see `Operation`.
 """
 
 from __future__ import annotations
@@ -27,13 +29,17 @@ from rich.console import Console
 from causeway.faults import injector
 from causeway.faults.points import every_point
 
-from .operation_batches import AFTERWARDS, is_settled, run_batch, wait_for_end
-from .operation_cases import OperationCase, as_json, table
+from . import paused
+from .cases import Case, as_json, summary, table
+from .operation_batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
 from .operations import OPERATIONS, PATIENCE, Operation, Subject, wait_for
+from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, until
 from .users import call
 
-ACTIONS = ("crash", "error")
+# Those that are done to a conductor.
+TAKEOVERS = ("hang", *paused.ACTIONS)
+ACTIONS = ("crash", "error", *TAKEOVERS)
 # Cases at once.
 BATCH = 12
 # What is reached from time to time, whatever is done: hosts report, and what is remembered for a while is asked for anew.
@@ -49,22 +55,27 @@ NO_TIMEOUT = 120
 
 
 @contextmanager
-def temporary_site(kind: type[ChildSite] | type[LocalSite], *, offloads: bool, crashes: bool = True) -> Iterator[Site]:
+def temporary_site(action: str, *, offloads: bool) -> Iterator[Site]:
     directory = Path(tempfile.mkdtemp(prefix="causeway-operations-"))
     try:
-        with make_site(kind, directory, offloads=offloads, crashes=crashes) as site:
+        with make_site(action, directory, offloads=offloads) as site:
             warm(site)
             yield site
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def make_site(
-    kind: type[ChildSite] | type[LocalSite], directory: Path, *, offloads: bool = True, crashes: bool = True
-) -> Site:
-    site = kind(directory)
+def make_site(action: str, directory: Path, *, offloads: bool = True) -> Site:
+    """``action`` "": nothing happens to it but what is asked for."""
+    site: Site
+    if action in paused.ACTIONS:
+        site = RolesSite(directory)
+    elif action in ("", "hang"):
+        site = LocalSite(directory, conductors=2 if action else 1)
+    else:
+        site = ChildSite(directory)
     site.options["DEFAULT"]["shelved_offload_time"] = 0 if offloads else -1
-    if crashes:
+    if action in ("", "crash"):
         site.options["DEFAULT"]["rpc_response_timeout"] = NO_TIMEOUT
     return site
 
@@ -81,14 +92,21 @@ def warm(site: Site) -> None:
         wait_for_end(site, subject)
 
 
-def points_of(site: LocalSite, operation: Operation) -> list[str]:
-    """The points that the operation reaches when nothing goes wrong, in their order."""
+def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
+    """The points that the operation reaches when nothing goes wrong, in their order -> whether a conductor does for it."""
     subject = Subject()
     operation.prepare(site, subject)
-    seen: dict[str, None] = {}
+    if operation.kills_host is not None:
+        site.kill_host(operation.kills_host)
+    seen: dict[str, bool] = {}
     assert injector._active is not None
     site.disarm()
-    injector._active.on_reach = lambda point, _scope: seen.setdefault(point)
+
+    def note(point: str, scope: injector.Scope) -> None:
+        of_conductor = scope.move_id is not None and scope.host not in site.hosts
+        seen[point] = seen.get(point, False) or of_conductor
+
+    injector._active.on_reach = note
     try:
         answer = operation.ask(site, subject)
         assert answer.is_accepted, answer
@@ -96,23 +114,30 @@ def points_of(site: LocalSite, operation: Operation) -> list[str]:
         time.sleep(AFTERWARDS)
     finally:
         injector._active.on_reach = None
+    if operation.kills_host is not None:
+        site.revive_host(operation.kills_host)
     if subject.uuid is not None:
         call(site, "DELETE", f"/servers/{subject.uuid}")
         wait_for_end(site, subject)
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
-    return [point for point in seen if not point.startswith(BACKGROUND)]
+    return {point: of_conductor for point, of_conductor in seen.items() if not point.startswith(BACKGROUND)}
 
 
-def all_points(operations: list[Operation]) -> dict[Operation, list[str]]:
-    found: dict[Operation, list[str]] = {}
+def all_points(operations: list[Operation]) -> dict[Operation, dict[str, bool]]:
+    found: dict[Operation, dict[str, bool]] = {}
     for offloads in (True, False):
         wanted = [operation for operation in operations if operation.offloads is offloads]
         if wanted:
-            with temporary_site(LocalSite, offloads=offloads) as site:
+            with temporary_site("", offloads=offloads) as site:
                 assert isinstance(site, LocalSite)
                 found |= {operation: points_of(site, operation) for operation in wanted}
     return {operation: found[operation] for operation in operations}
+
+
+def points_for(action: str, found: dict[str, bool]) -> list[str]:
+    """Those at which it can be done."""
+    return [point for point, of_conductor in found.items() if of_conductor or action not in TAKEOVERS]
 
 
 def run(points: dict[Operation, list[str]], action: str, tell: Callable[[OperationCase], None]) -> None:
@@ -120,13 +145,12 @@ def run(points: dict[Operation, list[str]], action: str, tell: Callable[[Operati
     for operation, wanted in points.items():
         if not wanted:
             continue
-        with temporary_site(ChildSite, offloads=operation.offloads, crashes=action == "crash") as site:
-            assert isinstance(site, ChildSite)
-            for case in run_on(site, [OperationCase(operation, action, point) for point in wanted]):
+        with temporary_site(action, offloads=operation.offloads) as site:
+            for case in run_on(site, [Case(operation, action, point) for point in wanted]):
                 tell(case)
 
 
-def run_on(site: ChildSite, cases: list[OperationCase]) -> Iterator[OperationCase]:
+def run_on(site: Site, cases: list[OperationCase]) -> Iterator[OperationCase]:
     """Runs those again alone that did not come to their point, and all of a batch in which it is unclear who left something."""
     for batch in batches_of(cases):
         is_clear = run_batch(site, batch)
@@ -134,7 +158,7 @@ def run_on(site: ChildSite, cases: list[OperationCase]) -> Iterator[OperationCas
             if (is_clear and case.reached) or len(batch) == 1:
                 yield case
                 continue
-            alone = OperationCase(case.operation, case.action, case.point)
+            alone = Case(case.flow, case.action, case.point)
             run_batch(site, [alone])
             yield alone
 
@@ -147,7 +171,10 @@ def batches_of(cases: list[OperationCase]) -> list[list[OperationCase]]:
     """
     alone = [[case] for case in cases if case.point.endswith(MESSAGES)]
     cases = [case for case in cases if not case.point.endswith(MESSAGES)]
-    return _spread(cases) + alone
+    dead = dict.fromkeys(case.flow.kills_host for case in cases)
+    return [
+        batch for host in dead for batch in _spread([case for case in cases if case.flow.kills_host == host])
+    ] + alone
 
 
 def _spread(cases: list[OperationCase]) -> list[list[OperationCase]]:
@@ -174,13 +201,9 @@ def run_and_tell(
 ) -> int:
     """Prints each case that is not well, and the table; 1 if there are such cases. ``count`` points of each operation."""
     operations = [operation for operation in OPERATIONS if wanted_operation in operation.name]
-    points = {
-        operation: [point for point in found if wanted_point in point]
-        for operation, found in all_points(operations).items()
-    }
-    if count is not None:
-        points = {operation: found[:: max(1, len(found) // count)][:count] for operation, found in points.items()}
+    found = all_points(operations)
     cases: list[OperationCase] = []
+    seconds: dict[str, float] = {}
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -189,13 +212,23 @@ def run_and_tell(
         cases.append(case)
         if file is not None:
             # A run takes long: what is known is there if it is broken off.
-            file.write_text(json.dumps(as_json(cases), indent=1))
+            file.write_text(json.dumps(as_json(cases, seconds), indent=1))
         if not case.is_well:
             say(f"{case.outcome}: {case.action} {case.name} ({case.end})")
             for complaint in case.complaints:
-                say(f"    {complaint.kind}: {complaint.text}")
+                say(f"    {complaint}")
 
     for action in [action for action in ACTIONS if action in actions]:
+        if action in paused.ACTIONS and why_not() is not None:
+            say(f"Without {action}: {why_not()}")
+            continue
+        points = {operation: points_for(action, of_it) for operation, of_it in found.items()}
+        points = {operation: [each for each in of_it if wanted_point in each] for operation, of_it in points.items()}
+        if count is not None:
+            points = {operation: of_it[:: max(1, len(of_it) // count)][:count] for operation, of_it in points.items()}
+        began = time.monotonic()
         run(points, action, tell)
-    console.print(table(cases))
+        seconds[action] = time.monotonic() - began
+    console.print(table(cases, seconds))
+    say(summary(cases))
     return 0 if all(case.is_well for case in cases) else 1

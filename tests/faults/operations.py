@@ -14,6 +14,7 @@ from .world import Holding
 
 # Makes servers in one cell, which has two hosts.
 FLAVOR = "gen1.small"
+DYING = "cell1-host1"
 # Everything must be there again, or gone, within so many seconds when nothing goes wrong.
 PATIENCE = 30.0
 
@@ -37,7 +38,8 @@ class Operation:
 
     ``may_end_in_error``: the field leaves a server in ERROR, with a fault, whose operation failed. ``loses_disk``: what was on
     the root disk is gone afterwards. ``keeps_images``: what the images are called that the user has of the server, before or
-    afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once.
+    afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once. ``recipes``: of the journal that it
+    runs; those that run none can't be taken over. ``kills_host``: the host that is dead when it is asked for.
     """
 
     name: str
@@ -48,6 +50,12 @@ class Operation:
     loses_disk: bool = False
     keeps_images: tuple[str, ...] = ()
     offloads: bool = True
+    recipes: tuple[str, ...] = ()
+    kills_host: str | None = None
+
+    @property
+    def group(self) -> str:
+        return self.name
 
     def __str__(self) -> str:
         return self.name
@@ -60,7 +68,8 @@ def act(site: Site, subject: Subject, action: str, body: Any = None) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/action", {action: body})
 
 
-def create(site: Site, subject: Subject, *, on_volume: bool = False) -> Answer:
+def create(site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None) -> Answer:
+    """``host``: wanted by an administrator."""
     server: dict[str, Any] = {
         "name": subject.name,
         "flavorRef": FLAVOR,
@@ -79,7 +88,9 @@ def create(site: Site, subject: Subject, *, on_volume: bool = False) -> Answer:
         ]
     else:
         server["imageRef"] = site.image_id
-    answer = call(site, "POST", "/servers", {"server": server})
+    if host is not None:
+        server["availability_zone"] = f"nova:{host}"
+    answer = call(site, "POST", "/servers", {"server": server}, by=site.admin if host is not None else None)
     if answer.is_accepted:
         subject.uuid = json.loads(answer.text)["server"]["id"]
     return answer
@@ -120,6 +131,12 @@ def _back_up(site: Site, subject: Subject, number: int = 2) -> Answer:
     return act(site, subject, "createBackup", {"name": f"backup{number}", "backup_type": "daily", "rotation": 1})
 
 
+def _evacuate(site: Site, subject: Subject) -> Answer:
+    """By a version in which the server runs afterwards: from 2.95 on its user starts it."""
+    body: dict[str, Any] = {"evacuate": {}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin, microversion="2.94")
+
+
 # preparing
 
 
@@ -148,8 +165,8 @@ def _with_port(site: Site, subject: Subject) -> None:
     subject.port_id = site.member.network.create_port(network_id=site.network_id, name=subject.name).id
 
 
-def _server(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
-    answer = create(site, subject, on_volume=on_volume)
+def _server(site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None) -> None:
+    answer = create(site, subject, on_volume=on_volume, host=host)
     assert answer.is_accepted, answer
     wait_for(site, subject, "ACTIVE")
     assert subject.uuid is not None
@@ -158,6 +175,14 @@ def _server(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
 
 def _server_on_volume(site: Site, subject: Subject) -> None:
     _server(site, subject, on_volume=True)
+
+
+def _on_dying_host(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
+    _server(site, subject, on_volume=on_volume, host=DYING)
+
+
+def _on_dying_host_and_volume(site: Site, subject: Subject) -> None:
+    _on_dying_host(site, subject, on_volume=True)
 
 
 def _shelved(site: Site, subject: Subject) -> None:
@@ -215,19 +240,29 @@ OPERATIONS = [
         _server,
         lambda site, subject: act(site, subject, "shelve"),
         lambda now, _: now.status in ("SHELVED", "SHELVED_OFFLOADED"),
+        recipes=("shelve",),
     ),
     Operation(
         "shelve volume-backed",
         _server_on_volume,
         lambda site, subject: act(site, subject, "shelve"),
         lambda now, _: now.status == "SHELVED_OFFLOADED",
+        recipes=("shelve",),
     ),
-    Operation("offload", _shelved_on_host, _offload, lambda now, _: now.status == "SHELVED_OFFLOADED", offloads=False),
+    Operation(
+        "offload",
+        _shelved_on_host,
+        _offload,
+        lambda now, _: now.status == "SHELVED_OFFLOADED",
+        offloads=False,
+        recipes=("shelve_offload",),
+    ),
     Operation(
         "unshelve",
         _shelved,
         lambda site, subject: act(site, subject, "unshelve"),
         lambda now, _: now.status == "ACTIVE",
+        recipes=("unshelve",),
     ),
     Operation(
         "rebuild",
@@ -236,6 +271,26 @@ OPERATIONS = [
         lambda now, _: now.status == "ACTIVE" and now.marks == 0,
         may_end_in_error=True,
         loses_disk=True,
+        recipes=("rebuild",),
+    ),
+    Operation(
+        "evacuate image-backed",
+        _on_dying_host,
+        _evacuate,
+        lambda now, _: now.status == "ACTIVE" and now.host != DYING,
+        may_end_in_error=True,
+        loses_disk=True,
+        recipes=("evacuate",),
+        kills_host=DYING,
+    ),
+    Operation(
+        "evacuate volume-backed",
+        _on_dying_host_and_volume,
+        _evacuate,
+        lambda now, _: now.status == "ACTIVE" and now.host != DYING,
+        may_end_in_error=True,
+        recipes=("evacuate",),
+        kills_host=DYING,
     ),
     Operation(
         "attach volume",
@@ -259,6 +314,7 @@ OPERATIONS = [
         lambda site, subject: act(site, subject, "createImage", {"name": "picture"}),
         lambda now, _: ("picture", "active") in now.images,
         keeps_images=("picture",),
+        recipes=("create_image",),
     ),
     Operation(
         "create backup",
@@ -266,5 +322,6 @@ OPERATIONS = [
         _back_up,
         lambda now, _: ("backup2", "active") in now.images,
         keeps_images=("backup1", "backup2"),
+        recipes=("create_backup",),
     ),
 ]

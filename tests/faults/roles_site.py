@@ -16,16 +16,13 @@ from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports
 
-from .site import OPTIONS, Site
+from .site import Site
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "functional" / "processes"))
 from deployment import CONDUCTORS, Deployment, until
 from rabbit import rabbit, why_not
 
 __all__ = ["CONDUCTORS", "RolesSite", "until", "why_not"]
-
-# Who calls a conductor that is paused gets no answer: that must not take longer than everything else here.
-ROLES_OPTIONS = OPTIONS | {"DEFAULT": OPTIONS["DEFAULT"] | {"rpc_response_timeout": 5}}
 
 
 class _Deployment(Deployment):
@@ -57,7 +54,9 @@ class RolesSite(Site):
         cells = {cell: [host for host in self.hosts if host.startswith(cell)] for cell in ("cell1", "cell2")}
         self._rabbit = rabbit(self.state.path / "rabbit")
         url = self._rabbit.__enter__()
-        self.deployment = _Deployment(self.state.path, url, cells=cells, options=ROLES_OPTIONS)
+        # Who calls a conductor that is paused gets no answer: that must not take longer than everything else here.
+        self.options["DEFAULT"]["rpc_response_timeout"] = 5
+        self.deployment = _Deployment(self.state.path, url, cells=cells, options=self.options)
         self.deployment.start()
         conf = new_config(transport_url=f"{url}/cloud")
         self._transports = Transports(conf)
@@ -83,6 +82,19 @@ class RolesSite(Site):
         mark = " is not worked on here any more"
         lines = [line for line in self.deployment.processes[conductor].log.splitlines() if mark in line]
         return {line.split(mark)[0].rsplit(" ", 1)[1] for line in lines}
+
+    def kill_host(self, host: str) -> None:
+        self.deployment.processes[host].kill()
+        self.switch_off(host)
+        self.force_down(host, True)
+
+    def revive_host(self, host: str) -> None:
+        self.deployment.restart(host).wait_ready()
+        self.force_down(host, False)
+
+    def is_idle(self) -> bool:
+        """Nobody can look into its processes."""
+        return True
 
     def double_starts(self) -> list[str]:
         found = []

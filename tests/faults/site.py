@@ -18,21 +18,23 @@ from typing import Any
 
 import msgspec
 import openstack
+import sqlalchemy as sa
 import yaml
 
-from causeway import roles
+from causeway import decoding, roles
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.settings import StateDir
 from causeway.faults import injector
 from causeway.model.states import PowerState
+from causeway.store.cell_tables import Services
 from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.guest import Guest
 
-from . import unsynced
-from .guests import Guests, LibvirtGuests, SimulatedGuests, guest_image_cache
+from .guests import Guests, SimulatedGuests
 
 PATIENCE = 40.0
+ROOT = Path(__file__).parents[2]
 # Short leases and pauses: what takes a minute in a cloud takes a second here.
 OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {
@@ -82,6 +84,8 @@ class Site:
         self.guests: Guests = SimulatedGuests({host: self.state.host(host) for host in self.hosts})
 
     def __enter__(self) -> Site:
+        # Users are threads, which read records as the services do.
+        decoding.learn()
         self.start()
         self.connect()
         self.make_flavors()
@@ -136,6 +140,32 @@ class Site:
 
     def cell(self, name: str) -> Database:
         return self.cells.database(self.cell_uuids[name])
+
+    # hosts that are dead for a while: the machine is off, and its operator says so (``forced_down``)
+
+    def kill_host(self, host: str) -> None:
+        raise NotImplementedError
+
+    def revive_host(self, host: str) -> None:
+        """It is on again, and its operator takes their word back."""
+        raise NotImplementedError
+
+    def guests_on(self, host: str) -> list[Path]:
+        return sorted((self.state.host(host) / "guests").glob("*.json"))
+
+    def switch_off(self, host: str) -> set[str]:
+        """The guests of a machine that is off are off: which ones."""
+        found = set()
+        for path in self.guests_on(host):
+            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
+            guest.power_state = PowerState.SHUTDOWN
+            path.write_bytes(msgspec.json.encode(guest))
+            found.add(guest.uuid)
+        return found
+
+    def force_down(self, host: str, down: bool) -> None:
+        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
+        self.admin.compute.update_service_forced_down(service, forced=down)
 
     # faults
 
@@ -194,28 +224,19 @@ class LocalSite(Site):
         self.cloud.stop()
 
     def kill_host(self, host: str) -> None:
-        """Its machine is off, its guests with it, and its operator says so (``forced_down``)."""
         self._double_starts += self.cloud.computes[host].host.driver.double_starts  # type: ignore[attr-defined]
         self.cloud.computes[host].stop()
-        for path in (self.state.host(host) / "guests").glob("*.json"):
-            guest = msgspec.json.decode(path.read_bytes(), type=Guest)
-            guest.power_state = PowerState.SHUTDOWN
-            path.write_bytes(msgspec.json.encode(guest))
-        self._force_down(host, True)
+        self.switch_off(host)
+        self.force_down(host, True)
 
     def revive_host(self, host: str) -> None:
-        """It is on again, and its operator takes their word back."""
         cell = next(cell for cell in self.cells.mappings(cell0=False) if host.startswith(cell.name))
         cloud = self.cloud
         compute = roles.compute(cloud.around, host, cloud.hosts.driver(host), cell.transport_url, self.state.host(host))
         compute.start()
         cloud.computes[host] = compute
         cloud._cleanup.callback(compute.stop)
-        self._force_down(host, False)
-
-    def _force_down(self, host: str, down: bool) -> None:
-        (service,) = self.admin.compute.services(host=host, binary="nova-compute")
-        self.admin.compute.update_service_forced_down(service, forced=down)
+        self.force_down(host, False)
 
     def is_idle(self) -> bool:
         """Whether nobody hangs, and no conductor has anything in hand."""
@@ -233,6 +254,8 @@ class ChildSite(Site):
 
     process: subprocess.Popen[str]
     driver = "simulated"
+    # The host whose machine is off.
+    dead: str | None = None
 
     def start(self) -> None:
         self.state.path.mkdir(parents=True, exist_ok=True)
@@ -249,7 +272,7 @@ class ChildSite(Site):
             "-W",
             "ignore",
             "-c",
-            "from causeway.cli.main import cli; cli()",
+            self._program(),
             "up",
             "--state-dir",
             str(self.state.path),
@@ -273,6 +296,13 @@ class ChildSite(Site):
             self.process.kill()
             raise AssertionError(f"the cloud did not start: {line} {(self.state.path / 'stderr').read_text()[-2000:]}")
 
+    def _program(self) -> str:
+        program = "from causeway.cli.main import cli; cli()"
+        if self.dead is None:
+            return program
+        leave_out = f"from tests.faults.without_host import leave_out; leave_out({self.dead!r})"
+        return f"import sys; sys.path.insert(0, {str(ROOT)!r}); {leave_out}; {program}"
+
     def _run_as(self, command: list[str]) -> list[str]:
         return command
 
@@ -293,68 +323,37 @@ class ChildSite(Site):
         self.start()
         self.connect()
 
+    def kill_host(self, host: str) -> None:
+        self.kill()
+        self.note_death(host)
+        self.restart()
+
+    def revive_host(self, host: str) -> None:
+        self.kill()
+        self.note_return(host)
+        self.restart()
+
+    # While nothing runs: what is on its way to a machine that is off goes with the process.
+
+    def note_death(self, host: str) -> set[str]:
+        """Whose guests are off."""
+        self.dead = host
+        self._note_forced_down(host, True)
+        return self.switch_off(host)
+
+    def note_return(self, host: str) -> None:
+        self.dead = None
+        self._note_forced_down(host, False)
+
+    def _note_forced_down(self, host: str, down: bool) -> None:
+        table: sa.Table = Services.__table__  # type: ignore[assignment]
+        with self.cell(host.partition("-")[0]).write() as connection:
+            connection.execute(table.update().where(table.c.host == host).values(forced_down=down))
+
     def double_starts(self) -> list[str]:
         log = self.state.path / "causeway.log"
         marks = [line for line in log.read_text().splitlines() if "while another host runs it" in line]
         return [line.split("Guest ")[1].split()[0] for line in marks]
-
-
-class PowerSite(ChildSite):
-    """In a process of its own; what is killed loses what it had not synced. Needs strace. See `unsynced`."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory.resolve())
-        self.taken: list[str] = []
-
-    def _run_as(self, command: list[str]) -> list[str]:
-        self._log = self.state.path.with_name(f"{self.state.path.name}.strace")
-        self._trace = unsynced.Trace.of(self.state.path)
-        return unsynced.command(self._log, command)
-
-    def kill(self) -> None:
-        """As the power cord does: what was not synced is gone."""
-        pid = str(self.process.pid)
-        super().kill()
-        until(lambda: _last_line(self._log), lambda line: line.startswith(f"{pid} ") and "killed by SIGKILL" in line)
-        self._trace.read(self._log)
-        # Connections of this process would go on with what SQLite shared before.
-        self.cells.close()
-        self.api.close()
-        self.taken = self._trace.cut()
-
-    def stop(self) -> None:
-        super().stop()
-        self._log.unlink(missing_ok=True)
-
-
-def _last_line(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").splitlines()
-    return lines[-1] if lines else ""
-
-
-class LibvirtSite(ChildSite):
-    """In a process of its own, with real guests; needs root, QEMU and libvirt (`causeway.virt.lab.hosts.missing`)."""
-
-    driver = "libvirt"
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, hosts_per_cell=1)
-        self.guests: LibvirtGuests = LibvirtGuests(self.state.lab, self.hosts)
-        guest_image_cache().mkdir(parents=True, exist_ok=True)
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "cache").symlink_to(guest_image_cache())
-
-    def stop(self) -> None:
-        try:
-            super().stop()
-        finally:
-            self.guests.stop()
-
-    def double_starts(self) -> list[str]:
-        """Not seen while it happens: that no two guests run is looked at when all has settled."""
-        return []
 
 
 def until(look: Callable[[], Any], good: Callable[[Any], bool], patience: float = PATIENCE) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from .judge import FORWARD, LEAKED, LOST, NEITHER, STUCK, UNDONE, complaints, end_of
-from .operation_cases import OperationCase
+from .cases import FORWARD, NEITHER, ROLLED_BACK, Case
+from .complaints import LEAKED, LOST, STUCK
+from .judge import complaints, end_of
 from .operation_matrix import BATCH, batches_of
 from .operations import OPERATIONS, Subject
 from .users import Answer
@@ -125,18 +126,18 @@ def test_a_refusal_is_true() -> None:
 def test_ends() -> None:
     rebuild = BY_NAME["rebuild"]
     assert end_of(rebuild, replace(RUNNING, marks=0), RUNNING) == FORWARD
-    assert end_of(rebuild, RUNNING, RUNNING) == UNDONE
-    assert end_of(rebuild, replace(RUNNING, status="ERROR", guests={}), RUNNING) == UNDONE
+    assert end_of(rebuild, RUNNING, RUNNING) == ROLLED_BACK
+    assert end_of(rebuild, replace(RUNNING, status="ERROR", guests={}), RUNNING) == ROLLED_BACK
     assert end_of(rebuild, replace(RUNNING, status="SHUTOFF"), RUNNING) == NEITHER
     # The field has no servers in ERROR because they could not be shelved.
     assert end_of(BY_NAME["shelve image-backed"], replace(RUNNING, status="ERROR"), RUNNING) == NEITHER
     # An image too many is a leak, and nothing else.
-    assert end_of(rebuild, replace(RUNNING, images=[("image", "queued")]), RUNNING) == UNDONE
+    assert end_of(rebuild, replace(RUNNING, images=[("image", "queued")]), RUNNING) == ROLLED_BACK
 
 
 def test_no_batch_has_a_point_twice_and_neighbours_are_apart() -> None:
     points = [f"point{number}" for number in range(2 * BATCH + 3)]
-    cases = [OperationCase(BY_NAME[operation], "crash", point) for operation in ("plug", "rebuild") for point in points]
+    cases = [Case(BY_NAME[operation], "crash", point) for operation in ("plug", "rebuild") for point in points]
     batches = batches_of(cases)
     for batch in batches:
         assert len({case.point for case in batch}) == len(batch) <= BATCH

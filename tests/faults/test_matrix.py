@@ -15,7 +15,7 @@ SEED = 1
 def _run(site: Site, action: str, flows: list[Flow], count: int, paths: LocalSite) -> None:
     points = sample({flow: points_of(paths, flow) for flow in flows}, count, SEED)
     bad = [case for case in run(site, action, points, lambda _case: None) if case.outcome != "recovered"]
-    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+    assert not bad, "\n".join(map(str, bad))
 
 
 # What is rolled back on one host takes the way of any other in its cell.

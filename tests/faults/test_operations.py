@@ -1,20 +1,19 @@
-"""Crashes that left something behind once, each in the middle of an operation; all of them: ``matrix --of operations``.
+"""Faults that left something behind once, each in the middle of an operation; all of them: ``matrix --of operations``.
 
-The process dies once and is started again. Then the operation has taken effect, or the server is as it was and the same can be
-asked again; and when the server is deleted, nothing is left of it anywhere.
+A process dies and is started again, or a conductor hangs and another one takes over. Then the operation has taken effect, or the
+server is as it was and the same can be asked again; and when the server is deleted, nothing is left of it anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .operation_cases import OperationCase
+from .cases import Case
+from .operation_batches import OperationCase
 from .operation_matrix import make_site, run_on, warm
 from .operations import OPERATIONS
-from .site import ChildSite
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 Cases = dict[tuple[str, str], OperationCase]
@@ -37,26 +36,47 @@ CRASHES = [
     ("detach volume", "call.volume DELETE /v3/attachments/{attachment_id}.reply"),
     ("plug", "driver.attach_interface.after"),
     ("unplug", "driver.detach_interface.after"),
+    ("evacuate image-backed", "driver.spawn.after"),
+]
+HANGS = [
+    ("shelve image-backed", "shelve.StoreDisk.do.after"),
+    ("unshelve", "rpc.compute.start_guest.reply"),
+    ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
 ]
 
 
-@pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cases]:
-    """Of the tests that are wanted: they share a cloud, and crashes of it."""
+def _run(request: pytest.FixtureRequest, directory: Path, action: str) -> Cases:
+    """Cases of the tests that are wanted: they share a cloud."""
     wanted = [
         (str(item.callspec.params["operation"]), str(item.callspec.params["point"]))
         for item in request.session.items
-        if isinstance(item, pytest.Function) and item.path == request.path and hasattr(item, "callspec")
+        if isinstance(item, pytest.Function) and item.path == request.path and f"{action}_outcomes" in item.fixturenames
     ]
-    cases = [OperationCase(BY_NAME[operation], "crash", point) for operation, point in wanted]
-    with make_site(ChildSite, Path(tmp_path_factory.mktemp("operations"))) as site:
-        assert isinstance(site, ChildSite)
+    with make_site(action, directory) as site:
         warm(site)
-        yield {(case.operation.name, case.point): case for case in run_on(site, cases)}
+        cases = [Case(BY_NAME[operation], action, point) for operation, point in wanted]
+        return {(case.flow.name, case.point): case for case in run_on(site, cases)}
+
+
+@pytest.fixture(scope="module")
+def crash_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return _run(request, tmp_path_factory.mktemp("crashes"), "crash")
+
+
+@pytest.fixture(scope="module")
+def hang_outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    return _run(request, tmp_path_factory.mktemp("hangs"), "hang")
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("operation", "point"), CRASHES)
-def test_a_crash_leaves_nothing_behind(outcomes: Cases, operation: str, point: str) -> None:
-    case = outcomes[operation, point]
-    assert case.is_well, f"{case.outcome}: " + "; ".join(f"{each.kind}: {each.text}" for each in case.complaints)
+def test_a_crash_leaves_nothing_behind(crash_outcomes: Cases, operation: str, point: str) -> None:
+    case = crash_outcomes[operation, point]
+    assert case.is_well, str(case)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("operation", "point"), HANGS)
+def test_a_takeover_leaves_nothing_behind(hang_outcomes: Cases, operation: str, point: str) -> None:
+    case = hang_outcomes[operation, point]
+    assert (case.is_well, case.end) == (True, "forward"), str(case)

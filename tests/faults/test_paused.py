@@ -37,4 +37,4 @@ def test_no_step_takes_effect_twice(roles_site: RolesSite, local_site: LocalSite
     points: dict[Flow, list[str]] = sample({flow: points_of(local_site, flow, action)}, 5, SEED)
     cases = run(roles_site, action, points, lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
-    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+    assert not bad, "\n".join(map(str, bad))

@@ -13,7 +13,8 @@ import pytest
 from . import unsynced
 from .flows import FLOWS
 from .matrix import points_of, run, sample
-from .site import LocalSite, PowerSite, until
+from .power_site import PowerSite
+from .site import LocalSite, until
 
 pytestmark = [
     pytest.mark.timeout(240),
@@ -73,4 +74,4 @@ def test_a_power_cut_costs_nothing_that_was_answered_for(
     (flow,) = [flow for flow in FLOWS if flow.name == name]
     cases = run(power_site, "power-cut", sample({flow: points_of(local_site, flow)}, 6, SEED), lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
-    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+    assert not bad, "\n".join(map(str, bad))

@@ -12,8 +12,8 @@ import pytest
 from causeway.virt.lab.hosts import missing
 
 from .flows import FLOWS
+from .libvirt_site import LibvirtSite
 from .matrix import run
-from .site import LibvirtSite
 
 REASON = missing()
 pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
@@ -32,4 +32,4 @@ def test_real_guests_survive_the_death_of_everything_else(tmp_path: Path) -> Non
         points = {flow: SAMPLE[flow.name] for flow in FLOWS if flow.name in SAMPLE}
         cases = run(site, "crash", points, lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
-    assert not bad, "\n".join(f"{case.outcome}: {case.flow.name} {case.point}: {case.complaints}" for case in bad)
+    assert not bad, "\n".join(map(str, bad))

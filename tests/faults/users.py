@@ -38,6 +38,10 @@ class Answer:
         """Whether nobody said what became of it: it may have been done."""
         return self.status is None or self.status >= 500
 
+    @property
+    def kind(self) -> str:
+        return "accepted" if self.is_accepted else "lost" if self.is_lost else "refused"
+
 
 ACCEPTED = Answer(202)
 # Seconds for one answer; a cloud that is killed meanwhile gives none at all.
@@ -57,14 +61,22 @@ def answer_of(work: Callable[[], Any]) -> Answer:
     return ACCEPTED
 
 
-def call(site: Site, method: str, path: str, body: Any = None, *, by: Any = None) -> Answer:
+def call(
+    site: Site, method: str, path: str, body: Any = None, *, by: Any = None, microversion: str | None = None
+) -> Answer:
     """One call to the Compute API as a user, made once: who tries again does not know what came of the first.
 
     ``by``: the connection of somebody else.
     """
     try:
         answer = (by or site.member).compute.request(
-            path, method, json=body, raise_exc=False, connect_retries=0, timeout=ANSWER_TIMEOUT
+            path,
+            method,
+            json=body,
+            raise_exc=False,
+            connect_retries=0,
+            timeout=ANSWER_TIMEOUT,
+            **({} if microversion is None else {"microversion": microversion}),
         )
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:
         return Answer(None, str(broken))

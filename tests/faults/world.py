@@ -5,8 +5,9 @@ Nothing here knows how an operation is carried out: a server is compared with wh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .site import Site
@@ -27,6 +28,10 @@ class World:
     allocations: dict[str, dict[str, int]]
     # Of hosts: "guest UUID on HOST" and "disks UUID on HOST".
     on_hosts: set[str]
+    # server -> the migration that waits for confirm or revert
+    waiting: dict[str, Json]
+    # Servers that a list has more than once.
+    twice: list[str]
 
     def new_since(self, before: World) -> Iterator[tuple[str, str]]:
         """(what it is, its id) of everything that was not there before, but for servers."""
@@ -42,14 +47,18 @@ def see(site: Site) -> World:
         getattr(site.admin, service) for service in ("compute", "network", "block_storage", "image")
     )
     everybody = {"all_tenants": "1"}
+    servers = compute.get("/servers/detail", params=everybody).json()["servers"]
+    waiting = compute.get("/os-migrations", params={"status": "finished"}).json()["migrations"]
     return World(
-        servers=_by_id(compute.get("/servers/detail", params=everybody).json()["servers"]),
+        servers=_by_id(servers),
         ports=_by_id(network.get("/ports").json()["ports"]),
         volumes=_by_id(storage.get("/volumes/detail", params=everybody).json()["volumes"]),
         attachments=_by_id(storage.get("/attachments/detail", params=everybody).json()["attachments"]),
         images=_by_id(image.get("/images", params={"limit": 1000}).json()["images"]),
         allocations=_allocations(site),
         on_hosts=set(_on_hosts(site)),
+        waiting={each["instance_uuid"]: each for each in waiting},
+        twice=sorted(each for each, count in Counter(server["id"] for server in servers).items() if count > 1),
     )
 
 
@@ -79,6 +88,7 @@ class Holding:
 
     ``volumes``: id -> status of those that its record or an attachment names, and of the user's own volume of the case.
     ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
+    ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits.
     """
 
     status: str | None
@@ -99,13 +109,15 @@ class Holding:
     volumes: dict[str, str]
     images: list[tuple[str, str]]
     owners: set[str]
+    source: str | None = None
+    held: dict[str, int] = field(default_factory=dict)
 
     def differences(self, other: Holding) -> list[str]:
         """In which fields they differ, and how."""
         return [
-            f"{field.name}: {getattr(self, field.name)}, before {getattr(other, field.name)}"
-            for field in fields(self)
-            if getattr(self, field.name) != getattr(other, field.name) and field.name != "fault"
+            f"{each.name}: {getattr(self, each.name)}, before {getattr(other, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) != getattr(other, each.name) and each.name != "fault"
         ]
 
 
@@ -119,6 +131,7 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
     volumes = {each: world.volumes[each] for each in sorted(named) if each in world.volumes}
     guests = site.guests.power_states(uuid) if uuid else {}
     (only_host,) = guests if len(guests) == 1 else (None,)
+    waiting = world.waiting.get(uuid or "", {})
     return Holding(
         status=server.get("status"),
         task=server.get("OS-EXT-STS:task_state"),
@@ -140,4 +153,6 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         owners={volume["os-vol-tenant-attr:tenant_id"] for volume in volumes.values()}
         | {port["project_id"] for port in ports}
         | {image["owner"] for image in images},
+        source=waiting.get("source_compute"),
+        held=world.allocations.get(waiting.get("uuid", ""), {}),
     )

@@ -14,6 +14,7 @@ from causeway.clients.network import PortBinding
 from causeway.clients.placement.types import Allocations
 from causeway.context import admin_context
 from causeway.model.audit import HostContents
+from causeway.model.image import ImageMeta
 from causeway.store.database import utcnow
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ def gather(services: AuditServices, *, stale_after: float, bindings_of: Collecti
         ports = around.later("The network service", services.network.list_ports, admin_context())
         attachments = around.later("The volume service", services.volumes.list_all_attachments, admin_context())
         volumes = around.later("The volume service", services.volumes.list_all, admin_context())
-        images = around.later("The image service", services.images.list, admin_context(), {"image_type": "snapshot"})
+        images = around.later("The image service", _images_of_servers, services)
         _fill_hosts(snapshot, before.by_cell, contents())
         snapshot.providers = allocations()
         snapshot.allocations = around.allocations(snapshot.providers)
@@ -58,6 +59,11 @@ def _is_servers(port: dict[str, Any]) -> bool:
 
 def _providers(services: AuditServices) -> dict[str, str]:
     return {provider.uuid: provider.root_uuid for provider in services.placement.list_providers()}
+
+
+def _images_of_servers(services: AuditServices) -> list[ImageMeta]:
+    kinds = ("snapshot", "backup")
+    return [image for kind in kinds for image in services.images.list(admin_context(), {"image_type": kind})]
 
 
 class _Around:
@@ -144,6 +150,8 @@ def _fill_strangers(services: AuditServices, snapshot: Snapshot) -> None:
     named = {*(snapshot.allocations or {}), *(port["device_id"] for port in (snapshot.ports or {}).values())}
     named.update(found.instance_uuid for found in snapshot.attachments or [] if found.instance_uuid is not None)
     named.update(move.instance_uuid for move in snapshot.moves)
+    named.update(str(image.properties.get("instance_uuid") or "") for image in snapshot.images or [])
+    named.discard("")
     for host in snapshot.hosts.values():
         if host.contents is not None:
             named.update(host.contents.guests, host.contents.disks, host.contents.stashed)

@@ -26,6 +26,8 @@ from causeway.store.api.mappings import InstanceMapping
 from causeway.store.cell import actions, block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
 
+# In a server's system metadata (`causeway.operations.shelve`).
+SHELVED_IMAGE = "shelved_image_id"
 # Databases take only so many values in one statement.
 CHUNK = 500
 
@@ -139,6 +141,7 @@ def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellR
 
 
 _SERVERS = instances.TABLE.c
+_SHELVED = (VmState.SHELVED.value, VmState.SHELVED_OFFLOADED.value)
 _RECORDS = sa.select(
     _SERVERS.uuid,
     _SERVERS.project_id,
@@ -155,6 +158,7 @@ _RECORDS = sa.select(
     _SERVERS.numa_topology,
     _SERVERS.pci_devices,
     _SERVERS.migration_context,
+    _SERVERS.system_metadata,
     _SERVERS.created_at,
     # A server that was just made was never changed.
     sa.func.coalesce(_SERVERS.updated_at, _SERVERS.created_at).label("updated_at"),
@@ -204,6 +208,7 @@ def _record(cell: CellMapping, row: sa.Row[Any], devices: dict[str, list[Any]]) 
         numa_topology=msgspec.convert(row.numa_topology, InstanceNUMATopology | None),
         pci_devices=msgspec.convert(row.pci_devices, list[PciDevice]),
         migration_context=msgspec.convert(row.migration_context, MigrationContext | None),
+        shelved_image_id=row.system_metadata.get(SHELVED_IMAGE) if row.vm_state in _SHELVED else None,
     )
 
 

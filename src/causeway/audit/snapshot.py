@@ -54,6 +54,8 @@ class Record:
     numa_topology: InstanceNUMATopology | None = None
     pci_devices: list[PciDevice] = field(default_factory=list)
     migration_context: MigrationContext | None = None
+    # Of one that is shelved: what it comes back from.
+    shelved_image_id: str | None = None
 
     @property
     def is_volume_backed(self) -> bool:
@@ -205,12 +207,24 @@ class Snapshot:
 
     def is_quiet(self, record: Record) -> bool:
         """Nobody works on the server: its record must be true. (Attaching and detaching leave no task state.)"""
-        movement = self.movement(record.uuid)
-        return record.task_state is None and not (movement is not None and movement.under_way)
+        return record.task_state is None and record.uuid not in self.working
+
+    def is_at_rest(self, record: Record) -> bool:
+        """Nor is anything in its history that has not ended: its devices, too, are what its record says."""
+        return self.is_quiet(record) and record.uuid not in self._with_open_events
 
     def is_old(self, time: datetime | None) -> bool:
         """Whatever was begun then must have ended."""
         return time is None or self.taken_at - time > timedelta(seconds=self.stale_after)
+
+    @cached_property
+    def working(self) -> set[str]:
+        """The servers on which an operation of the journal works, or is about to."""
+        return {move.instance_uuid for move in self.moves if move.state not in ENDED}
+
+    @cached_property
+    def _with_open_events(self) -> set[str]:
+        return {event.server for event in self.open_events}
 
     # moves
 

@@ -8,13 +8,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from causeway.audit.checks import CHECKS, Check, guests, leftovers, moves, records, run_checks, states
+from causeway.audit.checks import (
+    CHECKS,
+    Check,
+    attachments,
+    bindings,
+    disks,
+    events,
+    guests,
+    images,
+    leftovers,
+    moves,
+    owners,
+    records,
+    run_checks,
+    states,
+)
 from causeway.audit.fixes import ACTIONS
-from causeway.audit.snapshot import HostState, Record, Snapshot, Standing
+from causeway.audit.snapshot import HostState, OpenEvent, Record, Snapshot, Standing
 from causeway.clients.placement.types import AllocationRequest
-from causeway.model.audit import HostContents, LeftoverFile
+from causeway.clients.volume import Attachment, Volume
+from causeway.model.audit import HostContents, LeftoverFile, Severity
+from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
+from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.sagas import SagaState
@@ -199,6 +217,112 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
         snapshot = cloud(record(), moves=running)
         snapshot.hosts["cell2-host1"].contents = HostContents(leftover_files=[file])
         assert kinds(leftovers.files, snapshot) == expected
+
+
+# servers that are shelved
+
+SHELVED = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}
+
+
+def image(status: str = "active", name: str = "name-shelved", owner: str = "p") -> ImageMeta:
+    return ImageMeta("image", name, status, owner=owner, properties={"instance_uuid": SERVER})
+
+
+def test_a_server_that_is_shelved_keeps_its_guest_and_disks_until_it_is_offloaded() -> None:
+    snapshot = cloud(record(**SHELVED))
+    assert kinds(disks.missing, snapshot) == ["disk.missing"]
+    assert kinds(guests.missing, snapshot) == ["guest.missing"]
+    snapshot.hosts["cell1-host1"].contents = HostContents(guests={SERVER: PowerState.RUNNING}, disks=[SERVER])
+    assert kinds(disks.missing, snapshot) == []
+    assert kinds(guests.power_states, snapshot) == ["guest.power_state"]
+
+
+@pytest.mark.parametrize(
+    ("state", "found", "severity"),
+    [
+        (VmState.SHELVED, [], Severity.ERROR),
+        (VmState.SHELVED_OFFLOADED, [], Severity.CRITICAL),
+        (VmState.SHELVED_OFFLOADED, [image("queued")], Severity.CRITICAL),
+        (VmState.SHELVED_OFFLOADED, [image()], None),
+    ],
+    ids=["on-its-host", "offloaded", "never-uploaded", "well"],
+)
+def test_what_a_shelved_server_comes_back_from_is_there(
+    state: VmState, found: list[ImageMeta], severity: Severity | None
+) -> None:
+    snapshot = cloud(record(**SHELVED | {"vm_state": state}), images=found)
+    assert [each.severity for each in images.of_shelved(snapshot)] == ([severity] if severity else [])
+    assert kinds(images.of_operations, snapshot) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [(image("queued", "picture"), "image.unfinished"), (image(), "image.orphaned"), (image(name="picture"), None)],
+    ids=["never-uploaded", "of-shelving", "its-users"],
+)
+def test_images_of_servers_end_with_the_work_that_made_them(found: ImageMeta, kind: str | None) -> None:
+    assert kinds(images.of_operations, cloud(record(), images=[found])) == ([kind] if kind else [])
+    assert kinds(images.of_operations, cloud(record(), images=[found], moves=[move()])) == []
+
+
+def test_the_image_of_a_shelved_server_is_its_projects() -> None:
+    snapshot = cloud(record(**SHELVED), images=[image(owner="another")])
+    assert kinds(owners.of_images, snapshot) == ["image.of_other_project"]
+
+
+# devices
+
+
+def volume(status: str = "in-use", project: str = "p") -> dict[str, Volume]:
+    return {"volume": Volume("volume", status, 1, project_id=project)}
+
+
+def device(**fields: Any) -> BlockDevice:
+    values: dict[str, Any] = {"volume_id": "volume", "attachment_id": "attachment", "boot_index": None}
+    return BlockDevice("device", SERVER, source_type="volume", destination_type="volume", **(values | fields))
+
+
+def test_a_servers_volume_is_its_projects() -> None:
+    of_another = cloud(record(block_devices=[device()]), volumes=volume(project="another"))
+    assert kinds(owners.of_volumes, of_another) == ["volume.of_other_project"]
+    assert kinds(owners.of_volumes, cloud(record(block_devices=[device()]), volumes=volume())) == []
+
+
+def test_a_servers_volume_exists_and_was_asked_for() -> None:
+    snapshot = cloud(record(block_devices=[device(attachment_id=None)]), volumes={}, attachments=[])
+    assert kinds(attachments.volumes, snapshot) == ["volume.missing"]
+    assert kinds(attachments.missing, snapshot) == ["attachment.missing"]
+
+
+def test_a_volume_on_its_way_is_on_its_way_to_somebody() -> None:
+    left = cloud(volumes=volume("detaching"), attachments=[])
+    assert kinds(attachments.volumes, left) == ["volume.on_its_way"]
+    someones = [Attachment("attachment", "volume", "elsewhere", "reserved")]
+    assert kinds(attachments.volumes, cloud(volumes=volume("reserved"), attachments=someones)) == []
+
+
+def test_a_port_that_a_server_has_is_in_its_record() -> None:
+    port = {"port": {"id": "port", "device_id": SERVER}}
+    assert kinds(bindings.ports_unknown, cloud(record(), ports=port)) == ["port.unknown"]
+    assert kinds(bindings.ports_unknown, cloud(record(port_ids=["port"]), ports=port)) == []
+    plugging = OpenEvent("cell1", 1, SERVER, "attach_interface", "compute_attach_interface", NOW)
+    assert kinds(bindings.ports_unknown, cloud(record(), ports=port, open_events=[plugging])) == []
+
+
+# operations that are no moves
+
+
+def test_an_operation_explains_its_task_and_its_history() -> None:
+    event = OpenEvent("cell1", 1, SERVER, "shelve", "compute_shelve_instance", NOW)
+    snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event])
+    assert kinds(states.stale_tasks, snapshot) == ["task_state.stale"]
+    assert kinds(events.never_ended, snapshot) == ["event.unfinished"]
+    shelving = Move(
+        id="move", migration_uuid="migration", instance_uuid=SERVER, recipe="shelve", state=SagaState.RUNNING, data={}
+    )
+    snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event], moves=[shelving])
+    assert kinds(states.stale_tasks, snapshot) == []
+    assert kinds(events.never_ended, snapshot) == []
 
 
 # the table

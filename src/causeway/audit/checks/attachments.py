@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from causeway.audit.checks.bindings import WITH_GUEST
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.clients.volume import Attachment
 from causeway.model.audit import Disagreement, Fix, Severity
@@ -77,7 +78,11 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
         if not snapshot.is_quiet(home):
             continue
         for device in home.block_devices:
-            if not device.is_volume or device.volume_id is None or device.attachment_id is None:
+            if not device.is_volume or device.volume_id is None:
+                continue
+            if device.attachment_id is None:
+                if home.vm_state in WITH_GUEST and snapshot.is_at_rest(home):
+                    yield _missing(home.uuid, device.volume_id, None, "was never asked for it")
                 continue
             attachment = there.get(device.attachment_id)
             if attachment is None:
@@ -100,12 +105,47 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                 )
 
 
-def _missing(server: str, volume_id: str, attachment_id: str, says: str) -> Disagreement:
+def _missing(server: str, volume_id: str, attachment_id: str | None, says: str) -> Disagreement:
+    through = f"through attachment {attachment_id}" if attachment_id is not None else "without an attachment"
     return Disagreement(
         "attachment.missing",
         Severity.ERROR,
-        f"attachment {attachment_id}",
+        f"attachment {attachment_id}" if attachment_id is not None else f"volume {volume_id}",
         server,
-        f"The server has volume {volume_id} through attachment {attachment_id}, but the volume service {says}.",
+        f"The server has volume {volume_id} {through}, but the volume service {says}.",
         left="Detach the volume and attach it again, or reboot the server hard.",
     )
+
+
+# A volume in one of these states is on its way to a server, or from one.
+ON_ITS_WAY = frozenset({"attaching", "detaching", "reserved"})
+
+
+def volumes(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Volumes that a server has and that don't exist, and those that are on their way to or from nobody."""
+    used = {attachment.volume_id for attachment in snapshot.attachments or []}
+    known = snapshot.volumes or {}
+    for home in snapshot.homes:
+        for device in home.block_devices:
+            if not device.is_volume or device.volume_id is None:
+                continue
+            used.add(device.volume_id)
+            if device.volume_id not in known and snapshot.is_at_rest(home):
+                yield Disagreement(
+                    "volume.missing",
+                    Severity.CRITICAL if device.boot_index == 0 else Severity.ERROR,
+                    f"volume {device.volume_id}",
+                    home.uuid,
+                    f"The server has volume {device.volume_id}, which the volume service does not know.",
+                    left="Whether it was deleted or lost is for the volume service to say; then detach it.",
+                )
+    for volume in known.values():
+        if volume.status in ON_ITS_WAY and volume.id not in used:
+            yield Disagreement(
+                "volume.on_its_way",
+                Severity.WARNING,
+                f"volume {volume.id}",
+                None,
+                f"Volume {volume.id} is {volume.status}, but no server has it and no attachment is for it.",
+                left="If nobody else works on it: have the volume service reset its state to available.",
+            )

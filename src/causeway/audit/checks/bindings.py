@@ -97,6 +97,25 @@ def ports_missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                 )
 
 
+def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Ports that the network service has for a server whose record does not name them."""
+    for port_id, port in (snapshot.ports or {}).items():
+        home = snapshot.home(port["device_id"])
+        if home is None or port_id in home.port_ids or not snapshot.is_at_rest(home):
+            continue
+        if home.vm_state in (VmState.BUILDING, VmState.ERROR):
+            # What a build that broke off has made goes with its server.
+            continue
+        yield Disagreement(
+            "port.unknown",
+            Severity.ERROR,
+            f"port {port_id}",
+            home.uuid,
+            f"Port {port_id} belongs to the server, whose record does not have it: its guest can't use it.",
+            left="Whether the server should have it is for its user to say: delete the port, or free it and plug it again.",
+        )
+
+
 def ports_of_nobody(snapshot: Snapshot) -> Iterator[Disagreement]:
     """Ports of deleted servers. (Those of uuids that nobody here knows may be another cloud's.)"""
     for port_id, port in (snapshot.ports or {}).items():

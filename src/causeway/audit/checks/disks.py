@@ -8,7 +8,18 @@ from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
 
-WITH_DISKS = frozenset({VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmState.PAUSED, VmState.SUSPENDED})
+# One that is shelved keeps its disks until it is offloaded.
+WITH_DISKS = frozenset(
+    {
+        VmState.ACTIVE,
+        VmState.STOPPED,
+        VmState.RESIZED,
+        VmState.PAUSED,
+        VmState.SUSPENDED,
+        VmState.RESCUED,
+        VmState.SHELVED,
+    }
+)
 
 
 def _can_go(snapshot: Snapshot, uuid: str, host: str) -> str:

@@ -10,8 +10,18 @@ from causeway.model.states import PowerState, VmState
 
 UNTOUCHED = "A guest is never stopped or removed by an audit: look at it first."
 WITH_GUEST = frozenset(
-    {VmState.ACTIVE, VmState.STOPPED, VmState.RESIZED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED}
+    {
+        VmState.ACTIVE,
+        VmState.STOPPED,
+        VmState.RESIZED,
+        VmState.PAUSED,
+        VmState.SUSPENDED,
+        VmState.RESCUED,
+        VmState.SHELVED,
+    }
 )
+# Their guests must be off. One that is shelved has one until it is offloaded.
+OFF = frozenset({VmState.STOPPED, VmState.SHELVED})
 # Alive: it may write to its disks.
 ALIVE = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 
@@ -96,7 +106,7 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
         if record.uuid not in guests:
             yield Disagreement(
                 "guest.missing",
-                Severity.CRITICAL if record.vm_state is not VmState.STOPPED else Severity.ERROR,
+                Severity.CRITICAL if record.vm_state not in OFF else Severity.ERROR,
                 f"guest on {record.host}",
                 record.uuid,
                 f"The server is {record.vm_state} on {record.host}, which has no guest of it.",
@@ -113,7 +123,7 @@ def power_states(snapshot: Snapshot) -> Iterator[Disagreement]:
             or (record.vm_state is VmState.RESIZED and actual is record.power_state)
         ):
             continue
-        wrong = (record.vm_state is VmState.STOPPED and actual in ALIVE) or (
+        wrong = (record.vm_state in OFF and actual in ALIVE) or (
             record.vm_state in (VmState.ACTIVE, VmState.RESIZED)
             and actual is not PowerState.RUNNING
             and not (record.vm_state is VmState.RESIZED and record.old_vm_state is VmState.STOPPED)

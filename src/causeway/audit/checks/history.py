@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot
+from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
 
-# Actions whose work is in the journal: without a move there is none.
-JOURNALED = frozenset({"resize", "migrate", "confirmResize", "revertResize"})
+# Actions whose work is in the journal: without an operation there is none.
+JOURNALED = frozenset(operations.ACTIONS)
 
 
 def never_ended(snapshot: Snapshot) -> Iterator[Disagreement]:
     for event in snapshot.open_events:
-        movement, home = snapshot.movement(event.server), snapshot.home(event.server)
-        if movement is not None and movement.under_way:
+        home = snapshot.home(event.server)
+        if event.server in snapshot.working:
             continue
         if home is not None and event.cell_uuid != home.cell_uuid:
             # A copy's history is replaced or goes with the copy.

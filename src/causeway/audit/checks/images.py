@@ -1,14 +1,18 @@
-"""Image service: temporary images end with the move that made them."""
+"""Image service: the images of work end with it, and what a shelved server comes back from is there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from causeway.audit.snapshot import Snapshot
+from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
 
 SUFFIX = "-resize-temp"
+SHELVED_SUFFIX = "-shelved"
+SHELVED = (VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+# The image's data has not come, or not all of it.
+UNFINISHED = ("queued", "saving", "importing")
 
 
 def leftover(snapshot: Snapshot) -> Iterator[Disagreement]:
@@ -31,6 +35,58 @@ def leftover(snapshot: Snapshot) -> Iterator[Disagreement]:
             None if left else Fix("delete_image", {"image_id": image.id}),
             left=left,
         )
+
+
+def of_shelved(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """A server that is shelved comes back from its image: once it is offloaded, from nothing else."""
+    known = {image.id: image for image in snapshot.images or []}
+    for home in snapshot.homes:
+        if home.vm_state not in SHELVED or home.is_volume_backed or not snapshot.is_quiet(home):
+            continue
+        image = known.get(home.shelved_image_id or "")
+        status = image.status if image is not None else "not there"
+        if status == "active":
+            continue
+        is_last = home.vm_state is VmState.SHELVED_OFFLOADED
+        yield Disagreement(
+            "image.missing",
+            Severity.CRITICAL if is_last else Severity.ERROR,
+            f"image {home.shelved_image_id}",
+            home.uuid,
+            f"The server is {home.vm_state}, and the image that it is to come back from is {status}.",
+            left="Nothing else has its disk: look for the image's data before anything is deleted."
+            if is_last
+            else "Its host has its disks still: unshelve it.",
+        )
+
+
+def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """Images of servers that nobody works on: those whose data never came, and those of shelving that nobody needs."""
+    for image in snapshot.images or []:
+        server = str(image.properties.get("instance_uuid") or "")
+        standing, home = snapshot.standing(server), snapshot.home(server)
+        if standing not in (Standing.LIVE, Standing.DELETED) or server in snapshot.working:
+            continue
+        if home is not None and (not snapshot.is_quiet(home) or home.shelved_image_id == image.id):
+            continue
+        if image.status in UNFINISHED:
+            yield Disagreement(
+                "image.unfinished",
+                Severity.WARNING,
+                f"image {image.id}",
+                server,
+                f"Image {image.name} ({image.id}) of the server is {image.status}, and nobody uploads it.",
+                left="If nobody else does: delete the image.",
+            )
+        elif image.name.endswith(SHELVED_SUFFIX):
+            yield Disagreement(
+                "image.orphaned",
+                Severity.WARNING,
+                f"image {image.id}",
+                server,
+                f"Image {image.name} ({image.id}) is named as one of a shelved server, which the server is not.",
+                left="If its user has not named it so: delete the image.",
+            )
 
 
 def _is_active(snapshot: Snapshot, server: str) -> bool:

@@ -1,4 +1,4 @@
-"""Volumes and ports that a server has and another project owns.
+"""Volumes and ports that a server has and another project owns, and images that shelved servers come back from.
 
 It works (an administrator may have wanted it), but it is worth a look: the server's users can neither see nor change them, and
 their owner can do both. The services around say "not found" of them to a user's token.
@@ -27,6 +27,14 @@ def of_ports(snapshot: Snapshot) -> Iterator[Disagreement]:
         owner = port.get("project_id")
         if home is not None and owner and owner != home.project_id:
             yield _foreign("port", port["id"], owner, home)
+
+
+def of_images(snapshot: Snapshot) -> Iterator[Disagreement]:
+    images = {image.id: image for image in snapshot.images or []}
+    for home in snapshot.homes:
+        image = images.get(home.shelved_image_id or "")
+        if image is not None and image.owner and image.owner != home.project_id:
+            yield _foreign("image", image.id, image.owner, home)
 
 
 def _foreign(kind: str, identity: str, owner: str | None, home: Record) -> Disagreement:

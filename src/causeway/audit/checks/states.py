@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causeway.audit.snapshot import Snapshot
+from causeway.model import operations
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import MOVE_TASKS, TaskState, VmState
 
+# Who gave a server one of these works by the journal: without an operation nobody is at it.
+JOURNALED = MOVE_TASKS | {task for task in operations.TASKS.values() if task is not None}
 # Clearing these would make something of the server that it is not.
 LEFT = {
     TaskState.DELETING: "The server is half deleted: delete it again.",
@@ -18,10 +21,9 @@ LEFT = {
 def stale_tasks(snapshot: Snapshot) -> Iterator[Disagreement]:
     for record in snapshot.homes:
         task = record.task_state
-        movement = snapshot.movement(record.uuid)
-        if task is None or (movement is not None and movement.under_way):
+        if task is None or record.uuid in snapshot.working:
             continue
-        if task not in MOVE_TASKS and not snapshot.is_old(record.updated_at):
+        if task not in JOURNALED and not snapshot.is_old(record.updated_at):
             continue
         left = LEFT.get(task, "")
         if record.vm_state is VmState.BUILDING:

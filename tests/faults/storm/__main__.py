@@ -1,0 +1,70 @@
+"""``python -m tests.faults.storm``: see the package."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from ..site import ChildSite
+from .deeds import DEEDS
+from .run import Result, Storm
+
+
+@click.command()
+@click.option("--servers", default=30, show_default=True, help="At once.")
+@click.option("--seconds", default=180.0, show_default=True, help="After these nobody asks for anything any more.")
+@click.option("--every", nargs=2, type=float, default=(3.0, 6.0), show_default=True, help="Seconds between crashes.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--keep", type=click.Path(path_type=Path), help="Keep the state directory, and what was answered, here.")
+def main(servers: int, seconds: float, every: tuple[float, float], seed: int, keep: Path | None) -> None:
+    """Runs the storm and says what became of the servers."""
+    logging.basicConfig(level=logging.CRITICAL)
+    directory = keep or Path(tempfile.mkdtemp(prefix="causeway-storm-"))
+    try:
+        with new_site(directory) as site:
+            assert isinstance(site, ChildSite)
+            result = Storm(site, servers=servers, seconds=seconds, every=every, seed=seed).run()
+        if keep is not None:
+            (keep / "answers.json").write_text(json.dumps(result.history, indent=1))
+    finally:
+        if keep is None:
+            shutil.rmtree(directory, ignore_errors=True)
+    _print(result)
+    sys.exit(1 if result.wrong else 0)
+
+
+def new_site(directory: Path) -> ChildSite:
+    """Shelved servers stay on their hosts until an administrator takes them off; hosts report as often as they crash."""
+    site = ChildSite(directory)
+    site.options["DEFAULT"] |= {"shelved_offload_time": -1, "report_interval": 5, "service_down_time": 20}
+    return site
+
+
+def _print(result: Result) -> None:
+    console = Console(width=120)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for uuid, complaints in result.wrong.items():
+        say(uuid or "nobody's:")
+        for complaint in complaints:
+            say(f"    {complaint}")
+    shown = Table("Asked for", "accepted", "refused", "lost", title="The storm")
+    for deed in DEEDS:
+        counts = [str(result.answers[f"{deed.name} {kind}"]) for kind in ("accepted", "refused", "lost")]
+        shown.add_row(deed.name, *counts)
+    console.print(shown)
+    say(str(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""Every recipe of the journal is in a matrix of faults, moves in one and all other operations in the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from causeway.operations.recipes import RECIPES
+
+from .flows import FLOWS
+from .operations import OPERATIONS
+
+ASKED_FOR: dict[str, tuple[str, ...]] = {
+    **{flow.name: flow.recipes for flow in FLOWS},
+    **{operation.name: operation.recipes for operation in OPERATIONS},
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_has_a_flow(recipe: str) -> None:
+    flows = [name for name, recipes in ASKED_FOR.items() if recipe in recipes]
+    assert flows, f"nobody asks for {recipe}: add it to tests/faults/flows.py or tests/faults/operations.py"
+
+
+@pytest.mark.parametrize("name", ASKED_FOR)
+def test_a_flow_is_of_recipes_that_there_are(name: str) -> None:
+    assert set(ASKED_FOR[name]) <= set(RECIPES)
