@@ -13,10 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import sqlalchemy as sa
-
-from causeway.store.cell import device_changes
-
 from . import look, paused
 from .batches import LATE, RULES
 from .cases import FORWARD, REFUSED, ROLLED_BACK, Case
@@ -177,14 +173,7 @@ def is_settled(site: Site, uuid: str | None) -> bool:
     """Whether nobody is known to work on the server. Asks the API for nothing: that would reach points."""
     if uuid is None:
         return True
-    if not look.is_settled(site, uuid):
-        return False
-    query = sa.select(device_changes.TABLE.c.id).where(device_changes.TABLE.c.instance_uuid == uuid)
-    for cell in ("cell1", "cell2"):
-        with site.cell(cell).read() as connection:
-            if connection.execute(query).first() is not None:
-                return False
-    return True
+    return look.is_settled(site, uuid)
 
 
 def _gets_over_it(site: Site, subject: Subject, asked: Future[None]) -> None:

@@ -297,16 +297,28 @@ OPERATIONS = [
         _with_volume,
         _attach_volume,
         lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) + 1,
+        recipes=("attach_volume",),
     ),
     Operation(
         "detach volume",
         _with_attached_volume,
         _detach_volume,
         lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) - 1,
+        recipes=("detach_volume",),
     ),
-    Operation("plug", _server, _plug, lambda now, before: len(now.addresses) == len(before.addresses) + 1),
     Operation(
-        "unplug", _with_second_port, _unplug, lambda now, before: len(now.addresses) == len(before.addresses) - 1
+        "plug",
+        _server,
+        _plug,
+        lambda now, before: len(now.addresses) == len(before.addresses) + 1,
+        recipes=("attach_interface",),
+    ),
+    Operation(
+        "unplug",
+        _with_second_port,
+        _unplug,
+        lambda now, before: len(now.addresses) == len(before.addresses) - 1,
+        recipes=("detach_interface",),
     ),
     Operation(
         "create image",

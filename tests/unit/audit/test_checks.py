@@ -14,8 +14,8 @@ from causeway.audit.checks import (
     attachments,
     bindings,
     disks,
-    events,
     guests,
+    history,
     images,
     leftovers,
     moves,
@@ -316,13 +316,13 @@ def test_an_operation_explains_its_task_and_its_history() -> None:
     event = OpenEvent("cell1", 1, SERVER, "shelve", "compute_shelve_instance", NOW)
     snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event])
     assert kinds(states.stale_tasks, snapshot) == ["task_state.stale"]
-    assert kinds(events.never_ended, snapshot) == ["event.unfinished"]
+    assert kinds(history.never_ended, snapshot) == ["event.unfinished"]
     shelving = Move(
         id="move", migration_uuid="migration", instance_uuid=SERVER, recipe="shelve", state=SagaState.RUNNING, data={}
     )
     snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event], moves=[shelving])
     assert kinds(states.stale_tasks, snapshot) == []
-    assert kinds(events.never_ended, snapshot) == []
+    assert kinds(history.never_ended, snapshot) == []
 
 
 # the table
