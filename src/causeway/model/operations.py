@@ -8,12 +8,16 @@ from __future__ import annotations
 from causeway.model import server_actions
 from causeway.model.states import TaskState
 
+BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 
 # Those for which an image's record is made before they are accepted; others may name an image that a server needs.
 MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
+
+# Those whose end no other operation of the server waits for: a delete has a resize confirmed on its way.
+NOT_WAITED_FOR = frozenset({DELETE})
 
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
@@ -29,6 +33,8 @@ TASKS: dict[str, TaskState | None] = {
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
+    BUILD: TaskState.SCHEDULING,
+    DELETE: TaskState.DELETING,
 }
 
 # The names of the actions that ask for them.

@@ -81,7 +81,4 @@ class ServerRun(sagas.Run[Move, M], Generic[M]):
 
     def write_history(self, connection: sa.Connection, failure: errors.CausewayError | None = None) -> None:
         """Puts the events into the history of the server's action, in a transaction of its cell. Written before: not again."""
-        request_id = self.context.request_id
-        known = {(event.event, event.start_time) for event in actions.events_in(connection, self.uuid, request_id)}
-        fresh = [event for event in self.history(failure) if (event.event, event.start_time) not in known]
-        actions.add_events_in(connection, self.uuid, request_id, fresh)
+        actions.add_events_in(connection, self.uuid, self.context.request_id, self.history(failure))

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors, metrics
 from causeway.model.moves import Move
+from causeway.model.operations import DELETE, NOT_WAITED_FOR
 from causeway.model.outcomes import MoveToken
 from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
@@ -56,8 +57,8 @@ _NEVER_CHANGED = frozenset(
 )
 # The recipes that bring a server to its target; confirms and reverts begin from what these remember.
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
-# A server that waits for confirm or revert is deleted by confirming it: these go on.
-GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert")
+# A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
+GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
 _WANTED = (
     sa.select(
@@ -75,6 +76,7 @@ _MUST_WAIT = sa.exists().where(
     _EARLIER.c.started_at < MOVES.c.started_at,
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
+    _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
 )
 _LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
 _TO_ACQUIRE = sa.select(
@@ -88,7 +90,7 @@ def acquire(
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
     None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
-    `after_end`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
+    `waiting`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
     """
     with database.write() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
@@ -111,21 +113,18 @@ def acquire(
     return move
 
 
-def after_end(database: Database, instance_uuid: str) -> tuple[bool, str | None]:
-    """(whether the server is to be deleted, the move that waits for the end of another one), in one statement."""
-    waiting = (
-        sa.select(MOVES.c.id)
-        .where(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.REQUESTED.value)
-        .order_by(MOVES.c.started_at)
-        .limit(1)
-        .scalar_subquery()
+def waiting(database: Database, instance_uuid: str) -> list[Move]:
+    """The server's moves in nobody's hands, oldest first: they wait for the end of another one, or until a step is done again."""
+    return _select(
+        database,
+        sa.and_(
+            MOVES.c.instance_uuid == instance_uuid,
+            sa.or_(
+                MOVES.c.state == SagaState.REQUESTED.value,
+                sa.and_(MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)),
+            ),
+        ),
     )
-    query = sa.select(InstanceMappings.queued_for_delete, waiting).where(
-        InstanceMappings.instance_uuid == instance_uuid
-    )
-    with database.read() as connection:
-        found = connection.execute(query).one_or_none()
-    return (False, None) if found is None else (bool(found[0]), found[1])
 
 
 def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
@@ -252,7 +251,7 @@ def all_moves(database: Database) -> list[Move]:
 
 
 def active_of_server(database: Database, instance_uuid: str) -> Move | None:
-    """The server's move that has not ended; there is at most one."""
+    """The server's move that has not ended, the oldest if another one waits for its end; None if there is none."""
     found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
@@ -419,13 +418,13 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
         )
 
 
-def waiting_of_server(database: Database, instance_uuid: str) -> str | None:
-    """The server's move that waits until a step is done again, in nobody's hands; None if there is none."""
-    query = sa.select(MOVES.c.id).where(
-        MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)
+def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> None:
+    """Asks for the end of what a recipe does to a server, unless it has passed its pivot."""
+    cancellable = MOVES.c.state.in_([state.value for state in CANCELLABLE])
+    wanted = (MOVES.c.instance_uuid == instance_uuid, MOVES.c.recipe == recipe)
+    connection.execute(
+        MOVES.update().where(*wanted, MOVES.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
     )
-    with database.read() as connection:
-        return connection.execute(query).scalar()
 
 
 def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:

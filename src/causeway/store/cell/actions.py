@@ -38,7 +38,11 @@ _OPEN_EVENT = (
     .order_by(EVENTS.c.id.desc())
     .limit(1)
 )
-_EVENTS_OF_ACTION = sa.select(*EVENT.columns).where(EVENTS.c.action_id == _ACTION).order_by(EVENTS.c.id)
+_NEWEST_ACTION_WITH_EVENTS = (
+    sa.select(ACTIONS.c.id, EVENTS.c.event, EVENTS.c.start_time)
+    .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
+    .where(ACTIONS.c.id == _NEWEST_ACTION.scalar_subquery())
+)
 _HISTORY = sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
 _EVENTS_OF_ACTIONS = (
     sa.select(EVENTS.c.action_id, *EVENT.columns)
@@ -100,19 +104,18 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
 
 
 def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """Adds finished events to the newest action of a request; without such an action nothing is recorded."""
-    action_id = _action_id(connection, uuid, request_id) if events else None
-    if action_id is None:
+    """Adds finished events to the newest action of a request, but for those that it has; without such an action: nothing."""
+    if not events:
         return
-    connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in events])
+    found = connection.execute(_NEWEST_ACTION_WITH_EVENTS, {"of_uuid": uuid, "of_request": request_id}).all()
+    known = {(row.event, row.start_time) for row in found}
+    fresh = [event for event in events if (event.event, event.start_time) not in known]
+    if not found or not fresh:
+        return
+    action_id = found[0].id
+    connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
     # What failed on the way may have gone well in the end: the action's message is up to the caller.
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
-
-
-def events_in(connection: sa.Connection, uuid: str, request_id: str) -> list[ActionEvent]:
-    """The events of the newest action of a request, oldest first; empty if there is no such action."""
-    action_id = _action_id(connection, uuid, request_id)
-    return [EVENT.from_row(row) for row in connection.execute(_EVENTS_OF_ACTION, {"of_action": action_id})]
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:

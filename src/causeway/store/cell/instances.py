@@ -322,24 +322,29 @@ def replace_tags(connection: sa.Connection, uuid: str, tags: Iterable[str]) -> N
 
 
 def soft_delete(database: Database, uuid: str) -> None:
+    """`soft_delete_in` as one transaction."""
+    with database.write() as connection:
+        soft_delete_in(connection, uuid)
+
+
+def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
     """Marks a server and its block devices deleted; its actions and events stay readable."""
     now = utcnow()
-    with database.write() as connection:
-        connection.execute(
-            TABLE.update()
-            .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-            .values(
-                deleted=True,
-                deleted_at=now,
-                terminated_at=now,
-                updated_at=now,
-                vm_state=VmState.DELETED.value,
-                task_state=None,
-            )
+    connection.execute(
+        TABLE.update()
+        .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+        .values(
+            deleted=True,
+            deleted_at=now,
+            terminated_at=now,
+            updated_at=now,
+            vm_state=VmState.DELETED.value,
+            task_state=None,
         )
-        connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
-        devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
-        connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
+    )
+    connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
+    devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
+    connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
 
 
 @dataclass
