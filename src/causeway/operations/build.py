@@ -217,7 +217,8 @@ class SpawnGuest(_Impatient):
 
     def undo(self, run: BuildRun) -> None:
         done = next((step for step in run.steps if step.step == self.name and step.phase is StepPhase.DO), None)
-        if done is not None and done.state is StepState.FAILED and done.attempt == 1:
+        has_failed = done is not None and done.state is StepState.FAILED and done.attempt == 1
+        if has_failed and run.memory.guest is None:
             # The hosts have said that they have no guest, or were told to destroy it.
             return
         destroy(run.services, run, run.target)

@@ -94,7 +94,7 @@ def ask_for_delete(services: RequestServices, context: RequestContext, instance:
     tell_conductor(services, context, move)
     if instance.task_state is not None:
         # What works on it would hear of this when its pause is over.
-        run_waiting(services, instance.uuid)
+        run_waiting(services, instance.uuid, but=move.id)
 
 
 def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:

@@ -97,10 +97,14 @@ def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
     return True
 
 
-def run_waiting(services: HasConductor, instance_uuid: str) -> None:
-    """Tells a conductor of the server's operations in nobody's hands. If none can be told they wait until they are found."""
+def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None = None) -> None:
+    """Tells a conductor of the server's operations in nobody's hands, ``but`` for one of which it was told.
+
+    If none can be told they wait until they are found.
+    """
     for move in journal.waiting(services.api, instance_uuid):
-        tell_conductor(services, context_of(move), move)
+        if move.id != but:
+            tell_conductor(services, context_of(move), move)
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:

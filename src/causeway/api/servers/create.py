@@ -42,8 +42,9 @@ from causeway.operations.requests import operation_of
 from causeway.parts import requesters
 from causeway.parts.requests import tell_conductor
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
-from causeway.store.api import build_requests, groups, journal, keypairs, mappings
+from causeway.store.api import build_requests, groups, journal, keypairs, mappings, quotas
 from causeway.store.api import cells as cell_records
+from causeway.store.api.quotas import Effective
 from causeway.store.database import utcnow
 
 RULE = "os_compute_api:servers:create"
@@ -124,7 +125,8 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     flavor = flavors_and_images.flavor_for(request, str(server["flavorRef"]))
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
-    metadata.check_quota(request, request.project_id, server.get("metadata", {}))
+    limits = quotas.effective(request.services.api, request.project_id, request.user_id or "")
+    metadata.check_quota(request, request.project_id, server.get("metadata", {}), limits)
     files = personality(request, server)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
@@ -134,7 +136,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
         raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
     security_groups = create_networks.security_groups(request, server)
     networks = create_networks.plan(request, server, most)
-    count = _within_quota(request, flavor, least, most)
+    count = _within_quota(request, flavor, limits, least, most)
     _check_group_quota(request, placement.group, count)
     return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
 
@@ -165,20 +167,20 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
     return least, most
 
 
-def _within_quota(request: ApiRequest, flavor: Flavor, least: int, most: int) -> int:
+def _within_quota(request: ApiRequest, flavor: Flavor, limits: Effective, least: int, most: int) -> int:
     """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
     try:
-        _check_quota(request, flavor, most)
+        _check_quota(request, flavor, limits, most)
     except errors.OverQuota:
         if least == most:
             raise
         count = max(least, min(most, _room(request, flavor)))
-        _check_quota(request, flavor, count)
+        _check_quota(request, flavor, limits, count)
         return count
     return most
 
 
-def _check_quota(request: ApiRequest, flavor: Flavor, count: int) -> None:
+def _check_quota(request: ApiRequest, flavor: Flavor, limits: Effective, count: int) -> None:
     quota.check_deltas(
         request.services,
         request.context,
@@ -187,6 +189,7 @@ def _check_quota(request: ApiRequest, flavor: Flavor, count: int) -> None:
         instances=count,
         cores=count * flavor.vcpus,
         ram=count * flavor.memory_mb,
+        known=limits,
     )
 
 
