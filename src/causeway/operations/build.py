@@ -121,16 +121,17 @@ class MakeDevices(_Impatient):
     name = "MakeDevices"
 
     def do(self, run: BuildRun) -> None:
-        services, instance, present = run.services, run.instance(), run.devices()
-        again = run.is_repeated
+        instance, present, again = run.instance(), run.devices(), run.is_repeated
         if not again:
-            services.notifier.instance_action(run.context, instance, "create", "start", host=run.target.host)
+            run.services.notifier.instance_action(run.context, instance, "create", "start", host=run.target.host)
         instance.network_info = []
         for wanted in run.memory.networks:
-            instance.network_info.append(making.make_first_port(services, run.context, instance, wanted, again=again))
+            instance.network_info.append(
+                making.make_first_port(run.services, run.context, instance, wanted, again=again)
+            )
         volumes = [device for device in present if device.is_volume]
         for device in volumes:
-            making.make_volume(services, run.context, instance, device, again=again)
+            making.make_volume(run.services, run.context, instance, device, again=again)
         run.memory.ports = instance.network_info
         if volumes:
             devices.save_devices(run.database, instance, volumes)

@@ -17,7 +17,7 @@ from causeway.model.missed import Missed
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory, BuildRun
-from causeway.parts import history, leftovers, liveness
+from causeway.parts import devices, history, leftovers, liveness
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Selection
 from causeway.store.api import build_requests, journal, mappings
@@ -126,13 +126,7 @@ def undo_late(run: BuildRun) -> None:
     for port in services.network.ports_of_server(run.context, run.uuid):
         if port["id"] not in known and is_made_for(port, run.uuid):
             services.network.delete_port(run.context, port["id"])
-    volumes = {device.uuid: device.volume_id for device in present}
-    for device in server[1]:
-        for volume in (
-            services.volumes.made_for(run.context, server[0].project_id, device.uuid) if device.is_volume else ()
-        ):
-            if volume.id != volumes.get(device.uuid):
-                services.volumes.delete(run.context, volume.id, ours=True)
+    _drop_late_volumes(run, [device for device in server[1] if device.is_volume], present)
     for target in run.memory.targets[: run.memory.at + 1]:
         if living is None or living.host != target.host:
             destroy(services, run, target)
@@ -141,6 +135,20 @@ def undo_late(run: BuildRun) -> None:
     elif built is not None and living.host == built.targets[built.at].host:
         claim(services, living, built.targets[built.at])
     LOG.info("Build %s was lost while it acted; what came too late was taken back", ended.id)
+
+
+def _drop_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:
+    """``asked``: as ``run`` knows them; ``present``: the server's."""
+    services = run.unguarded
+    kept = {device.uuid: device.volume_id for device in present}
+    attachments = {device.attachment_id for device in present}
+    for device in asked:
+        made = services.volumes.made_for(run.context, run.saga.project_id or "", device.uuid)
+        for volume_id in {volume.id for volume in made} | ({device.volume_id} if device.volume_id else set()):
+            devices.drop_reservations(services, run.context, run.uuid, volume_id, attachments)
+        for volume in made:
+            if volume.id != kept.get(device.uuid):
+                services.volumes.delete(run.context, volume.id, ours=True)
 
 
 def _living(run: BuildRun) -> tuple[Instance | None, list[BlockDevice]]:

@@ -156,9 +156,11 @@ def test_a_build_that_failed_is_undone_though_its_conductor_died(cloud: Cloud, a
 def test_a_server_that_fits_nowhere_is_kept_with_its_reason_though_its_conductor_died(
     cloud: Cloud, dies_at: Any, edge: str
 ) -> None:
-    huge = cloud.flavor("huge", vcpus=5000)
+    nowhere = cloud.flavor("nowhere", gen=9)
     dies_at(f"build.give_back.{edge}")
-    server = cloud.member.compute.create_server(name="server", flavor_id=huge, image_id=cloud.image_id, networks="none")
+    server = cloud.member.compute.create_server(
+        name="server", flavor_id=nowhere, image_id=cloud.image_id, networks="none"
+    )
     until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the build to fail")
     cloud.settle()
     assert "No valid host" in cloud.show(server).fault["message"]
@@ -384,7 +386,9 @@ def test_what_an_api_of_a_former_release_asks_for_is_done(cloud: Cloud, monkeypa
         patched.setattr(recovery, "abandoned", lambda *_: [])
         patched.setattr("causeway.api.servers.create.tell_conductor", lambda *_: None)
         patched.setattr("causeway.operations.requests.tell_conductor", lambda *_: None)
-        server = ask_for(cloud, block_device_mapping=None, image_id=cloud.image_id)
+        server = cloud.member.compute.create_server(
+            name="server", flavor_id="any.small", image_id=cloud.image_id, networks=[{"uuid": cloud.network_id}]
+        )
         forget_operations(cloud, server)
         context = admin_context(project_id=cloud.member.current_project_id)
         services.conductor._rpc.cast(context, "build_instance", instance_uuid=server.id)
