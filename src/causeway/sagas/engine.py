@@ -63,6 +63,7 @@ class Engine(Generic[S]):
                 self._park(saga, unknown)
                 return None
             run = self._begin(context, saga, asked_at)
+            run.is_untaken = saga.state is SagaState.REQUESTED
             try:
                 self._run(run)
             except errors.TakenOver:
@@ -93,6 +94,9 @@ class Engine(Generic[S]):
     def _park(self, saga: S, why: str) -> None:
         """Leaves the saga to a release that knows it."""
         LOG.error("Saga %s is left to another release: %s", saga.id, why)
+        if saga.state is SagaState.REQUESTED:
+            # Nobody has taken it.
+            saga.epoch -= 1
         self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
 
     def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:

@@ -40,6 +40,8 @@ class Run(Generic[S, M]):
         self.memory = memory
         #: not in the journal yet: it is written with the beginning of its first step
         self.is_new = False
+        #: nobody's yet: with the first write it becomes ours, or was somebody else's
+        self.is_untaken = False
         #: what was done so far; the last one is at hand
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
@@ -155,12 +157,13 @@ class Run(Generic[S, M]):
                 ended=ended,
                 started=started,
                 unless_cancelled=unless_cancelled,
+                takes=self.is_untaken,
                 lease=pause if saga.owner is None else self._lease.seconds,
                 also=also,
             )
 
         self._patiently(record)
-        self.is_new = False
+        self.is_new = self.is_untaken = False
         self._to_write = []
         self._lease.renewed(asked_at)
 

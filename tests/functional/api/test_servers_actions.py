@@ -243,7 +243,7 @@ class TestDelete:
         assert mappings.get(cloud.services.api, server.uuid).queued_for_delete
         assert [call[0] for call in conductor.calls] == ["run_move"]
         (move,) = journal.of_server(cloud.services.api, server.uuid)
-        assert move.recipe == "delete" and conductor.calls[0][1] == {"move_id": move.id}
+        assert move.recipe == "delete" and conductor.calls[0][1]["move_id"] == move.id
 
     def test_twice(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
         assert api.delete(f"/servers/{server.uuid}").status == 204

@@ -74,7 +74,7 @@ class TestCreated:
     def test_it_is_there_at_once_and_a_conductor_is_told(self, api: Any, cloud: Any, conductor: Any) -> None:
         uuid = api.post("/servers", body(tags=["b", "a"], metadata={"k": "v"})).json["server"]["id"]
         (build,) = journal.of_server(cloud.services.api, uuid)
-        assert build.recipe == "build" and conductor.calls[-1] == ("run_move", {"move_id": build.id})
+        assert build.recipe == "build" and conductor.calls[-1][1]["move_id"] == build.id
         shown = api.get(f"/servers/{uuid}").json["server"]
         assert shown["status"] == "BUILD" and shown["OS-EXT-STS:task_state"] == "scheduling"
         assert shown["tags"] == ["a", "b"] and shown["metadata"] == {"k": "v"}

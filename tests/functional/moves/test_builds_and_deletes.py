@@ -249,7 +249,7 @@ class Hold:
         ("build.EndBuild.do.before", "done"),
     ],
 )
-def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(
+def test_a_server_that_is_deleted_anywhere_in_its_build_leaves_nothing(
     cloud: Cloud, at_point: Any, point: str, outcome: str
 ) -> None:
     ports, hold = ports_of_network(cloud), Hold(at_point, point)

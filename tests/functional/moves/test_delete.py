@@ -120,7 +120,7 @@ def test_the_quota_is_free_again(cloud: Cloud) -> None:
     assert cloud.member.compute.get_limits().absolute.instances_used == before - 1
 
 
-def test_a_server_that_is_deleted_while_its_guest_is_made_leaves_nothing(cloud: Cloud) -> None:
+def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud) -> None:
     created, destroyed = [], threading.Event()
 
     def delete_meanwhile(message: Outgoing) -> Verdict:

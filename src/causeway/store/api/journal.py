@@ -85,12 +85,19 @@ _TO_ACQUIRE = sa.select(
 
 
 def acquire(
-    database: Database, move_id: str, owner: str, lease: float, *, former: Set[str] = frozenset()
+    database: Database,
+    move_id: str,
+    owner: str,
+    lease: float,
+    *,
+    former: Set[str] = frozenset(),
+    by_first_write: bool = False,
 ) -> Move | None:
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
     None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
     `waiting`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
+    ``by_first_write``: one that was only requested is the caller's with the first `record` that ``takes`` it; nothing is written.
     """
     with database.write() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
@@ -100,6 +107,9 @@ def acquire(
         unowned = move.state is not SagaState.STUCK and move.owner in (None, owner, *former)
         if move.state in ENDED or not (unowned or row.is_over):
             return None
+        if by_first_write and move.state is SagaState.REQUESTED:
+            move.owner, move.epoch = owner, move.epoch + 1
+            return move
         taken = connection.execute(
             MOVES.update()
             .where(MOVES.c.id == move_id, MOVES.c.epoch == move.epoch, MOVES.c.state == move.state.value)
@@ -276,11 +286,13 @@ def record_in(
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
     unless_cancelled: bool = False,
+    takes: bool = False,
     lease: float = 0.0,
 ) -> None:
     """Writes a move with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
     transaction.
 
+    ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
     ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
     Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
     (its epoch is higher), or if the move has a state from which it may not come to the present one.
@@ -288,6 +300,8 @@ def record_in(
     before = [old.value for old, following in TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
+    if takes:
+        values |= {"of_epoch": move.epoch - 1, "epoch": move.epoch, "states_before": [SagaState.REQUESTED.value]}
     values["pivoted_before"] = [False, True] if move.pivoted else [False]
     if move.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
@@ -295,7 +309,7 @@ def record_in(
         statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
         found = connection.execute(
-            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
+            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == values["of_epoch"])
         ).scalar_one_or_none()
         if unless_cancelled and found:
             raise errors.Cancelled(CANCELLED)
@@ -318,12 +332,21 @@ def record(
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
     unless_cancelled: bool = False,
+    takes: bool = False,
     lease: float = 0.0,
     also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
     """`record_in` as one transaction, together with what ``also`` writes."""
     with database.write() as connection:
-        record_in(connection, move, ended=ended, started=started, unless_cancelled=unless_cancelled, lease=lease)
+        record_in(
+            connection,
+            move,
+            ended=ended,
+            started=started,
+            unless_cancelled=unless_cancelled,
+            takes=takes,
+            lease=lease,
+        )
         if also is not None:
             also(connection)
 
