@@ -63,7 +63,7 @@ class Engine(Generic[S]):
                 self._park(saga, unknown)
                 return None
             run = self._begin(context, saga, asked_at)
-            run.is_untaken = saga.state is SagaState.REQUESTED
+            run.is_untaken = run.is_first = saga.state is SagaState.REQUESTED
             try:
                 self._run(run)
             except errors.TakenOver:
@@ -82,7 +82,7 @@ class Engine(Generic[S]):
             saga.owner, saga.state = life.owner, SagaState.RUNNING
             saga.recipe_version = self.knowledge.recipes[saga.recipe].version
             run = self._begin(context, saga, asked_at)
-            run.is_new = True
+            run.is_new = run.is_first = True
             run.with_next_save(admit)
             try:
                 self._forward(Progress(run, []))

@@ -40,6 +40,8 @@ class Run(Generic[S, M]):
         self.memory = memory
         #: not in the journal yet: it is written with the beginning of its first step
         self.is_new = False
+        #: nobody has worked on it before: what is there is of this run
+        self.is_first = False
         #: nobody's yet: with the first write it becomes ours, or was somebody else's
         self.is_untaken = False
         #: what was done so far; the last one is at hand

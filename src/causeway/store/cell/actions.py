@@ -43,6 +43,15 @@ _NEWEST_ACTION_WITH_EVENTS = (
     .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
     .where(ACTIONS.c.id == _NEWEST_ACTION.scalar_subquery())
 )
+_EVENT_OF_NEWEST_ACTION = EVENTS.insert().from_select(
+    ["action_id", *EVENT.fields],
+    sa.select(
+        ACTIONS.c.id, *(sa.bindparam(f"of_{name}", type_=EVENTS.c[name].type).label(name) for name in EVENT.fields)
+    )
+    .where(ACTIONS.c.instance_uuid == _UUID, ACTIONS.c.request_id == _REQUEST)
+    .order_by(ACTIONS.c.id.desc())
+    .limit(1),
+)
 _HISTORY = sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
 _EVENTS_OF_ACTIONS = (
     sa.select(EVENTS.c.action_id, *EVENT.columns)
@@ -116,6 +125,17 @@ def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events:
     connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
     # What failed on the way may have gone well in the end: the action's message is up to the caller.
     connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
+
+
+def add_first_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
+    """`add_events_in`, for an action that has no events yet: a statement less."""
+    if not events:
+        return
+    of_action = {"of_uuid": uuid, "of_request": request_id}
+    rows = ({f"of_{name}": value for name, value in EVENT.to_row(event).items()} for event in events)
+    connection.execute(_EVENT_OF_NEWEST_ACTION, [row | of_action for row in rows])
+    asked = (ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
+    connection.execute(ACTIONS.update().where(*asked).values(updated_at=utcnow()))
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:
