@@ -39,6 +39,7 @@
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
         ├── VifPluggingFailed         500  vif_plugging_failed
+        ├── OperationUnderWay         500  operation_under_way    (another one on the same server: its end is waited for)
         ├── HostDown                  500  host_down              (a host is needed that does not report; it is waited for)
         ├── HostFenced                500  host_fenced            (an operator said that it is dead)
         ├── ClaimsUnknown             500  claims_unknown         (a host asks what a server holds of it; it is waited for)
@@ -350,6 +351,14 @@ class VifPluggingFailed(OperationFailed):
     """The network service did not plug a port in time. Not passing: the time was long, and its guest is off meanwhile."""
 
     code = "vif_plugging_failed"
+
+
+class OperationUnderWay(OperationFailed):
+    """What is asked waits for the end of another operation on the same server."""
+
+    code = "operation_under_way"
+    passing = True
+    takes_long = True
 
 
 class HostDown(OperationFailed):

@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.api.services import ApiServices
 from causeway.context import RequestContext
 from causeway.store.api import build_requests, groups, keypairs, mappings, quotas
+from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances as instance_records
 from causeway.store.cell.instances import CellUsage
 
@@ -50,10 +51,12 @@ def _options(services: ApiServices) -> dict[str, int]:
     return {resource: services.conf.quota[option] for resource, option in RESOURCES.items()}
 
 
-def limits(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """What applies to a project, or to a user in it, for every resource; -1 is no limit."""
-    whole, own = quotas.effective(services.api, project_id, user_id or "")
-    found = _options(services) | whole | own
+def limits(
+    services: ApiServices, project_id: str, user_id: str | None = None, known: Effective | None = None
+) -> dict[str, int]:
+    """What applies to a project, or to a user in it, for every resource; -1 is no limit. ``known``: what was read before."""
+    whole, own = known or quotas.effective(services.api, project_id, user_id or "")
+    found = _options(services) | whole | (own if user_id else {})
     return {resource: found[resource] for resource in RESOURCES}
 
 
@@ -104,15 +107,17 @@ def check_deltas(
     instances: int = 0,
     cores: int = 0,
     ram: int = 0,
+    known: Effective | None = None,
 ) -> None:
     """Raises OverQuota unless the project (and the user, where they have limits of their own) may have that much more.
 
-    ``user_id``: whose servers they are; None: the caller's. What does not grow is not checked.
+    ``user_id``: whose servers they are; None: the caller's. ``known``: their limits, if they were read before. What does not
+    grow is not checked.
     """
     asked = {"instances": instances, "cores": cores, "ram": ram}
     wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
     user_id = user_id or context.user_id
-    whole, own = quotas.effective(services.api, project_id, user_id or "")
+    whole, own = known or quotas.effective(services.api, project_id, user_id or "")
     _check(services, wanted, _options(services) | whole, project_id, None)
     if own:
         _check(services, wanted, {resource: own.get(resource, UNLIMITED) for resource in COUNTED}, project_id, user_id)
@@ -136,10 +141,16 @@ def _check(
 
 
 def check_count(
-    services: ApiServices, project_id: str, resource: str, count: int, message: str, user_id: str | None = None
+    services: ApiServices,
+    project_id: str,
+    resource: str,
+    count: int,
+    message: str,
+    user_id: str | None = None,
+    known: Effective | None = None,
 ) -> None:
     """Raises OverQuota with ``message`` if ``count`` of a resource is more than its limit."""
-    allowed = limits(services, project_id, user_id)[resource]
+    allowed = limits(services, project_id, user_id, known)[resource]
     if allowed != UNLIMITED and count > allowed:
         raise errors.OverQuota(message)
 

@@ -16,7 +16,7 @@ from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.sagas import SagaState
 from causeway.operations import interfaces, volumes
 from causeway.operations.engine import Engine
-from causeway.operations.requests import new_operation
+from causeway.operations.requests import operation_of
 from causeway.parts import acceptance
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import instances
@@ -50,7 +50,7 @@ class DevicesEndpoint:
 
     def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Move:
         """Raises why the server does not get what was asked for. Then it is taken back, now or as soon as that can be done."""
-        move = new_operation(context, instance_uuid, recipe, memory)
+        move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
             saga = self._engine.carry_out(context, move, admit=partial(acceptance.admit_in, move=move))

@@ -16,7 +16,7 @@ from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.operations import interfaces, volumes
-from causeway.operations.requests import ask_at_once, new_operation
+from causeway.operations.requests import ask_at_once, operation_of
 from causeway.parts import acceptance
 from causeway.parts.requesters import requester_of
 from causeway.parts.requests import RequestServices
@@ -77,7 +77,7 @@ class FormerDevicesEndpoint:
         recipe: str,
         memory: volumes.DetachMemory | interfaces.DetachMemory,
     ) -> None:
-        move = new_operation(context, instance_uuid, recipe, memory)
+        move = operation_of(context, instance_uuid, recipe, memory)
         move.pivoted = True
         requester = requester_of(self._services.conf, context, instance_uuid)
         acceptance.accept_at_once(self._services.api, move, requester)

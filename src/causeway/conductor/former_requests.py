@@ -2,37 +2,53 @@
 
 from __future__ import annotations
 
-import uuid as uuids
 from typing import Any
 
-import msgspec
-
 from causeway import errors
+from causeway.conductor import former_work
 from causeway.conductor.moves import Keeper
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
-from causeway.model.states import VmState
+from causeway.model.states import DELETING, VmState
 from causeway.operations.evacuate import EvacuateMemory, migration_of
 from causeway.operations.images import ImageMemory
 from causeway.operations.rebuild import RebuildMemory
+from causeway.operations.requests import operation_of
 from causeway.operations.shelve import IMAGE, ShelveMemory
 from causeway.operations.unshelve import UnshelveMemory
 from causeway.parts.services import ConductorServices
-from causeway.store.api import journal, migrations
+from causeway.store.api import build_requests, journal, migrations
 from causeway.store.cell import hosts, instances
 
 
 class FormerRequestsEndpoint:
-    """RPC: snapshot_instance, rebuild_instance, shelve_instance, shelve_offload_instance, unshelve_instance,
-    evacuate_instance.
+    """RPC: build_instance, delete_instance, snapshot_instance, rebuild_instance, shelve_instance, shelve_offload_instance,
+    unshelve_instance, evacuate_instance.
     """
 
     def __init__(self, services: ConductorServices, keeper: Keeper) -> None:
         self._services = services
         self._keeper = keeper
+
+    def build_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        request = build_requests.find(self._services.api, instance_uuid)
+        if request is not None and journal.active_of_server(self._services.api, instance_uuid) is None:
+            self._submit(context, former_work.build(self._services, request))
+
+    def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
+        try:
+            _cell, database = self._services.cells.of_server(instance_uuid)
+            instance = instances.get(database, instance_uuid)
+        except errors.ServerNotFound:
+            return
+        if instance.task_state in DELETING:
+            self._submit(context, former_work.delete(self._services, context, instance))
+
+    def _submit(self, context: RequestContext, move_id: str | None) -> None:
+        if move_id is not None:
+            self._keeper.submit(context, move_id)
 
     def snapshot_instance(
         self,
@@ -99,20 +115,9 @@ class FormerRequestsEndpoint:
             return
         if instance.task_state is not operations.TASKS[recipe]:
             return
-        saga_id = str(uuids.uuid4())
-        move = Move(
-            id=saga_id,
-            migration_uuid=saga_id if migration is None else migration.uuid,
-            instance_uuid=instance_uuid,
-            recipe=recipe,
-            data=msgspec.to_builtins(memory(instance)),
-            request_id=context.request_id,
-            user_id=context.user_id,
-            project_id=context.project_id,
-            memory_version=1,
-        )
+        move = operation_of(context, instance_uuid, recipe, memory(instance), migration)
         with services.api.write() as connection:
             if migration is not None:
                 migrations.insert_in(connection, migration)
             journal.insert_in(connection, move)
-        self._keeper.submit(context, saga_id)
+        self._submit(context, move.id)

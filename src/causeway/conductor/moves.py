@@ -10,15 +10,15 @@ from typing import TypeAlias
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.model import operations
 from causeway.model.moves import Move
-from causeway.model.operations import NOT_WAITED_FOR
+from causeway.model.sagas import SagaState
 from causeway.operations.requests import discard_prepared
 from causeway.parts.by_cell import ByCell
-from causeway.parts.requests import context_of, drop_if_refused, of_deletion
+from causeway.parts.requests import context_of, drop_if_refused, run_waiting
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import keeper
-from causeway.store.api import journal
 
 LOG = logging.getLogger(__name__)
 
@@ -52,16 +52,11 @@ class MoveCallers:
     def hand_over(self, context: RequestContext, saga_id: str) -> None:
         self._conductor.take_over_move(context, move_id=saga_id)
 
-    def saga_ended(self, context: RequestContext, saga: Move) -> None:
-        """Runs the move that waited for this one's end (a confirm or revert), or deletes the server if that is wanted."""
-        if saga.recipe in NOT_WAITED_FOR:
-            return
-        to_delete, waiting = journal.after_end(self._services.api, saga.instance_uuid)
-        if waiting is not None:
-            self._conductor.run_move(context_of(journal.get(self._services.api, waiting)), move_id=waiting)
-        elif to_delete:
-            asked = of_deletion(self._services.cells, context, saga.instance_uuid)
-            self._conductor.delete_instance(asked, instance_uuid=saga.instance_uuid)
+    def saga_ended(self, context: RequestContext, saga: Move) -> None:  # noqa: ARG002
+        """Runs what waited for this one's end: a confirm or revert, or the server's delete."""
+        is_deleted = saga.recipe == operations.DELETE and saga.state is SagaState.DONE
+        if not is_deleted and saga.recipe not in operations.OF_DEVICES:
+            run_waiting(self._services, saga.instance_uuid)
 
     def check_proposed(self, sagas: list[Move], run: Callable[[Move], None]) -> None:
         """What has to be asked in cells is asked on threads of those cells."""

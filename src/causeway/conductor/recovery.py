@@ -1,12 +1,12 @@
-"""What a conductor that died left in the middle, apart from moves (those are in their journal).
+"""What a conductor that died left in the middle, apart from operations (those are in their journal).
 
-Builds that had no host yet are built, deletes are done, and other tasks are ended: the server gets the state that its guest
-really has.
+Other tasks are ended: the server gets the state that its guest really has. What the former release began becomes
+operations (`former_work`, `former_devices`).
 
 Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
 a server whose task has not changed for `service_down_time`, it asks all that live whether they work on it. If none does,
-and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a build request and
-a task can be ended only by who has them.
+and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a task can be ended
+only by who has it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import former_devices
+from causeway.conductor import former_devices, former_work
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance
-from causeway.model.requesters import Requester
 from causeway.model.states import DELETING, PowerState, VmState
-from causeway.parts import history, requesters
-from causeway.parts.requests import Requests, of_deletion
+from causeway.parts import history
+from causeway.parts.requests import Requests, context_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import TOPIC, ConductorClient
 from causeway.sagas.lives import Life
-from causeway.store.api import build_requests, journal, mappings
+from causeway.store.api import build_requests, journal
 from causeway.store.cell import device_changes, hosts, instances
 from causeway.store.database import Database, utcnow
 
@@ -104,7 +103,7 @@ class Recovery:
 
 
 class _Build:
-    """A server that has no host yet."""
+    """A server that has no host yet, and that no operation builds: the previous release did."""
 
     cell_uuid = ""
 
@@ -113,22 +112,13 @@ class _Build:
         self._request = request
 
     def take_up(self, services: ConductorServices, conductor: ConductorClient) -> None:
-        if not build_requests.take_over(services.api, self._request):
+        move_id = former_work.build(services, self._request)
+        if move_id is None:
             return
         LOG.warning("Server %s was left without a host: it is built again", self.uuid)
         # Claimed by a choice that nobody knows any more.
         services.placement.delete_allocations(self.uuid)
-        conductor.build_instance(self._context(services), instance_uuid=self.uuid)
-
-    def _context(self, services: ConductorServices) -> RequestContext:
-        request = self._request
-        kept = Requester(request.requester, request.sealed_token)
-        found = requesters.context_of(services.conf, kept, self.uuid)
-        if found is not None:
-            return found
-        # An older version wrote it: its user is known, and has no rights but those that the build needs anyway.
-        instance = request.instance
-        return RequestContext(user_id=instance.user_id, project_id=instance.project_id, overwrite=False)
+        conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
 
 
 class _Task:
@@ -207,10 +197,10 @@ def _settle(
 ) -> None:
     LOG.warning("Server %s was left with task %s", instance.uuid, instance.task_state)
     if instance.task_state in DELETING:
-        # Whoever was asked may have died between the task and the mapping.
-        mappings.queue_for_delete(services.api, instance.uuid)
-        asked = of_deletion(services.cells, admin_context(), instance.uuid)
-        conductor.delete_instance(asked, instance_uuid=instance.uuid)
+        # The previous release did that.
+        move_id = former_work.delete(services, admin_context(), instance)
+        if move_id is not None:
+            conductor.run_move(context_of(journal.get(services.api, move_id)), move_id=move_id)
         return
     if instance.vm_state is VmState.BUILDING:
         failure = errors.OperationFailed(f"{INTERRUPTED} It was not built: delete it and create another.")

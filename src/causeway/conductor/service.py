@@ -10,10 +10,8 @@ from functools import partial
 from causeway import errors
 from causeway.conductor import auto_confirm, auto_offload, cleaning, recovery
 from causeway.conductor.audit import AuditEndpoint
-from causeway.conductor.build import BuildEndpoint
 from causeway.conductor.candidates import CandidatesEndpoint
 from causeway.conductor.cell_queues import CellQueues
-from causeway.conductor.delete import DeleteEndpoint
 from causeway.conductor.devices import DevicesEndpoint
 from causeway.conductor.evacuated import EvacuatedEndpoint
 from causeway.conductor.external_events import EventsEndpoint
@@ -74,9 +72,7 @@ class ConductorService:
                 services.host,
                 [
                     AuditEndpoint(services),
-                    BuildEndpoint(services),
                     CandidatesEndpoint(services),
-                    DeleteEndpoint(services, engine, conductor),
                     devices,
                     EventsEndpoint(services),
                     PowerEndpoint(services),

@@ -9,17 +9,21 @@ from causeway.model import server_actions
 from causeway.model.exclusion import Work
 from causeway.model.states import TaskState
 
+BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
 
-# Nobody waits for the end of these: what they keep from being done is refused (`causeway.model.exclusion`).
-NOT_WAITED_FOR = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
+OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
 # Those for which an image's record is made before they are accepted; others may name an image that a server needs.
 MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
+
+# Those whose end no other operation of the server waits for: a delete has a resize confirmed on its way, and what devices keep
+# from being done is refused.
+NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
@@ -39,10 +43,14 @@ TASKS: dict[str, TaskState | None] = {
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
     DETACH_INTERFACE: None,
+    BUILD: TaskState.SCHEDULING,
+    DELETE: TaskState.DELETING,
 }
 
 # recipe -> what it is, for the table of what excludes what.
 WORK: dict[str, Work] = {
+    BUILD: Work.BUILD,
+    DELETE: Work.DELETE,
     "resize": Work.MOVE,
     "same_cell_resize": Work.MOVE,
     "cross_cell_resize": Work.MOVE,

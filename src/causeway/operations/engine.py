@@ -11,10 +11,13 @@ import msgspec
 from causeway import metrics
 from causeway.context import RequestContext
 from causeway.faults import injector
+from causeway.model import operations
 from causeway.model.moves import Move
 from causeway.model.sagas import Saga, StepRecord
 from causeway.moves import recipes as moves
 from causeway.moves.run import Run
+from causeway.operations.build_run import BuildRun
+from causeway.operations.delete import DeleteRun
 from causeway.operations.recipes import RECIPES
 from causeway.operations.run import OperationRun
 from causeway.parts import requesters
@@ -30,6 +33,9 @@ from causeway.store.api import journal
 Engine: TypeAlias = engine.Engine[Move]
 
 KNOWLEDGE = Knowledge(RECIPES)
+
+# The recipes whose steps see more than those of others.
+_RUNS: dict[str, type[OperationRun[Any]]] = {operations.BUILD: BuildRun, operations.DELETE: DeleteRun}
 
 
 class OperationObserver(Observer):
@@ -78,7 +84,7 @@ def engine_of(services: ConductorServices) -> Engine:
         if move.recipe in moves.RECIPES:
             return Run(services, environment, context, move, asked_at=asked_at)
         memory = msgspec.convert(move.data, RECIPES[move.recipe].memory)
-        return OperationRun(services, environment, context, move, memory, asked_at=asked_at)
+        return _RUNS.get(move.recipe, OperationRun)(services, environment, context, move, memory, asked_at=asked_at)
 
     return engine.Engine(environment, KNOWLEDGE, begin)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.moves import recipes as moves
+from causeway.operations.build import BUILD
+from causeway.operations.delete import DELETE
 from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
@@ -17,6 +19,8 @@ from causeway.sagas.recipe import Recipe
 OPERATIONS: dict[str, Recipe[Any]] = {
     recipe.name: recipe
     for recipe in (
+        BUILD,
+        DELETE,
         CREATE_IMAGE,
         CREATE_BACKUP,
         REBUILD,

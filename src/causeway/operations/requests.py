@@ -17,10 +17,10 @@ from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.moves import Move
 from causeway.model.server_actions import ServerAction
-from causeway.parts import acceptance
-from causeway.parts.requesters import requester_of
-from causeway.parts.requests import RequestServices, action_of, context_of, enter, tell_conductor
-from causeway.store.api import journal, migrations
+from causeway.operations.delete import DeleteMemory, mark
+from causeway.parts import acceptance, requesters
+from causeway.parts.requests import RequestServices, action_of, enter, run_waiting, tell_conductor
+from causeway.store.api import deletions, journal, migrations
 
 LOG = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def ask(
     ``changes``: of the server, together with its task.
     Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
-    move = new_operation(context, instance.uuid, recipe, memory, migration)
+    move = operation_of(context, instance.uuid, recipe, memory, migration)
     request = acceptance.Request(
         move,
         action_of(context, instance, action.name),
@@ -70,16 +70,16 @@ def ask_at_once(
 
     Raises StateChanged (DevicesChanging) if another operation excludes it.
     """
-    move = new_operation(context, instance_uuid, recipe, memory)
+    move = operation_of(context, instance_uuid, recipe, memory)
     move.pivoted = True
-    acceptance.accept_at_once(services.api, move, requester_of(services.conf, context, instance_uuid))
+    acceptance.accept_at_once(services.api, move, requesters.requester_of(services.conf, context, instance_uuid))
     tell_conductor(services, context, move)
 
 
-def new_operation(
+def operation_of(
     context: RequestContext, instance_uuid: str, recipe: str, memory: Any, migration: Migration | None = None
 ) -> Move:
-    """An operation that the context's user asks for. ``memory``: what its recipe remembers."""
+    """An operation as it is written to the journal."""
     saga_id = str(uuids.uuid4())
     return Move(
         id=saga_id,
@@ -94,6 +94,21 @@ def new_operation(
     )
 
 
+def ask_for_delete(services: RequestServices, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
+    """Has the request to delete a server accepted, and tells a conductor. Nothing, if it is to be deleted already."""
+    move = operation_of(context, instance.uuid, operations.DELETE, DeleteMemory())
+    if not deletions.ask(services.api, move, requesters.requester_of(services.conf, context, instance.uuid)):
+        return
+    try:
+        mark(services.cells, context, instance, cell_uuid)
+    except errors.CausewayError as failure:
+        LOG.info("Server %s gets its task a little later: %s", instance.uuid, failure.message)
+    tell_conductor(services, context, move)
+    if instance.task_state is not None:
+        # What works on it would hear of this when its pause is over.
+        run_waiting(services, instance.uuid, but=move.id)
+
+
 def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -> bool:
     """Asks for the end of a server's operation, which is then undone; False if it is too late for that.
 
@@ -101,13 +116,8 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
     """
     if not journal.request_cancel(services.api, migration_uuid):
         return False
-    waiting = journal.waiting_of_server(services.api, instance_uuid)
-    if waiting is not None:
-        # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
-        try:
-            services.conductor.run_move(context_of(journal.get(services.api, waiting)), move_id=waiting)
-        except errors.ServiceFailed as failure:
-            LOG.warning("Operation %s is cancelled a little later: %s", waiting, failure.message)
+    # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
+    run_waiting(services, instance_uuid)
     return True
 
 

@@ -22,7 +22,7 @@ class MoveJournal:
         self._leases = Database(url, api.name, answer_timeout=max(1, ceil(lease / 3)))
 
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Move | None:
-        return journal.acquire(self._api, saga_id, owner, lease, former=former)
+        return journal.acquire(self._api, saga_id, owner, lease, former=former, by_first_write=True)
 
     def begin(self, saga: Move, *, started: StepRecord, lease: float, also: Write | None) -> None:
         journal.begin(self._api, saga, started=started, lease=lease, also=also)
@@ -46,6 +46,7 @@ class MoveJournal:
         ended: StepRecord | None,
         started: StepRecord | None,
         unless_cancelled: bool,
+        takes: bool,
         lease: float,
         also: Write | None,
     ) -> None:
@@ -55,6 +56,7 @@ class MoveJournal:
             ended=ended,
             started=started,
             unless_cancelled=unless_cancelled,
+            takes=takes,
             lease=lease,
             also=also,
         )

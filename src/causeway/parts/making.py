@@ -53,34 +53,80 @@ def make_port(
 
 
 def make_first_port(
-    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+    services: ConductorServices,
+    context: RequestContext,
+    instance: Instance,
+    wanted: RequestedNetwork,
+    *,
+    again: bool = False,
 ) -> Vif:
     """As `make_port`, for a server that is being built: nobody else makes ports for it.
 
-    If the service's answer is lost, the port may be there all the same: then it is taken.
+    If the service's answer is lost, the port may be there all the same: then it is taken. ``again``: so it may be if somebody
+    tried before, and did not live to write it down.
     """
+    found = _port_that_was_made(services, context, instance, wanted) if again else None
+    if found is not None:
+        return found
     try:
         return make_port(services, context, instance, wanted)
     except errors.ServiceFailed as failure:
-        if wanted.port_id is not None or isinstance(failure, errors.ServiceRefused):
+        if isinstance(failure, errors.ServiceRefused):
             raise
-        known = {vif.id for vif in instance.network_info}
-        for port in services.network.ports_of_server(context, instance.uuid):
-            is_it = port["network_id"] == wanted.network_id and port["id"] not in known
-            if is_it and is_made_for(port, instance.uuid):
-                LOG.info("Port %s of server %s was made, though the answer was lost", port["id"], instance.uuid)
-                return services.network.vif_of_port(context, port, tag=wanted.tag, preserve_on_delete=False)
-        raise
+        found = _port_that_was_made(services, context, instance, wanted)
+        if found is None:
+            raise
+        return found
 
 
-def make_volume(services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice) -> None:
-    """Makes the device's volume if it is to be made from something, and reserves it for the server."""
+def _port_that_was_made(
+    services: ConductorServices, context: RequestContext, instance: Instance, wanted: RequestedNetwork
+) -> Vif | None:
+    if wanted.port_id is not None:
+        return None
+    known = {vif.id for vif in instance.network_info}
+    for port in services.network.ports_of_server(context, instance.uuid):
+        is_it = port["network_id"] == wanted.network_id and port["id"] not in known
+        if is_it and is_made_for(port, instance.uuid):
+            LOG.info("Port %s of server %s was made, though the answer was lost", port["id"], instance.uuid)
+            return services.network.vif_of_port(context, port, tag=wanted.tag, preserve_on_delete=False)
+    return None
+
+
+def make_volume(
+    services: ConductorServices,
+    context: RequestContext,
+    instance: Instance,
+    device: BlockDevice,
+    *,
+    again: bool = False,
+) -> None:
+    """Makes the device's volume if it is to be made from something, and reserves it for the server.
+
+    ``again``: somebody tried before, and what they made may be there.
+    """
+    is_new = device.volume_id is None
     if device.volume_id is None:
-        volume = _make_volume(services, context, instance, device)
+        volume = _volume_that_was_made(services, context, instance, device) if again else None
+        if volume is None:
+            volume = _make_volume(services, context, instance, device)
         device.volume_id, device.multiattach = volume.id, volume.multiattach
-        services.volumes.wait_available(context, volume.id)
+    if again and device.attachment_id is None:
+        # What was reserved and not written down.
+        devices.drop_reservations(services, context, instance.uuid, device.volume_id, set())
+    if is_new:
+        services.volumes.wait_available(context, device.volume_id)
     if device.attachment_id is None:
         device.attachment_id = devices.reserve_volume(services, context, device.volume_id, instance.uuid, set())
+
+
+def _volume_that_was_made(
+    services: ConductorServices, context: RequestContext, instance: Instance, device: BlockDevice
+) -> Volume | None:
+    for volume in services.volumes.made_for(context, instance.project_id, device.uuid):
+        LOG.info("Volume %s of server %s was made, though the answer was lost", volume.id, instance.uuid)
+        return volume
+    return None
 
 
 def _make_volume(
@@ -105,7 +151,7 @@ def _make_volume(
     except errors.ServiceFailed as failure:
         if isinstance(failure, errors.ServiceRefused):
             raise
-        for volume in services.volumes.made_for(context, instance.project_id, device.uuid):
-            LOG.info("Volume %s of server %s was made, though the answer was lost", volume.id, instance.uuid)
-            return volume
-        raise
+        volume = _volume_that_was_made(services, context, instance, device)
+        if volume is None:
+            raise
+        return volume

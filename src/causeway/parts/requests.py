@@ -26,17 +26,22 @@ from causeway.store.database import Database
 LOG = logging.getLogger(__name__)
 
 
-class RequestServices(Protocol):
+class HasConductor(Protocol):
+    """What is needed to have operations run."""
+
+    @property
+    def api(self) -> Database: ...
+    @property
+    def conductor(self) -> ConductorClient: ...
+
+
+class RequestServices(HasConductor, Protocol):
     """What is needed to ask for a move."""
 
     @property
     def conf(self) -> cfg.ConfigOpts: ...
     @property
-    def api(self) -> Database: ...
-    @property
     def cells(self) -> Cells: ...
-    @property
-    def conductor(self) -> ConductorClient: ...
 
 
 @dataclass
@@ -55,11 +60,12 @@ def enter(services: RequestServices, context: RequestContext, cell_uuid: str, re
     try:
         acceptance.enter(services.api, services.cells, cell_uuid, request)
     except errors.CausewayError:
-        _delete_if_wanted(services, context, request.move.instance_uuid)
+        # A conductor that was to delete the server may have seen the move that was never to be, and waits for its end.
+        run_waiting(services, request.move.instance_uuid)
         raise
 
 
-def tell_conductor(services: RequestServices, context: RequestContext, move: Move) -> None:
+def tell_conductor(services: HasConductor, context: RequestContext, move: Move) -> None:
     """Tells a conductor. If none can be told the move is accepted all the same: they find it in the journal."""
     try:
         services.conductor.run_move(context, move_id=move.id)
@@ -91,13 +97,14 @@ def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
     return True
 
 
-def _delete_if_wanted(services: RequestServices, context: RequestContext, instance_uuid: str) -> None:
-    """A conductor that was to delete the server may have seen the move that was never to be, and waits for its end."""
-    to_delete, _waiting = journal.after_end(services.api, instance_uuid)
-    if to_delete:
-        services.conductor.delete_instance(
-            of_deletion(services.cells, context, instance_uuid), instance_uuid=instance_uuid
-        )
+def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None = None) -> None:
+    """Tells a conductor of the server's operations in nobody's hands, ``but`` for one of which it was told.
+
+    If none can be told they wait until they are found.
+    """
+    for move in journal.waiting(services.api, instance_uuid):
+        if move.id != but:
+            tell_conductor(services, context_of(move), move)
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:

@@ -37,6 +37,7 @@ class ServerRun(sagas.Run[Move, M], Generic[M]):
         #: the same as ``services``, for what needs no lease
         self.unguarded = services
         self._cache: dict[str, Any] = {}
+        self._history_is_written = False
 
     @property
     def services(self) -> ConductorServices:
@@ -81,4 +82,6 @@ class ServerRun(sagas.Run[Move, M], Generic[M]):
 
     def write_history(self, connection: sa.Connection, failure: errors.CausewayError | None = None) -> None:
         """Puts the events into the history of the server's action, in a transaction of its cell. Written before: not again."""
-        actions.add_events_in(connection, self.uuid, self.context.request_id, self.history(failure))
+        add = actions.add_first_events_in if self.is_first and not self._history_is_written else actions.add_events_in
+        self._history_is_written = True
+        add(connection, self.uuid, self.context.request_id, self.history(failure))

@@ -15,6 +15,7 @@ from causeway.model import versions
 from causeway.notify.notifier import Notifier
 from causeway.parts.by_cell import ByCell
 from causeway.rpc.compute import ComputeClient
+from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.scheduler import SchedulerClient
 from causeway.rpc.transport import Transports
 from causeway.sagas.lives import Life
@@ -47,6 +48,11 @@ class ConductorServices:
     def by_cell(self, name: str) -> ByCell:
         """The threads by cell of one kind of work."""
         return self._by_cell.setdefault(name, ByCell(name))
+
+    @property
+    def conductor(self) -> ConductorClient:
+        """All conductors, this one among them."""
+        return ConductorClient(self.transports.get(self.conf.transport_url))
 
     def computes(self, cell_uuid: str) -> ComputeClient:
         """The computes of a cell, over its own queue."""

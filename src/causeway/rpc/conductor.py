@@ -27,14 +27,6 @@ class ConductorClient(ConductorVerbs):
     def __init__(self, transport: Any) -> None:
         self._rpc = RpcClient(transport, TOPIC, version=VERSION)
 
-    def build_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """Schedules and builds the server of a build request."""
-        self._rpc.cast(context, "build_instance", instance_uuid=instance_uuid)
-
-    def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        """Deletes a server whose task state is ``deleting``, wherever it is and whatever moves it."""
-        self._rpc.cast(context, "delete_instance", instance_uuid=instance_uuid)
-
     def start_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
         self._rpc.cast(context, "start_instance", instance_uuid=instance_uuid)
 

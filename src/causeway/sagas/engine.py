@@ -63,6 +63,7 @@ class Engine(Generic[S]):
                 self._park(saga, unknown)
                 return None
             run = self._begin(context, saga, asked_at)
+            run.is_untaken = run.is_first = saga.state is SagaState.REQUESTED
             try:
                 self._run(run)
             except errors.TakenOver:
@@ -81,7 +82,7 @@ class Engine(Generic[S]):
             saga.owner, saga.state = life.owner, SagaState.RUNNING
             saga.recipe_version = self.knowledge.recipes[saga.recipe].version
             run = self._begin(context, saga, asked_at)
-            run.is_new = True
+            run.is_new = run.is_first = True
             run.with_next_save(admit)
             try:
                 self._forward(Progress(run, []))
@@ -93,6 +94,9 @@ class Engine(Generic[S]):
     def _park(self, saga: S, why: str) -> None:
         """Leaves the saga to a release that knows it."""
         LOG.error("Saga %s is left to another release: %s", saga.id, why)
+        if saga.state is SagaState.REQUESTED:
+            # Nobody has taken it.
+            saga.epoch -= 1
         self.environment.journal.park(saga, f"{self.knowledge.digest} {why}")
 
     def _recipe(self, run: Run[S, Any]) -> Recipe[Any]:

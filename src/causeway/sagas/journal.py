@@ -22,6 +22,8 @@ class Journal(Protocol[S]):
     def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> S | None:
         """Gives the saga to ``owner`` for ``lease`` seconds and raises its epoch, which fences off the former owner.
 
+        One that was only requested has no former owner: it is ``owner``'s with the first `record`, of all that try (``takes``).
+
         Returns None if the saga has ended, was not accepted, waits for the end of another one, or another owner's lease still
         runs. ``former``: owners that are known to be dead.
         """
@@ -51,11 +53,13 @@ class Journal(Protocol[S]):
         ended: StepRecord | None,
         started: StepRecord | None,
         unless_cancelled: bool,
+        takes: bool,
         lease: float,
         also: Write | None,
     ) -> None:
         """Writes the saga with the step that ended and the one that begins, together with what ``also`` writes.
 
+        ``takes``: the first write of whoever acquired what was only requested.
         ``lease``: seconds that the saga stays with its owner; without an owner, that nobody is to acquire it.
         Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another owner has it (its epoch is higher),
         or if it has a state from which it may not come to the present one.

@@ -58,12 +58,19 @@ class Progress:
         if ended is not None and ended.sequence == record.sequence:
             # What went wrong is in the row that is tried anew.
             ended = None
-        run.save(
-            ended=ended,
-            started=record,
-            unless_cancelled=forward and not run.saga.pivoted,
-            also=step.with_start(run) if forward else None,
-        )
+        unless_cancelled = pivots = forward and not run.saga.pivoted
+        if pivots and step.pivots:
+            run.saga.pivoted = True
+        try:
+            run.save(
+                ended=ended,
+                started=record,
+                unless_cancelled=unless_cancelled,
+                also=step.with_start(run) if forward else None,
+            )
+        except BaseException:
+            run.saga.pivoted = run.saga.pivoted and not pivots
+            raise
         self._ended = None
         self._steps[record.sequence - 1 :] = [record]
         self._current = step

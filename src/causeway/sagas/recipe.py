@@ -19,6 +19,8 @@ class Step(ABC, Generic[R]):
     """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere."""
 
     name: ClassVar[str]
+    #: the pivot takes effect with the step's beginning, in one transaction
+    pivots: ClassVar[bool] = False
 
     def where(self, run: R) -> str | None:  # noqa: ARG002
         """The host that the step works on; None if it works on records and services only."""

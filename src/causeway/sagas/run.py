@@ -42,6 +42,10 @@ class Run(Generic[S, M]):
         self.is_over = False
         #: not in the journal yet: it is written with the beginning of its first step
         self.is_new = False
+        #: nobody has worked on it before: what is there is of this run
+        self.is_first = False
+        #: nobody's yet: with the first write it becomes ours, or was somebody else's
+        self.is_untaken = False
         #: what was done so far; the last one is at hand
         self.steps: list[StepRecord] = []
         self.step: StepRecord | None = None
@@ -157,12 +161,13 @@ class Run(Generic[S, M]):
                 ended=ended,
                 started=started,
                 unless_cancelled=unless_cancelled,
+                takes=self.is_untaken,
                 lease=pause if saga.owner is None else self._lease.seconds,
                 also=also,
             )
 
         self._patiently(record)
-        self.is_new = False
+        self.is_new = self.is_untaken = False
         self._to_write = []
         self._lease.renewed(asked_at)
 

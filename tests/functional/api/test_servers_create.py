@@ -15,7 +15,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import KeyPair
 from causeway.model.network import RequestedNetwork
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api import aggregates, build_requests, flavors, groups, keypairs, mappings
+from causeway.store.api import aggregates, build_requests, flavors, groups, journal, keypairs, mappings
 from causeway.store.database import statements
 
 IMAGE = "11111111-2222-3333-4444-555555555555"
@@ -73,7 +73,8 @@ class TestCreated:
 
     def test_it_is_there_at_once_and_a_conductor_is_told(self, api: Any, cloud: Any, conductor: Any) -> None:
         uuid = api.post("/servers", body(tags=["b", "a"], metadata={"k": "v"})).json["server"]["id"]
-        assert conductor.calls[-1][0] == "build_instance" and conductor.calls[-1][1]["instance_uuid"] == uuid
+        (build,) = journal.of_server(cloud.services.api, uuid)
+        assert build.recipe == "build" and conductor.calls[-1][1]["move_id"] == build.id
         shown = api.get(f"/servers/{uuid}").json["server"]
         assert shown["status"] == "BUILD" and shown["OS-EXT-STS:task_state"] == "scheduling"
         assert shown["tags"] == ["a", "b"] and shown["metadata"] == {"k": "v"}

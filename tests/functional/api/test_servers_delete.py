@@ -10,7 +10,7 @@ from tests.functional.api.server_actions import MISSING, act, make_build_request
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.states import TaskState, VmState
-from causeway.store.api import build_requests, mappings
+from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
@@ -22,7 +22,9 @@ class TestDelete:
         assert reread(cloud, server).task_state == TaskState.DELETING
         assert recorded(cloud, server) == ["delete"]
         assert mappings.get(cloud.services.api, server.uuid).queued_for_delete
-        assert [call[0] for call in conductor.calls] == ["delete_instance"]
+        assert [call[0] for call in conductor.calls] == ["run_move"]
+        (move,) = journal.of_server(cloud.services.api, server.uuid)
+        assert move.recipe == "delete" and conductor.calls[0][1]["move_id"] == move.id
 
     def test_twice(self, api: Any, cloud: Any, conductor: Any, server: Instance) -> None:
         assert api.delete(f"/servers/{server.uuid}").status == 204
@@ -31,7 +33,7 @@ class TestDelete:
 
     def test_forced(self, api: Any, conductor: Any, server: Instance) -> None:
         assert act(api, server, "forceDelete").status == 202
-        assert conductor.calls[0][0] == "delete_instance"
+        assert conductor.calls[0][0] == "run_move"
 
     def test_locked(self, api: Any, admin: Any, cloud: Any, server: Instance) -> None:
         instances.update(cloud.cell("cell1"), server.uuid, locked=True)
@@ -62,7 +64,7 @@ class TestDelete:
         monkeypatch.setattr(build_requests, "delete_in", too_late)
         # The conductor's transaction is played in ours, which is rolled back only if it raises.
         assert api.delete(f"/servers/{uuid}").status == 204
-        assert conductor.calls[0][0] == "delete_instance"
+        assert conductor.calls[0][0] == "run_move"
 
     def test_nothing_there(self, api: Any) -> None:
         assert api.delete(f"/servers/{MISSING}").status == 404

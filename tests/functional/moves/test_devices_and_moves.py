@@ -150,9 +150,9 @@ def test_a_move_that_begins_between_the_look_and_the_change_refuses_it(
     # The last thing before it is written down.
     where, name = {
         "update": (loading, "change"),
-        "attach": (conductors, "new_operation"),
-        "plug": (conductors, "new_operation"),
-    }.get(change, (requests, "new_operation"))
+        "attach": (conductors, "operation_of"),
+        "plug": (conductors, "operation_of"),
+    }.get(change, (requests, "operation_of"))
     commit = getattr(where, name)
 
     def changing(*arguments: Any, **named: Any) -> Any:

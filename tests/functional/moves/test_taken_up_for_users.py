@@ -15,11 +15,13 @@ from oslo_context import context as oslo_context
 
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
-from causeway.store.api import build_requests
+from causeway.model.sagas import ENDED
+from causeway.store.api import journal
 
 CLOUD: dict[str, Any] = {
     "overrides": {
         "DEFAULT": {"report_interval": 1, "service_down_time": 2, "rpc_response_timeout": 3},
+        "moves": {"lease": 2.0},
         "fault_injection": {"enabled": True},
     }
 }
@@ -28,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
 
+IS_UNDER_WAY = journal.MOVES.c.state.not_in([state.value for state in ENDED])
 CHOOSE_HOST = "rpc.scheduler.select_destinations.request"
 
 
@@ -147,21 +150,23 @@ def test_without_the_users_token_nothing_is_made_for_the_service(cloud: Cloud, a
     deleted(cloud, server)
 
 
-def test_the_token_is_kept_while_there_is_a_build_request_and_nobody_can_read_it(
+def test_the_token_is_kept_until_the_build_has_ended_and_nobody_can_read_it(
     cloud: Cloud, at_point: Callable[..., None]
 ) -> None:
     seen: list[Any] = []
 
     def look() -> None:
         with cloud.parts.api_database.read() as connection:
-            seen.extend(connection.execute(sa.select(build_requests.TABLE)).mappings())
+            seen.extend(connection.execute(sa.select(journal.MOVES).where(IS_UNDER_WAY)).mappings())
 
     at_point(CHOOSE_HOST, look)
     user = cloud.connection("demo")
     token = user.authorize()
     cloud.wait(ask_for(cloud, user), "ACTIVE")
+    cloud.settle()
     (row,) = seen
     assert row["sealed_token"]
     assert token not in str(dict(row))
     with cloud.parts.api_database.read() as connection:
-        assert connection.execute(sa.select(build_requests.TABLE)).all() == []
+        kept = sa.select(journal.MOVES.c.requester, journal.MOVES.c.sealed_token)
+        assert set(connection.execute(kept).all()) == {(None, None)}

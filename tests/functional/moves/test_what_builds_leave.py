@@ -1,4 +1,4 @@
-"""A build ends in the middle, or an answer is lost: what was made for its server is found again, and goes with it.
+"""A build is broken off, or an answer is lost: what was made for its server is found again, is the server's, and goes with it.
 
 Two conductors share the work. Who dies is a thread that ends where it stands: nobody hears of it.
 """
@@ -19,6 +19,7 @@ from causeway.rpc.transport import Outgoing, Verdict
 CLOUD: dict[str, Any] = {
     "overrides": {
         "DEFAULT": {"report_interval": 1, "service_down_time": 2, "rpc_response_timeout": 3},
+        "moves": {"lease": 2.0},
         "fault_injection": {"enabled": True},
     }
 }
@@ -105,17 +106,18 @@ def is_deleted(cloud: Cloud, server: Any) -> None:
     "point", [f"{MAKE_PORT}.reply", f"{MAKE_VOLUME}.reply", f"{RESERVE}.reply", f"{BUILD_GUEST}.request"]
 )
 @pytest.mark.parametrize("delete_on_termination", [True, False], ids=["doomed", "kept"])
-def test_what_a_build_made_before_its_conductor_died_goes_with_the_server(
+def test_what_a_build_made_before_its_conductor_died_is_the_servers(
     cloud: Cloud, dies_at: Any, point: str, delete_on_termination: bool
 ) -> None:
-    """But for a volume that is to be kept, if the server had it."""
+    """It goes with the server, but for a volume that is to be kept."""
     ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
     dies_at(point)
     server = ask_for(cloud, from_image(cloud, delete_on_termination=delete_on_termination))
-    failed(cloud, server)
+    cloud.wait(server, "ACTIVE")
+    assert len(ports_of_network(cloud) - ports) == len(volumes_of_all(cloud) - volumes) == 1
     is_deleted(cloud, server)
     assert ports_of_network(cloud) == ports
-    if point == f"{BUILD_GUEST}.request" and not delete_on_termination:
+    if not delete_on_termination:
         (kept,) = volumes_of_all(cloud) - volumes
         cloud.member.block_storage.delete_volume(kept)
     until(lambda: volumes_of_all(cloud), lambda left: left == volumes, "the volumes to go")
@@ -130,7 +132,8 @@ def test_what_was_there_before_the_build_stays(
     dies_at(point)
     networks = [{"port": own_port.id}, {"uuid": cloud.network_id}]
     server = ask_for(cloud, local_root(cloud), given, networks=networks)
-    failed(cloud, server)
+    cloud.wait(server, "ACTIVE")
+    assert len(cloud.interfaces(server)) == 2 and len(cloud.attachments(server)) == 1
     is_deleted(cloud, server)
     left = cloud.admin.network.get_port(own_port.id)
     assert (left.device_id, left.device_owner, left.binding_host_id) == ("", "", "")

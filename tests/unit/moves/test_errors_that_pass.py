@@ -13,6 +13,7 @@ WAITED_FOR = {
     "disk_transfer_broken",
     "host_down",
     "interrupted",
+    "operation_under_way",
     "rpc_timeout",
     "service_down",
     "service_failed",

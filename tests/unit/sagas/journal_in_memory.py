@@ -33,6 +33,8 @@ class JournalInMemory:
         unowned = saga.state is not SagaState.STUCK and saga.owner in (None, owner, *former)
         if saga.state in ENDED | NOT_ACCEPTED or not (unowned or self._is_over(saga)):
             return None
+        if saga.state is SagaState.REQUESTED:
+            return replace(copy.deepcopy(saga), owner=owner, epoch=saga.epoch + 1)
         saga.owner, saga.epoch = owner, saga.epoch + 1
         saga.lease_until = self._clock.now() + timedelta(seconds=lease)
         return copy.deepcopy(saga)
@@ -67,12 +69,15 @@ class JournalInMemory:
         ended: StepRecord | None,
         started: StepRecord | None,
         unless_cancelled: bool,
+        takes: bool,
         lease: float,
         also: Write | None,
     ) -> None:
         known = self.sagas[saga.id]
         allowed = saga.state is known.state or saga.state in TRANSITIONS[known.state]
-        if known.epoch != saga.epoch or not allowed or (known.pivoted and not saga.pivoted):
+        if takes:
+            allowed = known.state is SagaState.REQUESTED
+        if known.epoch != saga.epoch - takes or not allowed or (known.pivoted and not saga.pivoted):
             raise errors.TakenOver("somebody else has it")
         if unless_cancelled and known.cancel_requested:
             raise errors.Cancelled("its user asked for it")

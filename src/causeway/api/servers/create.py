@@ -1,8 +1,8 @@
 """``POST /servers`` (and ``/os-volumes_boot`` before 2.103).
 
 Everything that can be refused is refused before anything is written. Then each server gets, in one transaction of the API
-database, its mapping without a cell, its request spec, its build request and its place in a server group; a conductor does
-the rest.
+database, its mapping without a cell, its request spec, its build request, its place in a server group and the operation that
+builds it; a conductor does the rest.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ from causeway.api.servers import (
 )
 from causeway.api.servers.create_devices import Disks
 from causeway.api.servers.views import ServerView
+from causeway.model import operations
 from causeway.model.flavor import Flavor
 from causeway.model.host import ServerGroup
 from causeway.model.instance import InjectedFile, Instance, KeyPair
+from causeway.model.moves import Move
 from causeway.model.network import RequestedNetwork
 from causeway.model.states import TaskState, VmState
+from causeway.operations.build_run import BuildMemory
+from causeway.operations.requests import operation_of
 from causeway.parts import requesters
+from causeway.parts.requests import tell_conductor
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
-from causeway.store.api import build_requests, groups, keypairs, mappings
+from causeway.store.api import build_requests, groups, journal, keypairs, mappings, quotas
 from causeway.store.api import cells as cell_records
+from causeway.store.api.quotas import Effective
 from causeway.store.database import utcnow
 
 RULE = "os_compute_api:servers:create"
@@ -80,10 +86,8 @@ def create(request: ApiRequest) -> Response:
     request.authorize(RULE, target)
     plan = _plan(request, target)
     instances = _instances(request, plan)
-    for instance in instances:
-        _write(request, plan, instance)
-    for instance in instances:
-        request.services.conductor.build_instance(request.context, instance_uuid=instance.uuid)
+    for build in [_write(request, plan, instance) for instance in instances]:
+        tell_conductor(request.services, request.context, build)
     if to_bool(plan.server.get("return_reservation_id", False)):
         return Response(202, {"reservation_id": instances[0].reservation_id})
     return _answer(request, plan, instances[0])
@@ -121,7 +125,8 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     flavor = flavors_and_images.flavor_for(request, str(server["flavorRef"]))
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
-    metadata.check_quota(request, request.project_id, server.get("metadata", {}))
+    limits = quotas.effective(request.services.api, request.project_id, request.user_id or "")
+    metadata.check_quota(request, request.project_id, server.get("metadata", {}), limits)
     files = personality(request, server)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
@@ -131,7 +136,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
         raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
     security_groups = create_networks.security_groups(request, server)
     networks = create_networks.plan(request, server, most)
-    count = _within_quota(request, flavor, least, most)
+    count = _within_quota(request, flavor, limits, least, most)
     _check_group_quota(request, placement.group, count)
     return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
 
@@ -162,20 +167,20 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
     return least, most
 
 
-def _within_quota(request: ApiRequest, flavor: Flavor, least: int, most: int) -> int:
+def _within_quota(request: ApiRequest, flavor: Flavor, limits: Effective, least: int, most: int) -> int:
     """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
     try:
-        _check_quota(request, flavor, most)
+        _check_quota(request, flavor, limits, most)
     except errors.OverQuota:
         if least == most:
             raise
         count = max(least, min(most, _room(request, flavor)))
-        _check_quota(request, flavor, count)
+        _check_quota(request, flavor, limits, count)
         return count
     return most
 
 
-def _check_quota(request: ApiRequest, flavor: Flavor, count: int) -> None:
+def _check_quota(request: ApiRequest, flavor: Flavor, limits: Effective, count: int) -> None:
     quota.check_deltas(
         request.services,
         request.context,
@@ -184,6 +189,7 @@ def _check_quota(request: ApiRequest, flavor: Flavor, count: int) -> None:
         instances=count,
         cores=count * flavor.vcpus,
         ram=count * flavor.memory_mb,
+        known=limits,
     )
 
 
@@ -351,7 +357,9 @@ def host_name(name: str, uuid: str) -> str:
     return text or f"server-{uuid}"
 
 
-def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
+def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Move:
+    """Returns the operation that builds the server."""
+    build = operation_of(request.context, instance.uuid, operations.BUILD, BuildMemory())
     api = request.services.api
     created = instance.created_at or utcnow()
     devices = plan.disks.for_server(instance.uuid)
@@ -360,8 +368,7 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
             connection,
             mappings.InstanceMapping(instance.uuid, instance.project_id, instance.user_id, created, deleted=False),
         )
-        mappings.save_spec_in(connection, instance.uuid, _spec(plan, instance))
-        kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
+        mappings.insert_spec_in(connection, instance.uuid, _spec(plan, instance))
         build_requests.insert_in(
             connection,
             build_requests.BuildRequest(
@@ -371,12 +378,13 @@ def _write(request: ApiRequest, plan: Plan, instance: Instance) -> None:
                 instance,
                 devices,
                 list(plan.networks),
-                kept.requester,
-                kept.sealed_token,
             ),
         )
         if plan.placement.group is not None:
             groups.add_member_in(connection, plan.placement.group.id, instance.uuid)
+        kept = requesters.requester_of(request.services.conf, request.context, instance.uuid)
+        journal.insert_in(connection, build, requester=kept)
+    return build
 
 
 def _spec(plan: Plan, instance: Instance) -> dict[str, Any]:

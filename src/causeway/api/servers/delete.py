@@ -5,11 +5,13 @@ from __future__ import annotations
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
-from causeway.model.states import DELETING, TaskState
-from causeway.store.api import build_requests, groups, mappings
+from causeway.model import operations
+from causeway.model.states import DELETING
+from causeway.operations.requests import ask_for_delete
+from causeway.parts.requests import run_waiting
+from causeway.store.api import build_requests, groups, journal, mappings
 from causeway.store.database import Database
 
-_OTHERS: tuple[TaskState | None, ...] = (None, *(state for state in TaskState if state not in DELETING))
 # A server gets its cell, and its build request goes, at most once.
 _ATTEMPTS = 2
 
@@ -32,31 +34,23 @@ def _delete(request: ApiRequest, server_id: str, rule: str) -> None:
         loading.check_unlocked(request, found.instance)
         if found.cell_uuid is None:
             if _forget(request.services.api, server_id):
+                run_waiting(request.services, server_id)
                 return
             continue
         if found.instance.task_state in DELETING:
             return
-        database = request.services.cells.database(found.cell_uuid)
-        home = loading.Home(found.instance, found.cell_uuid, database)
-        try:
-            loading.begin(request, home, "delete", expected_task=_OTHERS, task_state=TaskState.DELETING)
-        except errors.RecordsClosed:
-            raise
-        except errors.StateChanged:
-            # Only another delete can have been quicker.
-            return
-        mappings.queue_for_delete(request.services.api, server_id)
-        request.services.conductor.delete_instance(request.context, instance_uuid=server_id)
+        ask_for_delete(request.services, request.context, found.instance, found.cell_uuid)
         return
     raise errors.Conflict(f"Instance {server_id} is being handed to a host at this moment. Try again.")
 
 
 def _forget(api: Database, server_id: str) -> bool:
-    """Deletes a server that has no cell; False if it has just got one. A conductor that builds it finds it gone."""
+    """Deletes a server that has no cell; False if it has just got one. What was done to build it is undone."""
     with api.write() as connection:
         if not build_requests.delete_in(connection, server_id):
             return False
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server_id))
         connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == server_id))
         connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == server_id))
+        journal.cancel_in(connection, server_id, operations.BUILD)
     return True

@@ -62,6 +62,8 @@ def _check_rest(request: ApiRequest, server_id: str) -> None:
     active = journal.active_of_server(request.services.api, server_id)
     if active is None:
         return
+    if active.recipe == operations.DELETE:
+        raise errors.InvalidState(f"Cannot evacuate instance {server_id}: it is being deleted.")
     if active.recipe in OPERATIONS and journal.request_cancel(request.services.api, active.migration_uuid):
         tell_conductor(request.services, request.context, active)
         raise errors.InvalidState(

@@ -11,6 +11,7 @@ from causeway.api import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
+from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances
 
 _CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
@@ -18,12 +19,12 @@ _COLUMNS = frozenset({"metadata"})
 RULE = "os_compute_api:server-metadata:"
 
 
-def check_quota(request: ApiRequest, project_id: str, metadata: dict[str, str]) -> None:
+def check_quota(request: ApiRequest, project_id: str, metadata: dict[str, str], known: Effective | None = None) -> None:
     """Raises OverQuota if these are too many items."""
     if not metadata:
         return
     message = "Maximum number of metadata items exceeded"
-    quota.check_count(request.services, project_id, "metadata_items", len(metadata), message)
+    quota.check_count(request.services, project_id, "metadata_items", len(metadata), message, known=known)
 
 
 def _change(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork
-from causeway.store.api_tables import BuildRequests
+from causeway.store.api_tables import BuildRequests, InstanceMappings, RequestSpecs
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
 
@@ -30,12 +30,47 @@ class BuildRequest:
     block_devices: list[BlockDevice] = field(default_factory=list)
     # None: no network at all was asked for ("none")
     requested_networks: list[RequestedNetwork] = field(default_factory=list)
-    # Who asked, and with which token: for `causeway.parts.requesters`.
+    # Who asked, and with which token, if an older version wrote it: now that is in the journal, with the operation.
     requester: dict[str, Any] | None = field(default=None, repr=False)
     sealed_token: str | None = field(default=None, repr=False)
 
 
 MAPPER = RowMapper(BuildRequest, TABLE)
+
+
+@dataclass
+class Asked:
+    """All that is known of a server that was asked for. ``request``: None if it is in a cell (``cell_uuid``) by now."""
+
+    cell_uuid: str | None
+    spec: dict[str, Any]
+    request: BuildRequest | None
+
+
+_ASKED = (
+    sa.select(
+        InstanceMappings.cell_uuid.label("in_cell"),
+        RequestSpecs.spec.label("asked_spec"),
+        *(column.label(f"asked_{name}") for name, column in zip(MAPPER.fields, MAPPER.columns, strict=True)),
+    )
+    .select_from(InstanceMappings)
+    .outerjoin(RequestSpecs, RequestSpecs.instance_uuid == InstanceMappings.instance_uuid)
+    .outerjoin(TABLE, TABLE.c.instance_uuid == InstanceMappings.instance_uuid)
+    .where(InstanceMappings.instance_uuid == sa.bindparam("of_uuid"))
+)
+
+
+def asked(database: Database, uuid: str) -> Asked | None:
+    """In one statement; None if the server was deleted before it had a cell."""
+    with database.read() as connection:
+        row = connection.execute(_ASKED, {"of_uuid": uuid}).one_or_none()
+    if row is None:
+        return None
+    request = None
+    if row.asked_instance_uuid is not None:
+        values = {name: row._mapping[f"asked_{name}"] for name in MAPPER.fields}
+        request = msgspec.convert(values, BuildRequest)
+    return Asked(row.in_cell, dict(row.asked_spec or {}), request)
 
 
 def _from_row(row: sa.Row[Any]) -> BuildRequest:
@@ -78,29 +113,18 @@ def save_instance(database: Database, instance: Instance) -> bool:
         return bool(changed.rowcount)
 
 
-def take_over(database: Database, request: BuildRequest) -> bool:
-    """Takes a build request from whoever has it: that one can't end it any more. False if another was quicker.
+def take_over_in(connection: sa.Connection, request: BuildRequest) -> bool:
+    """Takes a build request from a conductor of the previous release: that one can't end it any more. False: another was quicker.
 
-    Its time of creation is also what tells who has it: it changes with the owner.
+    To that release its time of creation tells who has it.
     """
-    with database.write() as connection:
-        changed = connection.execute(
-            TABLE.update()
-            .where(TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
-            .values(created_at=utcnow())
-        )
-        return bool(changed.rowcount)
+    unchanged = (TABLE.c.instance_uuid == request.instance_uuid, TABLE.c.created_at == request.created_at)
+    return bool(connection.execute(TABLE.update().where(*unchanged).values(created_at=utcnow())).rowcount)
 
 
-def delete_in(connection: sa.Connection, uuid: str, *, created_at: datetime | None = None) -> bool:
-    """Removes a build request; False if somebody else did (the user deleted the server meanwhile).
-
-    ``created_at``: only if it is still that of the caller, see `take_over`.
-    """
-    statement = TABLE.delete().where(TABLE.c.instance_uuid == uuid)
-    if created_at is not None:
-        statement = statement.where(TABLE.c.created_at == created_at)
-    return bool(connection.execute(statement).rowcount)
+def delete_in(connection: sa.Connection, uuid: str) -> bool:
+    """Removes a build request; False if somebody else did (the user deleted the server meanwhile)."""
+    return bool(connection.execute(TABLE.delete().where(TABLE.c.instance_uuid == uuid)).rowcount)
 
 
 def delete(database: Database, uuid: str) -> bool:

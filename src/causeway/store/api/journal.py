@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from causeway import errors, metrics
 from causeway.model.moves import Move
-from causeway.model.operations import NOT_WAITED_FOR
+from causeway.model.operations import DELETE, NOT_WAITED_FOR
 from causeway.model.outcomes import MoveToken
 from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
@@ -57,8 +57,8 @@ _NEVER_CHANGED = frozenset(
 )
 # The recipes that bring a server to its target; confirms and reverts begin from what these remember.
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
-# A server that waits for confirm or revert is deleted by confirming it: these go on.
-GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert")
+# A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
+GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
 _WANTED = (
     sa.select(
@@ -74,9 +74,9 @@ _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
     _EARLIER.c.id != MOVES.c.id,
     _EARLIER.c.started_at < MOVES.c.started_at,
-    _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
     # One that is not accepted is the request of somebody who was slower than this one's, and is about to be refused.
     _EARLIER.c.state.not_in([*_NOT_ACCEPTED, *_ENDED]),
+    _EARLIER.c.recipe.not_in(NOT_WAITED_FOR),
 )
 # Two requests for a server meet at its mapping, which both take.
 _HOLD = (
@@ -98,12 +98,19 @@ _TO_ACQUIRE = sa.select(
 
 
 def acquire(
-    database: Database, move_id: str, owner: str, lease: float, *, former: Set[str] = frozenset()
+    database: Database,
+    move_id: str,
+    owner: str,
+    lease: float,
+    *,
+    former: Set[str] = frozenset(),
+    by_first_write: bool = False,
 ) -> Move | None:
     """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
     None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
-    `after_end`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
+    `waiting`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
+    ``by_first_write``: one that was only requested is the caller's with the first `record` that ``takes`` it; nothing is written.
     """
     with database.write() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
@@ -113,6 +120,9 @@ def acquire(
         unowned = move.state is not SagaState.STUCK and move.owner in (None, owner, *former)
         if move.state in ENDED or not (unowned or row.is_over):
             return None
+        if by_first_write and move.state is SagaState.REQUESTED:
+            move.owner, move.epoch = owner, move.epoch + 1
+            return move
         taken = connection.execute(
             MOVES.update()
             .where(MOVES.c.id == move_id, MOVES.c.epoch == move.epoch, MOVES.c.state == move.state.value)
@@ -126,21 +136,18 @@ def acquire(
     return move
 
 
-def after_end(database: Database, instance_uuid: str) -> tuple[bool, str | None]:
-    """(whether the server is to be deleted, the move that waits for the end of another one), in one statement."""
-    waiting = (
-        sa.select(MOVES.c.id)
-        .where(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.REQUESTED.value)
-        .order_by(MOVES.c.started_at)
-        .limit(1)
-        .scalar_subquery()
+def waiting(database: Database, instance_uuid: str) -> list[Move]:
+    """The server's moves in nobody's hands, oldest first: they wait for the end of another one, or until a step is done again."""
+    return _select(
+        database,
+        sa.and_(
+            MOVES.c.instance_uuid == instance_uuid,
+            sa.or_(
+                MOVES.c.state == SagaState.REQUESTED.value,
+                sa.and_(MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)),
+            ),
+        ),
     )
-    query = sa.select(InstanceMappings.queued_for_delete, waiting).where(
-        InstanceMappings.instance_uuid == instance_uuid
-    )
-    with database.read() as connection:
-        found = connection.execute(query).one_or_none()
-    return (False, None) if found is None else (bool(found[0]), found[1])
 
 
 def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
@@ -280,7 +287,7 @@ def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | N
 
 
 def active_of_server(database: Database, instance_uuid: str) -> Move | None:
-    """The server's move that has not ended; there is at most one."""
+    """The server's move that has not ended, the oldest if another one waits for its end; None if there is none."""
     found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
@@ -305,11 +312,13 @@ def record_in(
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
     unless_cancelled: bool = False,
+    takes: bool = False,
     lease: float = 0.0,
 ) -> None:
     """Writes a move with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
     transaction.
 
+    ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
     ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
     Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
     (its epoch is higher), or if the move has a state from which it may not come to the present one.
@@ -317,6 +326,8 @@ def record_in(
     before = [old.value for old, following in TRANSITIONS.items() if move.state in following or old is move.state]
     values = MOVE.to_row(move, without=_NEVER_CHANGED)
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
+    if takes:
+        values |= {"of_epoch": move.epoch - 1, "epoch": move.epoch, "states_before": [SagaState.REQUESTED.value]}
     values["pivoted_before"] = [False, True] if move.pivoted else [False]
     if move.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
@@ -324,7 +335,7 @@ def record_in(
         statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
         found = connection.execute(
-            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
+            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == values["of_epoch"])
         ).scalar_one_or_none()
         if unless_cancelled and found:
             raise errors.Cancelled(CANCELLED)
@@ -347,12 +358,21 @@ def record(
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
     unless_cancelled: bool = False,
+    takes: bool = False,
     lease: float = 0.0,
     also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
     """`record_in` as one transaction, together with what ``also`` writes."""
     with database.write() as connection:
-        record_in(connection, move, ended=ended, started=started, unless_cancelled=unless_cancelled, lease=lease)
+        record_in(
+            connection,
+            move,
+            ended=ended,
+            started=started,
+            unless_cancelled=unless_cancelled,
+            takes=takes,
+            lease=lease,
+        )
         if also is not None:
             also(connection)
 
@@ -447,13 +467,13 @@ def request_cancel(database: Database, migration_uuid: str) -> bool:
         )
 
 
-def waiting_of_server(database: Database, instance_uuid: str) -> str | None:
-    """The server's move that waits until a step is done again, in nobody's hands; None if there is none."""
-    query = sa.select(MOVES.c.id).where(
-        MOVES.c.instance_uuid == instance_uuid, MOVES.c.state == SagaState.RUNNING.value, MOVES.c.owner.is_(None)
+def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> None:
+    """Asks for the end of what a recipe does to a server, unless it has passed its pivot."""
+    cancellable = MOVES.c.state.in_([state.value for state in CANCELLABLE])
+    wanted = (MOVES.c.instance_uuid == instance_uuid, MOVES.c.recipe == recipe)
+    connection.execute(
+        MOVES.update().where(*wanted, MOVES.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
     )
-    with database.read() as connection:
-        return connection.execute(query).scalar()
 
 
 def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:

@@ -106,9 +106,14 @@ def queue_for_delete(database: Database, uuid: str, *, queued: bool = True) -> N
         connection.execute(TABLE.update().where(TABLE.c.instance_uuid == uuid).values(queued_for_delete=queued))
 
 
+def insert_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
+    """For a new server."""
+    connection.execute(SPECS.insert(), {"instance_uuid": uuid, "spec": spec})
+
+
 def save_spec_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:
     if not connection.execute(SPECS.update().where(SPECS.c.instance_uuid == uuid).values(spec=spec)).rowcount:
-        connection.execute(SPECS.insert(), {"instance_uuid": uuid, "spec": spec})
+        insert_spec_in(connection, uuid, spec)
 
 
 def save_spec_if_missing_in(connection: sa.Connection, uuid: str, spec: dict[str, Any]) -> None:

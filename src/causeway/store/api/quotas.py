@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import sqlalchemy as sa
 
 from causeway.store.api_tables import Quotas
@@ -20,7 +22,11 @@ def limits(database: Database, project_id: str, user_id: str = "") -> dict[str, 
         return {row.resource: row.hard_limit for row in connection.execute(query)}
 
 
-def effective(database: Database, project_id: str, user_id: str = "") -> tuple[dict[str, int], dict[str, int]]:
+# What was set for a project (with the default class), and for a user in it.
+Effective: TypeAlias = tuple[dict[str, int], dict[str, int]]
+
+
+def effective(database: Database, project_id: str, user_id: str = "") -> Effective:
     """(what was set for the default class, overlaid by what was set for the project; what was set for the user in it).
 
     One query.

@@ -32,19 +32,26 @@ _NEWEST_ACTION = (
     .order_by(ACTIONS.c.id.desc())
     .limit(1)
 )
-_NEWEST_WITH_EVENTS = (
-    sa.select(ACTIONS.c.id.label("action_id"), EVENTS.c.event, EVENTS.c.start_time)
-    .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
-    .where(ACTIONS.c.id == _NEWEST_ACTION.scalar_subquery())
-)
-_TOUCH_ACTION = ACTIONS.update().where(ACTIONS.c.id == _ACTION).values(updated_at=sa.bindparam("touched_at"))
 _OPEN_EVENT = (
     sa.select(EVENTS.c.id)
     .where(EVENTS.c.action_id == _ACTION, EVENTS.c.event == sa.bindparam("of_event"), EVENTS.c.finish_time.is_(None))
     .order_by(EVENTS.c.id.desc())
     .limit(1)
 )
-_EVENTS_OF_ACTION = sa.select(*EVENT.columns).where(EVENTS.c.action_id == _ACTION).order_by(EVENTS.c.id)
+_NEWEST_ACTION_WITH_EVENTS = (
+    sa.select(ACTIONS.c.id, EVENTS.c.event, EVENTS.c.start_time)
+    .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
+    .where(ACTIONS.c.id == _NEWEST_ACTION.scalar_subquery())
+)
+_EVENT_OF_NEWEST_ACTION = EVENTS.insert().from_select(
+    ["action_id", *EVENT.fields],
+    sa.select(
+        ACTIONS.c.id, *(sa.bindparam(f"of_{name}", type_=EVENTS.c[name].type).label(name) for name in EVENT.fields)
+    )
+    .where(ACTIONS.c.instance_uuid == _UUID, ACTIONS.c.request_id == _REQUEST)
+    .order_by(ACTIONS.c.id.desc())
+    .limit(1),
+)
 _HISTORY = sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
 _EVENTS_OF_ACTIONS = (
     sa.select(EVENTS.c.action_id, *EVENT.columns)
@@ -106,21 +113,29 @@ def record_event_in(connection: sa.Connection, uuid: str, request_id: str, event
 
 
 def add_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
-    """Adds finished events to the newest action of a request, but for those that it has (of the same name and start).
-
-    Without such an action nothing is recorded.
-    """
+    """Adds finished events to the newest action of a request, but for those that it has; without such an action: nothing."""
     if not events:
         return
-    rows = connection.execute(_NEWEST_WITH_EVENTS, {"of_uuid": uuid, "of_request": request_id}).all()
-    if not rows:
-        return
-    action_id, known = rows[0].action_id, {(row.event, row.start_time) for row in rows}
+    found = connection.execute(_NEWEST_ACTION_WITH_EVENTS, {"of_uuid": uuid, "of_request": request_id}).all()
+    known = {(row.event, row.start_time) for row in found}
     fresh = [event for event in events if (event.event, event.start_time) not in known]
-    if fresh:
-        connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
+    if not found or not fresh:
+        return
+    action_id = found[0].id
+    connection.execute(_INSERT_EVENT, [EVENT.to_row(event) | {"action_id": action_id} for event in fresh])
     # What failed on the way may have gone well in the end: the action's message is up to the caller.
-    connection.execute(_TOUCH_ACTION, {"of_action": action_id, "touched_at": utcnow()})
+    connection.execute(ACTIONS.update().where(ACTIONS.c.id == action_id).values(updated_at=utcnow()))
+
+
+def add_first_events_in(connection: sa.Connection, uuid: str, request_id: str, events: list[ActionEvent]) -> None:
+    """`add_events_in`, for an action that has no events yet: a statement less."""
+    if not events:
+        return
+    of_action = {"of_uuid": uuid, "of_request": request_id}
+    rows = ({f"of_{name}": value for name, value in EVENT.to_row(event).items()} for event in events)
+    connection.execute(_EVENT_OF_NEWEST_ACTION, [row | of_action for row in rows])
+    asked = (ACTIONS.c.instance_uuid == uuid, ACTIONS.c.request_id == request_id)
+    connection.execute(ACTIONS.update().where(*asked).values(updated_at=utcnow()))
 
 
 def record_event(database: Database, uuid: str, request_id: str, event: ActionEvent) -> None:

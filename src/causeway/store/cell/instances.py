@@ -29,6 +29,10 @@ SELECT = sa.select(*MAPPER.columns)
 # Statements that every step of a move sends are made once: SQLAlchemy needs longer to make one than SQLite to run it.
 _FIND_ANY = SELECT.where(TABLE.c.uuid == sa.bindparam("of_uuid"))
 _FIND = _FIND_ANY.where(TABLE.c.deleted.is_(False))
+_FIND_WITH_TAGS, _FIND_ANY_WITH_TAGS = (
+    find.add_columns(TAGS.c.tag).select_from(TABLE.outerjoin(TAGS, TAGS.c.resource_id == TABLE.c.uuid))
+    for find in (_FIND, _FIND_ANY)
+)
 _TAGS_OF = sa.select(TAGS.c.tag).where(TAGS.c.resource_id == sa.bindparam("of_uuid"))
 _FIND_AND_HOLD = _FIND.with_for_update()
 _IS_CLOSED = sa.select(TABLE.c.closed_by, TABLE.c.vm_state, TABLE.c.task_state).where(
@@ -59,12 +63,16 @@ def insert(connection: sa.Connection, instance: Instance, *, closed_by: str | No
 
 def find(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance | None:
     """The server, or None; hidden ones are found too. ``deleted``: also if it was deleted."""
+    if with_tags:
+        statement = _FIND_ANY_WITH_TAGS if deleted else _FIND_WITH_TAGS
+    else:
+        statement = _FIND_ANY if deleted else _FIND
     with database.read() as connection:
-        row = connection.execute(_FIND_ANY if deleted else _FIND, {"of_uuid": uuid}).one_or_none()
-        if row is None:
-            return None
-        tags = list(connection.execute(_TAGS_OF, {"of_uuid": uuid}).scalars()) if with_tags else []
-    return _from_row(row, sorted(tags))
+        # A row for each tag.
+        rows = connection.execute(statement, {"of_uuid": uuid}).all()
+    if not rows:
+        return None
+    return _from_row(rows[0], sorted(row.tag for row in rows if row.tag is not None) if with_tags else [])
 
 
 def get(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance:
@@ -322,24 +330,29 @@ def replace_tags(connection: sa.Connection, uuid: str, tags: Iterable[str]) -> N
 
 
 def soft_delete(database: Database, uuid: str) -> None:
+    """`soft_delete_in` as one transaction."""
+    with database.write() as connection:
+        soft_delete_in(connection, uuid)
+
+
+def soft_delete_in(connection: sa.Connection, uuid: str) -> None:
     """Marks a server and its block devices deleted; its actions and events stay readable."""
     now = utcnow()
-    with database.write() as connection:
-        connection.execute(
-            TABLE.update()
-            .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
-            .values(
-                deleted=True,
-                deleted_at=now,
-                terminated_at=now,
-                updated_at=now,
-                vm_state=VmState.DELETED.value,
-                task_state=None,
-            )
+    connection.execute(
+        TABLE.update()
+        .where(TABLE.c.uuid == uuid, TABLE.c.deleted.is_(False))
+        .values(
+            deleted=True,
+            deleted_at=now,
+            terminated_at=now,
+            updated_at=now,
+            vm_state=VmState.DELETED.value,
+            task_state=None,
         )
-        connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
-        devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
-        connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
+    )
+    connection.execute(TAGS.delete().where(TAGS.c.resource_id == uuid))
+    devices: sa.Table = BlockDeviceMapping.__table__  # type: ignore[assignment]
+    connection.execute(devices.update().where(devices.c.instance_uuid == uuid).values(deleted=True))
 
 
 @dataclass

@@ -1,0 +1,267 @@
+"""Building servers: from a build request to a running guest."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+import msgspec
+
+from causeway import errors
+from causeway.clients import port_requests
+from causeway.hardware.requests import asked_of
+from causeway.model import operations
+from causeway.model.sagas import StepPhase, StepState
+from causeway.model.states import TaskState, VmState
+from causeway.operations import endings
+from causeway.operations.build_failed import TASKS, claim, destroy, give_back, rolled_back, undo_late
+from causeway.operations.build_run import BuildMemory, BuildRun
+from causeway.parts import devices, groups, liveness, making, releasing
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import Patience
+from causeway.scheduler.request import RequestSpec, Selection
+from causeway.store.api import build_requests, group_claims, mappings
+from causeway.store.cell import copies, instances
+
+LOG = logging.getLogger(__name__)
+
+
+class _Impatient(Step[BuildRun]):
+    """A step whose failure its user is told at once: they can ask for another server sooner than they would hear of this one."""
+
+    def patience(self, run: BuildRun) -> Patience:
+        return Patience(0, run.environment.options.stuck_retry_interval)
+
+
+class ChooseHost(_Impatient):
+    """The scheduler chooses a host and alternates; the first that the server's group allows is claimed."""
+
+    name = "ChooseHost"
+
+    def do(self, run: BuildRun) -> None:
+        services, memory, request = run.services, run.memory, run.request()
+        if run.is_repeated:
+            # What was claimed by a choice that nobody knows any more.
+            _give_back_claims(run)
+        memory.networks = request.requested_networks
+        spec = _spec(run)
+        asked = list(run.ports_that_ask().values())
+        spec.requested_resources = port_requests.all_groups(asked)
+        spec.same_subtree = port_requests.subtrees(asked)
+        result = services.scheduler.select_destinations(
+            run.context, spec=spec, instance_uuids=[run.uuid], alternates=True
+        )[0]
+        memory.group = spec.server_group
+        memory.numa_topology, memory.pci_requests = spec.numa_topology, spec.pci_requests
+        memory.targets = self._that_its_group_allows(run, [result.selected, *result.alternates])
+
+    def _that_its_group_allows(self, run: BuildRun, targets: list[Selection]) -> list[Selection]:
+        """The targets from the first one on that the server's group allows; that one is claimed."""
+        for place, target in enumerate(targets):
+            try:
+                if place:
+                    claim(run.services, run.instance(), target)
+                groups.claim_host(run.services, run.memory.group, run.uuid, target.host)
+            except errors.ClaimRefused as refusal:
+                LOG.info("Host %s can't take server %s: %s", target.host, run.uuid, refusal.message)
+                last = refusal
+            else:
+                return targets[place:]
+        raise errors.NoValidHost(f"No valid host was found. {last.message}", details=last.details)
+
+    def undo(self, run: BuildRun) -> None:
+        give_back(run, partial(_give_back_claims, run))
+
+
+class PlaceInCell(Step[BuildRun]):
+    """The server is written into the cell of its host, and is not asked for any more."""
+
+    name = "PlaceInCell"
+
+    def do(self, run: BuildRun) -> None:
+        services, memory, asked = run.services, run.memory, run.asked()
+        if asked.cell_uuid is None:
+            instance, present, cell_uuid = run.instance(), run.devices(), run.target.cell_uuid
+            devices.name_devices(present)
+            instance.host, instance.node = run.target.host, run.target.hypervisor_hostname
+            instance.availability_zone = run.target.availability_zone
+            instance.numa_topology, instance.pci_requests = memory.numa_topology, memory.pci_requests
+            instance.task_state = TaskState.SPAWNING
+            bundle = copies.Bundle(instance, present, [run.action()], [])
+            try:
+                copies.insert(services.cells.database(cell_uuid), bundle)
+            except errors.StateChanged:
+                # What an attempt before left, whose conductor died right here.
+                copies.write(services.cells.database(cell_uuid), bundle)
+            self._map(run, cell_uuid)
+            run.is_in(cell_uuid)
+        groups.release(services, memory.group, run.uuid)
+
+    def _map(self, run: BuildRun, cell_uuid: str) -> None:
+        """From here on the server is in its cell. Raises StateChanged if its user has deleted it."""
+        kept = RequestSpec.from_persisted(run.asked().spec).to_persist()
+        with run.services.api.write() as connection:
+            if not build_requests.delete_in(connection, run.uuid):
+                raise errors.StateChanged(f"Server {run.uuid} was deleted before it was built.")
+            mappings.set_cell_in(connection, run.uuid, cell_uuid, expected=None)
+            if kept != run.asked().spec:
+                # What was asked for this build only is not kept for later moves.
+                mappings.save_spec_in(connection, run.uuid, kept)
+
+    def undo(self, run: BuildRun) -> None:
+        """A server that has a cell stays there, and is in ERROR; one that has none leaves no record in the cell."""
+        found, cell_uuid = build_requests.asked(run.services.api, run.uuid), run.target.cell_uuid
+        if found is None or found.cell_uuid is None:
+            copies.hard_delete(run.services.cells.database(cell_uuid), run.uuid)
+
+
+class MakeDevices(_Impatient):
+    """Ports are made (not bound yet), volumes made and reserved."""
+
+    name = "MakeDevices"
+
+    def do(self, run: BuildRun) -> None:
+        instance, present, again = run.instance(), run.devices(), run.is_repeated
+        if not again:
+            run.services.notifier.instance_action(run.context, instance, "create", "start", host=run.target.host)
+        instance.network_info = []
+        for wanted in run.memory.networks:
+            instance.network_info.append(
+                making.make_first_port(run.services, run.context, instance, wanted, again=again)
+            )
+        volumes = [device for device in present if device.is_volume]
+        for device in volumes:
+            making.make_volume(run.services, run.context, instance, device, again=again)
+        run.memory.ports = instance.network_info
+        if volumes:
+            devices.save_devices(run.database, instance, volumes)
+
+    def undo(self, run: BuildRun) -> None:
+        give_back(run, lambda: releasing.release(run.services, run.context, run.instance(), run.devices()))
+
+
+class SpawnGuest(_Impatient):
+    """The host makes the guest; if it can't, its alternates are asked one after the other."""
+
+    name = "SpawnGuest"
+
+    def where(self, run: BuildRun) -> str | None:
+        return run.target.host
+
+    def do(self, run: BuildRun) -> None:
+        instance, present, memory = run.instance(), run.devices(), run.memory
+        if run.is_repeated:
+            self._begin_again(run)
+        elif any(device.is_volume for device in present):
+            # Making them may have taken long.
+            run.check_wanted()
+        failure: errors.CausewayError | None = None
+        for place in range(memory.at, len(memory.targets)):
+            if failure is not None:
+                run.check_wanted()
+                try:
+                    self._turn_to(run, place)
+                except errors.ClaimRefused:
+                    continue
+            self._tell_ports(run)
+            try:
+                with run.event("compute__do_build_and_run_instance", run.target.host):
+                    self._require_up_if_repeated(run)
+                    memory.guest = run.computes.build_instance(
+                        run.context, run.target.host, instance=instance, block_devices=present
+                    )
+                    return
+            except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout, errors.HostDown) as refusal:
+                LOG.warning("Host %s could not build server %s: %s", run.target.host, run.uuid, refusal.message)
+                failure = refusal
+                if isinstance(failure, errors.RpcTimeout):
+                    destroy(run.services, run, run.target)
+        raise failure or errors.NoValidHost("No valid host was found.")
+
+    def _begin_again(self, run: BuildRun) -> None:
+        """The record names the host that was asked last: it may have the guest, or be about to make it."""
+        memory, host = run.memory, run.instance().host
+        memory.at = next((place for place, target in enumerate(memory.targets) if target.host == host), memory.at)
+        destroy(run.services, run, run.target)
+        claim(run.services, run.instance(), run.target)
+
+    def _require_up_if_repeated(self, run: BuildRun) -> None:
+        """Who asked it before may have died with it. Raises HostDown."""
+        if run.is_repeated:
+            life = liveness.of_host(run.services, run.database, run.target.host)
+            if not life.is_up:
+                raise errors.HostDown("The chosen host does not report any more.", details=life.explained())
+
+    def _turn_to(self, run: BuildRun, place: int) -> None:
+        """An alternate is to make the guest; raises ClaimRefused."""
+        target, instance = run.memory.targets[place], run.instance()
+        claim(run.services, run.instance(), target)
+        groups.claim_host(run.services, run.memory.group, run.uuid, target.host)
+        instance.host, instance.node = target.host, target.hypervisor_hostname
+        instance.availability_zone = target.availability_zone
+        run.memory.at = place
+        instances.update(
+            run.database,
+            run.uuid,
+            host=instance.host,
+            node=instance.node,
+            availability_zone=instance.availability_zone,
+        )
+        groups.release(run.services, run.memory.group, run.uuid)
+
+    def _tell_ports(self, run: BuildRun) -> None:
+        asked = run.ports_that_ask()
+        for vif in run.instance().network_info if asked else ():
+            vif.profile = port_requests.with_allocation(
+                vif.profile, asked.get(vif.id), run.target.allocation_request.mappings
+            )
+
+    def undo(self, run: BuildRun) -> None:
+        done = next((step for step in run.steps if step.step == self.name and step.phase is StepPhase.DO), None)
+        has_failed = done is not None and done.state is StepState.FAILED and done.attempt == 1
+        if has_failed and run.memory.guest is None:
+            # The hosts have said that they have no guest, or were told to destroy it.
+            return
+        destroy(run.services, run, run.target)
+
+
+class EndBuild(Step[BuildRun]):
+    """The server is ACTIVE."""
+
+    name = "EndBuild"
+    pivots = True
+
+    def do(self, run: BuildRun) -> None:
+        guest, there = run.memory.guest, run.instance()
+        if guest is None:
+            raise RuntimeError("the guest was not made")
+        if endings.came_up(run, TASKS, guest, there, vm_state=VmState.ACTIVE):
+            run.services.notifier.instance_action(run.context, there, "create", "end", host=there.host or "")
+
+
+def _spec(run: BuildRun) -> RequestSpec:
+    """The spec with what was asked for this build only."""
+    stored = run.asked().spec
+    spec = RequestSpec.from_persisted(stored)
+    once = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}
+    if once:
+        spec = msgspec.convert(msgspec.to_builtins(spec) | once, RequestSpec)
+    asked = asked_of(run.services.conf, spec.flavor, spec.image)
+    spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
+    spec.is_new = True
+    return spec
+
+
+def _give_back_claims(run: BuildRun) -> None:
+    group_claims.release(run.services.api, run.uuid)
+    run.services.placement.delete_allocations(run.uuid)
+
+
+BUILD = Recipe(
+    operations.BUILD,
+    (ChooseHost(), PlaceInCell(), MakeDevices(), SpawnGuest(), EndBuild()),
+    pivot="EndBuild",
+    rolled_back=rolled_back,
+    undo_late=undo_late,
+    memory=BuildMemory,
+)

@@ -1,0 +1,161 @@
+"""What becomes of a server that was not built, and of what was made for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from causeway import errors
+from causeway.clients.network import is_made_for
+from causeway.model.block_device import BlockDevice
+from causeway.model.host import CELL0_UUID
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed
+from causeway.model.sagas import ENDED, SagaState
+from causeway.model.states import TaskState, VmState
+from causeway.operations.build_run import BuildMemory, BuildRun
+from causeway.parts import devices, history, leftovers, liveness
+from causeway.parts.services import ConductorServices
+from causeway.scheduler.request import Selection
+from causeway.store.api import build_requests, journal, mappings
+from causeway.store.api.build_requests import BuildRequest
+from causeway.store.cell import actions, block_devices, copies, instances
+
+LOG = logging.getLogger(__name__)
+
+TASKS = {TaskState.SPAWNING}
+
+
+def give_back(run: BuildRun, work: Callable[[], None]) -> None:
+    """Gives back what was made and claimed for the build. What can't be given back now goes when the server is deleted."""
+    try:
+        work()
+    except errors.TakenOver:
+        raise
+    except errors.CausewayError as failure:
+        LOG.warning("Server %s was not built and keeps something until it is deleted: %s", run.uuid, failure.message)
+
+
+def claim(services: ConductorServices, instance: Instance, target: Selection) -> None:
+    """Claims a host instead of what was claimed before."""
+    services.placement.claim(
+        instance.uuid, target.allocation_request.allocations, instance.project_id, instance.user_id
+    )
+
+
+def destroy(services: ConductorServices, run: BuildRun, target: Selection) -> None:
+    """For a host that may have made the guest, or be about to. If it can't be told to destroy it now, it is later."""
+    instance, present = run.instance(), run.devices()
+    host, cell_uuid = target.host, target.cell_uuid
+    if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
+        try:
+            services.computes(cell_uuid).destroy_instance(run.context, host, instance=instance, block_devices=present)
+        except errors.CausewayError as failure:
+            LOG.info("Host %s was not told to destroy server %s: %s", host, run.uuid, failure.message)
+        else:
+            return
+    LOG.warning("Host %s may have a guest of server %s: it is told to destroy it later", host, run.uuid)
+    leftovers.note(services, host, cell_uuid, Missed.DESTROY, instance, present)
+
+
+def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
+    """The server is in ERROR, with the reason: in its cell, or in cell0 if it has none. May be repeated."""
+    found = build_requests.asked(run.services.api, run.uuid)
+    if found is None:
+        LOG.info("Server %s was deleted before it was built", run.uuid)
+    elif found.cell_uuid is None and found.request is not None:
+        _bury(run, found.request, cause)
+    elif found.cell_uuid not in (None, CELL0_UUID):
+        _fail(run, cause)
+
+
+def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> None:
+    """A server that fits nowhere is kept in cell0."""
+    services, instance = run.services, request.instance
+    instance.vm_state, instance.task_state = VmState.ERROR, None
+    action = run.action()
+    action.events = [history.failed_event("conductor_schedule_and_build_instances", cause)]
+    database = services.cells.database(CELL0_UUID)
+    # An attempt before may have come as far as this.
+    copies.write(database, copies.Bundle(instance, request.block_devices, [action], [history.fault_of(cause)]))
+    with services.api.write() as connection:
+        is_wanted = build_requests.delete_in(connection, run.uuid)
+        if is_wanted:
+            mappings.set_cell_in(connection, run.uuid, CELL0_UUID, expected=None)
+    if not is_wanted:
+        copies.hard_delete(database, run.uuid)
+        return
+    services.notifier.compute_task_error(
+        run.context, "build_instances", instance_uuid=run.uuid, state=VmState.ERROR, error=cause
+    )
+
+
+def _fail(run: BuildRun, cause: errors.CausewayError) -> None:
+    host = run.target.host
+    try:
+        if run.is_told(cause.message):
+            return
+        with run.database.write() as connection:
+            run.write_history(connection, cause)
+            actions.set_message_in(connection, run.uuid, run.context.request_id, cause.message)
+            actions.add_fault_in(connection, run.uuid, history.fault_of(cause, host))
+            changes: dict[str, Any] = {"vm_state": VmState.ERROR, "host": None, "node": None, "network_info": []}
+            instances.end_task_in(connection, run.uuid, TASKS, **changes)
+        instance = run.instance()
+    except errors.ServerNotFound:
+        return
+    instance.vm_state = VmState.ERROR
+    run.services.notifier.instance_action(run.context, instance, "create", "error", host=host, fault=cause)
+
+
+def undo_late(run: BuildRun) -> None:
+    """What ``run``, whose operation was taken over and has ended, did too late is not the server's: it goes."""
+    services, server = run.unguarded, run.known_server
+    ended = journal.get(services.api, run.saga.id)
+    if ended.state not in ENDED or server is None:
+        return
+    if journal.active_of_server(services.api, run.uuid) is not None:
+        LOG.warning("Build %s was lost while it acted; `causeway audit` tells whether something is left", ended.id)
+        return
+    built = msgspec.convert(ended.data, BuildMemory) if ended.state is SagaState.DONE else None
+    living, present = _living(run)
+    known = set() if living is None else {vif.id for vif in living.network_info}
+    for port in services.network.ports_of_server(run.context, run.uuid):
+        if port["id"] not in known and is_made_for(port, run.uuid):
+            services.network.delete_port(run.context, port["id"])
+    _drop_late_volumes(run, [device for device in server[1] if device.is_volume], present)
+    for target in run.memory.targets[: run.memory.at + 1]:
+        if living is None or living.host != target.host:
+            destroy(services, run, target)
+    if living is None or living.host is None:
+        services.placement.delete_allocations(run.uuid)
+    elif built is not None and living.host == built.targets[built.at].host:
+        claim(services, living, built.targets[built.at])
+    LOG.info("Build %s was lost while it acted; what came too late was taken back", ended.id)
+
+
+def _drop_late_volumes(run: BuildRun, asked: list[BlockDevice], present: list[BlockDevice]) -> None:
+    """``asked``: as ``run`` knows them; ``present``: the server's."""
+    services = run.unguarded
+    kept = {device.uuid: device.volume_id for device in present}
+    attachments = {device.attachment_id for device in present}
+    for device in asked:
+        made = services.volumes.made_for(run.context, run.saga.project_id or "", device.uuid)
+        for volume_id in {volume.id for volume in made} | ({device.volume_id} if device.volume_id else set()):
+            devices.drop_reservations(services, run.context, run.uuid, volume_id, attachments)
+        for volume in made:
+            if volume.id != kept.get(device.uuid):
+                services.volumes.delete(run.context, volume.id, ours=True)
+
+
+def _living(run: BuildRun) -> tuple[Instance | None, list[BlockDevice]]:
+    """The server as it is now, with its block devices."""
+    services = run.unguarded
+    asked = build_requests.asked(services.api, run.uuid)
+    if asked is None or asked.cell_uuid is None:
+        return None, []
+    database = services.cells.database(asked.cell_uuid)
+    return instances.find(database, run.uuid), block_devices.of_instance(database, run.uuid)

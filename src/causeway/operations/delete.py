@@ -1,0 +1,206 @@
+"""Deleting servers, wherever they are and whatever works on them."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed
+from causeway.model.states import DELETING, TaskState, VmState
+from causeway.moves.requests import request_confirm
+from causeway.operations import endings
+from causeway.operations.run import OperationRun
+from causeway.operations.shelve import IMAGE
+from causeway.parts import leftovers, liveness, releasing
+from causeway.parts.requests import action_of
+from causeway.sagas.recipe import Recipe, Step
+from causeway.sagas.retries import Patience
+from causeway.store import servers
+from causeway.store.api import deletions, groups, journal, mappings
+from causeway.store.cell import actions, instances
+from causeway.store.cells import Cells
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two looks at what a delete waits for; of its end it is told anyway.
+LONGEST_PAUSE = 60.0
+_OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(state for state in TaskState if state not in DELETING))
+
+
+@dataclass
+class DeleteMemory:
+    """``waits``: for the end of another operation. ``confirm``: the one that this delete asked for. ``is_told``: its start."""
+
+    waits: bool = False
+    confirm: str | None = None
+    host: str | None = None
+    is_told: bool = False
+
+
+class DeleteRun(OperationRun[DeleteMemory]):
+    """The server is read once: nobody else works on it."""
+
+    def refresh(self) -> None:
+        if self.is_repeated or self.is_undoing:
+            self.read_anew()
+
+    def read_anew(self) -> None:
+        self._cache.clear()
+        self._found_home = None
+
+    def look(self) -> deletions.Sight:
+        """Where the server is, and what stands in the way; raises ServerNotFound."""
+        sight, cells = deletions.look(self.services.api, self.saga), self.services.cells
+        self._found_home = cells.mapping(sight.cell_uuid), cells.database(sight.cell_uuid)
+        return sight
+
+
+Run: TypeAlias = DeleteRun
+
+
+def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: str) -> None:
+    """Gives a server the task, and writes the action down; nothing, if that was done before. Raises RecordsClosed."""
+
+    def swap(connection: sa.Connection) -> None:
+        instances.swap_in(connection, instance.uuid, expected_task=_OTHER_TASKS, task_state=TaskState.DELETING)
+        actions.start_in(connection, action_of(context, instance, "delete"))
+
+    try:
+        servers.change(cells, instance.uuid, cell_uuid, swap)
+    except errors.RecordsClosed:
+        raise
+    except errors.StateChanged:
+        LOG.info("Server %s has its task already", instance.uuid)
+
+
+class TearDown(Step[Run]):
+    """When nothing else works on the server its guest goes, then its ports and volumes, its allocation, a shelved one's image.
+
+    A server that waits for the confirm of a resize is confirmed first: nothing is to be left at the source.
+    """
+
+    name = "TearDown"
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.host
+
+    def patience(self, run: Run) -> Patience:
+        """A user who is told that a delete failed can ask for it again."""
+        return Patience(math.inf if run.memory.waits else 0, LONGEST_PAUSE)
+
+    def do(self, run: Run) -> None:
+        try:
+            self._wait_for_others(run)
+            instance, present = run.instance(), run.devices()
+        except errors.ServerNotFound:
+            return
+        run.memory.host = instance.host
+        if not run.memory.is_told:
+            run.services.notifier.instance_action(run.context, instance, "delete", "start", host=instance.host or "")
+            run.memory.is_told = True
+        with run.event("compute_terminate_instance", instance.host):
+            self._destroy(run, instance, present)
+            releasing.release(run.services, run.context, instance, present)
+            run.services.placement.delete_allocations(run.uuid)
+            if IMAGE in instance.system_metadata:
+                run.services.images.delete(run.context, instance.system_metadata[IMAGE])
+
+    def _wait_for_others(self, run: Run) -> None:
+        """Raises OperationUnderWay while another operation works on the server, and what a confirm failed of."""
+        memory, sight = run.memory, run.look()
+        memory.waits = True
+        instance = run.instance()
+        if instance.task_state not in DELETING:
+            # The API that accepted the request came no further.
+            try:
+                mark(run.services.cells, run.context, instance, sight.cell_uuid)
+            except errors.RecordsClosed as closed:
+                raise errors.OperationUnderWay(f"Server {run.uuid} is between two cells.") from closed
+            run.read_anew()
+            sight = run.look()
+        if sight.other is not None:
+            raise errors.OperationUnderWay(f"Server {run.uuid} is deleted when its {sight.other} has ended.")
+        confirm, memory.confirm = memory.confirm, None
+        if sight.waits_for_confirm:
+            memory.waits = confirm is None
+            self._confirm(run, confirm)
+        memory.waits = False
+
+    def _confirm(self, run: Run, before: str | None) -> None:
+        """Has the server's resize confirmed; ``before``: the confirm that was to do that, and did not."""
+        if before is not None:
+            failed = journal.get(run.services.api, before)
+            raise errors.from_wire(failed.error) if failed.error else errors.OperationFailed("The confirm failed.")
+        # An action of its own: the events of the two must not be mixed.
+        own = run.context.for_another_request()
+        try:
+            run.memory.confirm = request_confirm(run.services, own, run.instance(), start=False)
+            run.services.conductor.run_move(own, move_id=run.memory.confirm)
+        except (errors.StateChanged, errors.MigrationNotFinished, errors.ServiceFailed) as obstacle:
+            LOG.info("Server %s is not confirmed just now: %s", run.uuid, obstacle.message)
+        raise errors.OperationUnderWay(f"Server {run.uuid} is deleted when its resize is confirmed.")
+
+    def _destroy(self, run: Run, instance: Instance, present: list[BlockDevice]) -> None:
+        """The guest and its disks go; a host that is down is noted to do that when it comes back, and is not waited for."""
+        services, host = run.services, instance.host
+        if not host:
+            return
+        if not liveness.of_host(services, run.database, host).is_up:
+            leftovers.note(services, host, run.cell.uuid, Missed.DESTROY, instance, present)
+            return
+        services.notifier.instance_action(run.context, instance, "shutdown", "start", host=host)
+        run.computes.destroy_instance(run.context, host, instance=instance, block_devices=present)
+        services.notifier.instance_action(run.context, instance, "shutdown", "end", host=host)
+
+
+class EndDelete(Step[Run]):
+    """The server is gone."""
+
+    name = "EndDelete"
+
+    def patience(self, run: Run) -> Patience:  # noqa: ARG002
+        return Patience(0, LONGEST_PAUSE)
+
+    def do(self, run: Run) -> None:
+        try:
+            instance = run.instance()
+        except errors.ServerNotFound:
+            return
+        # In this order: who sees that the server is gone may at once want another one of its group in its place.
+        groups.remove_member(run.services.api, run.uuid)
+        with run.database.write() as connection:
+            run.write_history(connection)
+            instances.soft_delete_in(connection, run.uuid)
+        instance.vm_state, instance.task_state = VmState.DELETED, None
+        run.services.notifier.instance_action(run.context, instance, "delete", "end", host=instance.host or "")
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is in ERROR and may be deleted again; as it was, if its delete was cancelled before it began."""
+    try:
+        if run.is_told(cause.message):
+            return
+        # The mapping first: until the server has no task, nobody asks again.
+        mappings.queue_for_delete(run.services.api, run.uuid, queued=False)
+        endings.failed(run, cause, DELETING, **({"vm_state": VmState.ERROR} if run.steps else {}))
+    except errors.ServerNotFound:
+        return
+    LOG.warning("Server %s was not deleted: %s", run.uuid, cause.message)
+
+
+DELETE = Recipe(
+    operations.DELETE,
+    (TearDown(), EndDelete()),
+    pivot="EndDelete",
+    rolled_back=_rolled_back,
+    memory=DeleteMemory,
+)
