@@ -46,7 +46,7 @@ class Asker:
         parts = cloud.parts
         self.api: Database = parts.api_database
         conductor = ConductorClient(parts.around.transports.get(parts.conf.transport_url))
-        self.services = Requests(parts.api_database, parts.cells, conductor)
+        self.services = Requests(parts.conf, parts.api_database, parts.cells, conductor)
         self.context = RequestContext(project_id=server.project_id, user_id=server.user_id)
 
     def seen(self) -> Any:
