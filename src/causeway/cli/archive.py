@@ -77,6 +77,11 @@ def archive_deleted_rows(
                 rows.purge(database)
         finally:
             database.close()
+    while True:
+        once = rows.archive_never_built(api, before=limit)
+        moved += Counter({f"API.{name}": count for name, count in once.items()})
+        if not until_complete or not once:
+            break
     if then_purge:
         rows.purge_moves(api)
     api.close()

@@ -11,7 +11,6 @@ from causeway import errors
 from causeway.clients import port_requests
 from causeway.hardware.requests import asked_of
 from causeway.model import operations
-from causeway.model.sagas import StepPhase, StepState
 from causeway.model.states import TaskState, VmState
 from causeway.operations import endings
 from causeway.operations.build_failed import TASKS, claim, destroy, give_back, rolled_back, undo_late
@@ -22,6 +21,7 @@ from causeway.sagas.retries import Patience
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, group_claims, mappings
 from causeway.store.cell import copies, instances
+from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
@@ -217,11 +217,6 @@ class SpawnGuest(_Impatient):
             )
 
     def undo(self, run: BuildRun) -> None:
-        done = next((step for step in run.steps if step.step == self.name and step.phase is StepPhase.DO), None)
-        has_failed = done is not None and done.state is StepState.FAILED and done.attempt == 1
-        if has_failed and run.memory.guest is None:
-            # The hosts have said that they have no guest, or were told to destroy it.
-            return
         destroy(run.services, run, run.target)
 
 
@@ -237,6 +232,18 @@ class EndBuild(Step[BuildRun]):
             raise RuntimeError("the guest was not made")
         if endings.came_up(run, TASKS, guest, there, vm_state=VmState.ACTIVE):
             run.services.notifier.instance_action(run.context, there, "create", "end", host=there.host or "")
+            return
+        record = instances.find(run.database, run.uuid, with_tags=False)
+        if record is not None and record.launched_at is None:
+            # An administrator gave it other states meanwhile: it has a guest all the same.
+            instances.update(
+                run.database,
+                run.uuid,
+                network_info=guest.network_info,
+                numa_topology=guest.numa_topology,
+                pci_devices=guest.pci_devices,
+                launched_at=utcnow(),
+            )
 
 
 def _spec(run: BuildRun) -> RequestSpec:

@@ -16,7 +16,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from causeway.model.sagas import ENDED
+from causeway.model.operations import BUILD
+from causeway.model.sagas import ENDED, SagaState
 from causeway.store.api import groups, mappings
 from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
@@ -48,6 +49,22 @@ def archive(
         moved += _forget(api, uuid, cell_uuid, deleted_at)
         _move(database, uuid)
         moved += rows
+    return moved
+
+
+def archive_never_built(api: Database, *, before: datetime | None = None) -> Counter[str]:
+    """Moves the journal of servers that were deleted (earlier than ``before``) before they had a cell; table -> rows moved."""
+    query = sa.select(MOVES.c.instance_uuid, MOVES.c.ended_at).where(
+        MOVES.c.recipe == BUILD,
+        MOVES.c.state == SagaState.FAILED.value,
+        ~sa.exists().where(mappings.TABLE.c.instance_uuid == MOVES.c.instance_uuid),
+    )
+    if before is not None:
+        query = query.where(MOVES.c.ended_at < before)
+    moved: Counter[str] = Counter()
+    with api.write() as connection:
+        for uuid, ended_at in connection.execute(query.order_by(MOVES.c.ended_at).limit(BATCH)).all():
+            moved += _archive_moves(connection, uuid, ended_at)
     return moved
 
 

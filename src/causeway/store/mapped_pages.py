@@ -29,6 +29,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.model import operations
 from causeway.model.host import CellMapping
 from causeway.model.sagas import ENDED, SagaState
 from causeway.store.api import build_requests, mappings
@@ -70,6 +71,7 @@ COLUMNS: dict[str, sa.Column[Any]] = {
 }
 OTHERS = TABLE.alias("others")
 ALIVE = Deleted(False)
+IN_ONE_CELL = (operations.BUILD, operations.DELETE)
 
 
 class _AskAllCells(Exception):
@@ -107,7 +109,11 @@ def read(cells: Cells, query: ServerQuery) -> Page | None:
 def may_have_moved(since: datetime) -> sa.Select[Any]:
     """Servers whose mapping may have changed since then: with a move that runs, or ended later."""
     running = [state.value for state in SagaState if state not in ENDED]
-    return sa.select(MOVES.c.instance_uuid).where(sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= since))
+    return sa.select(MOVES.c.instance_uuid).where(
+        # A build takes its server from no cell to one, and there may be thousands.
+        MOVES.c.recipe.not_in(IN_ONE_CELL),
+        sa.or_(MOVES.c.state.in_(running), MOVES.c.ended_at >= since),
+    )
 
 
 def _read(cells: Cells, query: ServerQuery) -> Page:

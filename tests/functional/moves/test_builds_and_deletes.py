@@ -20,6 +20,7 @@ from causeway.conductor import recovery
 from causeway.conductor.service import ConductorService
 from causeway.context import admin_context
 from causeway.model import operations
+from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
 
 CLOUD: dict[str, Any] = {
@@ -260,6 +261,9 @@ def test_a_server_that_is_deleted_anywhere_in_its_build_leaves_nothing(
     is_gone(cloud, server)
     assert ports_of_network(cloud) == ports
     assert operation(cloud, server, operations.BUILD).state == outcome
+    # Of one that never had a cell the journal is all that is left.
+    never_had_a_cell = point.startswith(("build.ChooseHost", "build.PlaceInCell.do.before"))
+    assert bool(archive.archive_never_built(cloud.parts.api_database)) == never_had_a_cell
 
 
 @pytest.mark.parametrize(
