@@ -287,6 +287,8 @@ class MeasuredCloud:
         found = waiting(lambda: self.client.call("GET", f"/servers/{server_id}")["server"])
         if found["status"] != "ACTIVE":
             raise RuntimeError(f"server {server_id} became {found['status']}: {found.get('fault')}")
+        # Its end, and that of what was before, is nobody else's.
+        self.work.wait(self.work.is_done, "the build to end")
         return server_id
 
     def act(self, server_id: str, action: dict[str, Any], client: Client | None = None) -> Timing:

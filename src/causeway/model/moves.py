@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from causeway.model.sagas import Saga
+from causeway.model.sagas import Saga, StepRecord
 
 
 @dataclass(kw_only=True)
@@ -18,6 +18,8 @@ class Move(Saga):
     instance_uuid: str
     #: where the server was when somebody acquired the operation; not kept
     cell_uuid: str | None = None
+    #: of a short operation, which is written in one row; None: each is a row of its own
+    steps: list[StepRecord] | None = None
 
     @property
     def resource_id(self) -> str | None:

@@ -25,6 +25,9 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
+# Short ones, whose steps are in the row of the operation (one statement for each step, where others take two).
+SHORT = OF_DEVICES | {BUILD, DELETE}
+
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {
     "resize": TaskState.RESIZE_PREP,

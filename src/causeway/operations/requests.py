@@ -91,6 +91,7 @@ def operation_of(
         user_id=context.user_id,
         project_id=context.project_id,
         memory_version=1,
+        steps=[] if recipe in operations.SHORT else None,
     )
 
 

@@ -249,6 +249,11 @@ class Moves(ApiBase):
     # Who asked, and their token, encrypted (`causeway.parts.requesters`); gone when it has ended.
     requester: Mapped[dict[str, Any] | None]
     sealed_token: Mapped[str | None] = mapped_column(LongText)
+    # The steps of a short operation; null: they are rows of `MoveSteps`. ``step``: the name of the last one.
+    # ``hosts``: where they work, as "|one|another|".
+    steps: Mapped[list[Any] | None]
+    step: Mapped[str | None] = mapped_column(sa.String(64))
+    hosts: Mapped[str | None] = mapped_column(LongText)
 
 
 class MoveSteps(ApiBase):

@@ -341,7 +341,11 @@ class Simulation:
 
     def _wanted(self) -> Any:
         """An attended saga, which nobody has written down yet."""
-        kind = Saga if isinstance(self.journal, JournalInMemory) else partial(Move, migration_uuid=ID, instance_uuid=ID)
+        kind = (
+            Saga
+            if isinstance(self.journal, JournalInMemory)
+            else partial(Move, migration_uuid=ID, instance_uuid=ID, steps=[])
+        )
         return kind(id=ID, recipe=self.recipe.name)
 
     def run(self) -> Saga:

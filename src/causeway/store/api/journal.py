@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
@@ -199,7 +200,9 @@ def park(database: Database, move: Move, parked: str) -> None:
         )
 
 
-def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0, *, requester: Requester | None = None) -> None:
+def insert_in(
+    connection: sa.Connection, move: Move, pause: float = 0.0, *, requester: Requester | None = None, **more: Any
+) -> None:
     """Writes a move that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
     given = MOVE.to_row(
         move, without=frozenset({"lease_until"} | ({"started_at"} if move.started_at is None else set()))
@@ -207,7 +210,7 @@ def insert_in(connection: sa.Connection, move: Move, pause: float = 0.0, *, requ
     statement = MOVES.insert().values(lease_until=utc_now(pause) if move.lease_until is None else move.lease_until)
     if move.started_at is None:
         statement = statement.values(started_at=utc_now())
-    connection.execute(statement, given | dataclasses.asdict(requester or Requester()))
+    connection.execute(statement, given | dataclasses.asdict(requester or Requester()) | more)
 
 
 def begin(
@@ -218,8 +221,9 @@ def begin(
     Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
     """
     try:
+        more = _note_steps(move, started)
         with database.write() as connection:
-            insert_in(connection, move, pause=lease)
+            insert_in(connection, move, pause=lease, **more)
             _write_steps(connection, move, started)
             if also is not None:
                 also(connection)
@@ -300,6 +304,10 @@ def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Move]
 
 def steps(database: Database, move_id: str) -> list[StepRecord]:
     """What the move did so far, in order."""
+    with database.read() as connection:
+        row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == move_id)).one_or_none()
+    if row is not None and row.steps is not None:
+        return msgspec.convert(row.steps, list[StepRecord])
     query = sa.select(*STEP.columns).where(STEPS.c.move_id == move_id).order_by(STEPS.c.sequence)
     with database.read() as connection:
         return [STEP.from_row(row) for row in connection.execute(query)]
@@ -324,7 +332,8 @@ def record_in(
     (its epoch is higher), or if the move has a state from which it may not come to the present one.
     """
     before = [old.value for old, following in TRANSITIONS.items() if move.state in following or old is move.state]
-    values = MOVE.to_row(move, without=_NEVER_CHANGED)
+    more = _note_steps(move, ended, started)
+    values = MOVE.to_row(move, without=_NEVER_CHANGED) | more
     values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
     if takes:
         values |= {"of_epoch": move.epoch - 1, "epoch": move.epoch, "states_before": [SagaState.REQUESTED.value]}
@@ -345,7 +354,22 @@ def record_in(
     _write_steps(connection, move, ended, started)
 
 
+def _note_steps(move: Move, *steps: StepRecord | None) -> dict[str, Any]:
+    """Puts steps into the row of a short operation; more values of the row."""
+    if move.steps is None:
+        return {"step": None, "hosts": None}
+    known = {step.sequence: step for step in move.steps} | {step.sequence: step for step in steps if step is not None}
+    move.steps = list(known.values())
+    hosts = dict.fromkeys(step.host for step in move.steps if step.host)
+    return {
+        "step": move.steps[-1].step if move.steps else None,
+        "hosts": f"|{'|'.join(hosts)}|" if hosts else None,
+    }
+
+
 def _write_steps(connection: sa.Connection, move: Move, *steps: StepRecord | None) -> None:
+    if move.steps is not None:
+        return
     rows = [STEP.to_row(step) | {"move_id": move.id} for step in steps if step is not None]
     if rows:
         connection.execute(upsert_of(connection.dialect.name, STEPS), rows)

@@ -61,7 +61,8 @@ def search(
         lives = MOVES.c.owner.startswith(f"{owner}/", autoescape=True)
         query = query.where(sa.or_(MOVES.c.owner == owner, lives))
     if host is not None:
-        query = query.where(sa.exists().where(STEPS.c.move_id == MOVES.c.id, STEPS.c.host == host))
+        in_row = MOVES.c.hosts.contains(f"|{host}|", autoescape=True)
+        query = query.where(sa.or_(in_row, sa.exists().where(STEPS.c.move_id == MOVES.c.id, STEPS.c.host == host)))
     if marker is not None:
         get(database, marker)
         began = sa.select(MOVES.c.started_at).where(MOVES.c.id == marker).scalar_subquery()
@@ -84,7 +85,8 @@ def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[WithSteps]:
     with database.read() as connection:
         for row in connection.execute(query):
             if not found or found[-1][0].id != row._mapping[MOVES.c.id]:
-                found.append((OPERATION.from_row(row), []))
+                operation = OPERATION.from_row(row)
+                found.append((operation, operation.steps or []))
             if row._mapping[STEPS.c.sequence] is not None:
                 found[-1][1].append(STEP.from_row(row))
     return found

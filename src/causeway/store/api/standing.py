@@ -14,11 +14,12 @@ MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 
 _LAST = sa.select(sa.func.max(STEPS.c.sequence)).where(STEPS.c.move_id == MOVES.c.id).correlate(MOVES).scalar_subquery()
+_STEP = sa.func.coalesce(MOVES.c.step, STEPS.c.step)
 _STANDING = (
-    sa.select(MOVES.c.recipe, MOVES.c.state, STEPS.c.step, sa.func.count())
+    sa.select(MOVES.c.recipe, MOVES.c.state, _STEP, sa.func.count())
     .select_from(MOVES.outerjoin(STEPS, sa.and_(STEPS.c.move_id == MOVES.c.id, STEPS.c.sequence == _LAST)))
     .where(MOVES.c.state.not_in([state.value for state in ENDED]))
-    .group_by(MOVES.c.recipe, MOVES.c.state, STEPS.c.step)
+    .group_by(MOVES.c.recipe, MOVES.c.state, _STEP)
 )
 
 

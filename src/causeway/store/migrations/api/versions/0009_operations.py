@@ -1,4 +1,4 @@
-"""Who asked for an operation: whoever takes it over acts with that user's rights."""
+"""Who asked for an operation, and the steps of those that are short."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -11,7 +11,13 @@ branch_labels = None
 depends_on = None
 
 # Null in what is there, and in what services of the older version still write.
-COLUMNS = (("requester", sa.JSON), ("sealed_token", LongText))
+COLUMNS = (
+    ("requester", sa.JSON),
+    ("sealed_token", LongText),
+    ("steps", sa.JSON),
+    ("step", sa.String(64)),
+    ("hosts", LongText),
+)
 
 
 def upgrade() -> None:
