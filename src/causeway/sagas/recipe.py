@@ -19,6 +19,9 @@ class Step(ABC, Generic[R]):
     """One step of a saga. ``do`` and ``undo`` may each be repeated after they were interrupted anywhere."""
 
     name: ClassVar[str]
+    #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to it
+    reads: ClassVar[frozenset[str]] = frozenset()
+    writes: ClassVar[frozenset[str]] = frozenset()
     #: the pivot takes effect with the step's beginning, in one transaction
     pivots: ClassVar[bool] = False
 
