@@ -30,7 +30,9 @@ from causeway.conductor.service import ConductorService
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.errors import GuestFailed
+from causeway.model import operations
 from causeway.model.instance import Instance, InstanceFault
+from causeway.model.moves import Move
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.store.api import journal
 from causeway.store.cell import actions, copies, instances
@@ -150,6 +152,11 @@ class Cloud:
         )
         self.settle()
         return found
+
+    def moves(self, server: Any) -> list[Move]:
+        """What the journal has of a server, oldest first, but for its build."""
+        found = journal.of_server(self.parts.api_database, server.id)
+        return [move for move in found if move.recipe != operations.BUILD]
 
     def settle(self) -> None:
         """Waits until no move is under way."""
