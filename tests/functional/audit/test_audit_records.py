@@ -217,7 +217,7 @@ def test_a_move_that_is_stuck_is_told_with_its_reason(cloud: AuditedCloud) -> No
 def test_a_move_without_a_server(cloud: AuditedCloud) -> None:
     server, api = cloud.boot(), cloud.parts.api_database
     cloud.confirmed(cloud.resized(server))
-    move = journal.of_server(api, server.id)[0]
+    move = cloud.moves(server)[0]
     stray = dataclasses.replace(
         move, id=str(uuids.uuid4()), instance_uuid=str(uuids.uuid4()), migration_uuid=str(uuids.uuid4()), ended_at=None
     )

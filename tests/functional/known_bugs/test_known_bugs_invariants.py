@@ -15,7 +15,7 @@ from moves_cloud import until
 
 from causeway.parts import acceptance
 from causeway.rpc.transport import Verdict
-from causeway.store.api import journal
+from causeway.store.api import deletions
 
 from .known_bugs_cloud import KnownBugsCloud
 
@@ -165,12 +165,12 @@ def test_a_delete_that_meets_another_request_is_done(
     if other != "resize":
         cloud.resized(server)
         cloud.settle()
-    swap, active, saw = acceptance._swap, journal.active_of_server, threading.Event()
+    swap, look, saw = acceptance._swap, deletions.look, threading.Event()
     met: list[str] = []
 
-    def active_of_server(*given: Any) -> Any:
-        found = active(*given)
-        if found is not None and met:
+    def seen(*given: Any) -> Any:
+        found = look(*given)
+        if found.other is not None and met:
             saw.set()
         return found
 
@@ -182,7 +182,7 @@ def test_a_delete_that_meets_another_request_is_done(
             assert saw.wait(20)
         return swap(*given, **named)
 
-    monkeypatch.setattr(journal, "active_of_server", active_of_server)
+    monkeypatch.setattr(deletions, "look", seen)
     monkeypatch.setattr(acceptance, "_swap", slow_swap)
     code = cloud.act(server, ENDS[other]).status_code
     assert met and code == (204 if other == "confirm" else 409)

@@ -27,7 +27,9 @@ from patience import PATIENCE, until
 from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model import operations
 from causeway.model.instance import InstanceFault
+from causeway.model.moves import Move
 from causeway.store.api import journal
 from causeway.store.cell import actions
 
@@ -135,6 +137,11 @@ class Cloud(Faults):
         )
         self.settle()
         return found
+
+    def moves(self, server: Any) -> list[Move]:
+        """What the journal has of a server, oldest first, but for its build."""
+        found = journal.of_server(self.parts.api_database, server.id)
+        return [move for move in found if move.recipe != operations.BUILD]
 
     def settle(self) -> None:
         """Waits until no move is under way."""

@@ -74,7 +74,7 @@ def left_behind(cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch) -> N
         patched.setattr(migrations, "insert_in", lambda *_, **__: die())
         answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json={"migrate": None})
         assert answer.status_code == 500
-    move = journal.of_server(cloud.parts.api_database, server.id)[-1]
+    move = cloud.moves(server)[-1]
     with cloud.parts.api_database.write() as connection:
         table = journal.MOVES
         old = {"lease_until": utcnow() - timedelta(hours=1)}
@@ -126,9 +126,7 @@ def test_servers_of_other_cells_are_confirmed_and_offloaded(
 
     def confirmed() -> bool:
         confirm()
-        return all(each.ended_at for each in journal.of_server(cloud.parts.api_database, two.id)) and (
-            len(journal.of_server(cloud.parts.api_database, two.id)) == 2
-        )
+        return all(each.ended_at for each in cloud.moves(two)) and (len(cloud.moves(two)) == 2)
 
     until(confirmed, bool, "the other cell's server to be confirmed")
     auto_offload.offload_shelved(services, conductor)

@@ -26,7 +26,6 @@ from openstack.exceptions import ConflictException
 from causeway.conductor.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import journal
 
 __all__ = ["CLOUD"]
 
@@ -214,7 +213,7 @@ def impatient(cloud: Cloud) -> None:
 
 
 def stuck(cloud: Cloud, server: Any) -> None:
-    moves = lambda: journal.of_server(cloud.parts.api_database, server.id)  # noqa: E731
+    moves = lambda: cloud.moves(server)  # noqa: E731
     until(moves, lambda found: found[-1].state is SagaState.STUCK, "the move to be stuck")
 
 

@@ -58,7 +58,7 @@ def test_the_other_one_goes_on_at_once(cloud: Cloud, second: ConductorService) -
     for server in (under_way, waiting):
         cloud.wait(server, "VERIFY_RESIZE")
         cloud.settle()
-        (move,) = journal.of_server(database, server.id)
+        (move,) = cloud.moves(server)
         assert (move.owner_host, move.state) == ("second", SagaState.DONE)
         steps = [step.step for step in journal.steps(database, move.id)]
         assert steps.count("PrepResizeAtSource") == 1

@@ -23,8 +23,7 @@ def module_cloud(embedded: EmbeddedCloud) -> AuditedCloud:
 def steps(cloud: Cloud, server: Any) -> list[list[str]]:
     """The steps of each of the server's moves, oldest first."""
     api = cloud.parts.api_database
-    moves = journal.of_server(api, server.id)
-    return [[step.step for step in journal.steps(api, move.id)] for move in moves]
+    return [[step.step for step in journal.steps(api, move.id)] for move in cloud.moves(server)]
 
 
 def other_hosts(cloud: Cloud, server: Any) -> list[str]:
@@ -78,7 +77,7 @@ def test_the_image_service_has_no_part_in_it(cloud: Cloud) -> None:
         cloud.fail("status", "/images", service="image", method=method, status=403)
     moved = cloud.resized(server, "any.medium")
     assert "precious" in cloud.driver(moved.compute_host).guest_read(server.id)
-    (move,) = journal.of_server(cloud.parts.api_database, server.id)
+    (move,) = cloud.moves(server)
     sent = {step.step: (step.bytes_done, step.bytes_total) for step in journal.steps(cloud.parts.api_database, move.id)}
     size = sent["FinishResize"][0]
     assert size and sent["ResizeInstance"] == sent["FinishResize"] == (size, size)

@@ -13,7 +13,7 @@ from causeway.faults import injector
 from causeway.model.states import TaskState
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.revert import FinishRevert, ReturnRecords
-from causeway.store.api import journal, mappings
+from causeway.store.api import mappings
 from causeway.store.cell import copies
 
 pytestmark = pytest.mark.embedded("breaks moves inside one process")
@@ -44,7 +44,7 @@ def followed(work: Callable[..., Any], act: Callable[[], Any], when: Callable[..
 
 def check_resized(cloud: Cloud, server: Any, flavor: str, moves: int) -> None:
     cloud.settle()
-    assert len(journal.of_server(cloud.parts.api_database, server.id)) == moves
+    assert len(cloud.moves(server)) == moves
     found = cloud.wait(server, "VERIFY_RESIZE")
     assert found.flavor["original_name"] == flavor
     assert cloud.confirmed(server).status == "ACTIVE"
@@ -103,7 +103,7 @@ def test_a_revert_outlives_the_end_of_one_that_failed(cloud: Cloud, monkeypatch:
     cloud.member.compute.revert_server_resize(server.id)
     cloud.settle()
     assert cloud.show(server).status == "ACTIVE"
-    assert len(journal.of_server(cloud.parts.api_database, server.id)) == 3
+    assert len(cloud.moves(server)) == 3
 
 
 def test_a_server_that_could_not_be_deleted_is_not_deleted_by_a_later_move(cloud: Cloud) -> None:
@@ -164,5 +164,5 @@ def test_a_move_that_is_rolled_back_may_be_cancelled(cloud: Cloud) -> None:
         cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{migration.id}", microversion="2.80")
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"
-    assert len(journal.of_server(cloud.parts.api_database, server.id)) == 1
+    assert len(cloud.moves(server)) == 1
     assert cloud.show(server).fault is None

@@ -19,7 +19,7 @@ PREP_DEST = "compute_prep_snapshot_based_resize_at_dest"
 
 
 def moves_of(cloud: Cloud, server: Any) -> list[Move]:
-    return journal.of_server(cloud.parts.api_database, server.id)
+    return cloud.moves(server)
 
 
 def wait_for_long(cloud: Cloud) -> Any:

@@ -31,7 +31,7 @@ def test_a_server_is_moved_and_confirmed(cloud: Cloud) -> None:
     assert moved.compute_host.startswith("cell2")
     assert cloud.confirmed(server).status == "ACTIVE"
     assert cloud.leftovers(server, "cell1") == []
-    resize, confirm = journal.of_server(cloud.parts.api_database, server.id)
+    resize, confirm = cloud.moves(server)
     assert (resize.state, confirm.state) == (SagaState.DONE, SagaState.DONE)
     steps = journal.steps(cloud.parts.api_database, resize.id)
     assert {step.state for step in steps} == {StepState.DONE}
