@@ -31,7 +31,7 @@ from .weather import Weather
 
 USERS = 12
 # Seconds for everything to settle when nobody asks for anything any more; and for what is done after an operation has ended.
-PATIENCE, AFTERWARDS = 90.0, 10.0
+PATIENCE, AFTERWARDS = 60.0, 10.0
 # Seconds between two things that one user does: a cloud of two cores is not to be measured, but to be broken.
 PAUSE = 0.05
 # How often a user does nothing: what is seldom stays so for a server that is fit for little else.
@@ -232,7 +232,9 @@ class Storm:
             for name in ("confirm", "reboot"):
                 scene = self._scene(account, self.dice)
                 record = scene.seen.record
-                if record is None or not scene.seen.power_is_off or scene.ledger.uuid not in self.weather.victims:
+                if record is None or not scene.seen.power_is_off or scene.seen.is_busy:
+                    continue
+                if scene.ledger.uuid not in self.weather.victims:
                     continue
                 if name == "confirm" and record.vm_state is VmState.RESIZED:
                     self._deed("confirm").ask(scene, "confirm")
