@@ -36,6 +36,7 @@ PATIENCE, AFTERWARDS = 60.0, 10.0
 PAUSE = 0.05
 # How often a user does nothing: what is seldom stays so for a server that is fit for little else.
 LEAVES_IT = 2.0
+LONGER = 5
 T = TypeVar("T")
 OVERLOOKED = "overlooked by the audit"
 
@@ -71,7 +72,7 @@ class Result:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, for twice the time if need be."""
+    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, `LONGER` times if need be."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class Storm:
 
     def _is_enough(self, end: float) -> bool:
         now = time.monotonic()
-        return now > end + self.seconds or (now > end and all(self.done[name] for name in self.wanted))
+        return now > end + LONGER * self.seconds or (now > end and all(self.done[name] for name in self.wanted))
 
     # users
 
