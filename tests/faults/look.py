@@ -13,6 +13,7 @@ from causeway.model.instance import Instance
 from causeway.model.moves import Move
 from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
+from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
 
@@ -78,8 +79,9 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
         if seen != wanted:
             found.append(f"{what}: {seen}, not {wanted}")
 
-    moves = journal.of_server(site.api, uuid)
-    expect("moves that have not ended", [move.recipe for move in moves if move.state not in ENDED], [])
+    operations = journal.of_server(site.api, uuid)
+    expect("operations that have not ended", [each.recipe for each in operations if each.state not in ENDED], [])
+    moves = [each for each in operations if each.recipe in RECIPES]
     for move in moves:
         # What failed was undone; what passed its pivot was finished.
         if move.state in ENDED:

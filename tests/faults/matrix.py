@@ -224,7 +224,7 @@ def main(
     file: Path | None,
 ) -> None:
     """Runs the matrix and prints what came of it; exit status 1 if a server was lost or something leaked."""
-    console = Console(width=120)
+    console = Console(width=150)
     # Every fault is in the log twice and more; what came of them is in the table.
     logging.basicConfig(level=logging.CRITICAL)
     if what == "operations":

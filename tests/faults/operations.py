@@ -225,16 +225,32 @@ def _with_backup(site: Site, subject: Subject) -> None:
 
 
 OPERATIONS = [
-    Operation("create image-backed", _nothing, create, lambda now, _: now.status == "ACTIVE", may_end_in_error=True),
+    Operation(
+        "create image-backed",
+        _nothing,
+        create,
+        lambda now, _: now.status == "ACTIVE",
+        may_end_in_error=True,
+        recipes=("build",),
+    ),
     Operation(
         "create volume-backed",
         _with_port,
         _create_on_volume,
         lambda now, _: now.status == "ACTIVE",
         may_end_in_error=True,
+        recipes=("build",),
     ),
-    Operation("delete image-backed", _with_attached_volume, _delete, lambda now, _: now.status is None),
-    Operation("delete volume-backed", _server_on_volume, _delete, lambda now, _: now.status is None),
+    Operation(
+        "delete image-backed",
+        _with_attached_volume,
+        _delete,
+        lambda now, _: now.status is None,
+        recipes=("delete",),
+    ),
+    Operation(
+        "delete volume-backed", _server_on_volume, _delete, lambda now, _: now.status is None, recipes=("delete",)
+    ),
     Operation(
         "shelve image-backed",
         _server,

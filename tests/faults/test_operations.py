@@ -40,7 +40,7 @@ CRASHES = [
 ]
 HANGS = [
     ("shelve image-backed", "shelve.StoreDisk.do.after"),
-    ("unshelve", "rpc.compute.rebuild_guest.reply"),
+    ("unshelve", "unshelve.StartGuest.do.after"),
     ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
 ]
 

@@ -97,6 +97,9 @@ def _notify(run: Run, phase: str) -> None:
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """The server is as it was: only the image failed."""
+    if not run.steps:
+        # Its record was made with the request, and no step has begun that would delete it.
+        run.services.images.delete(run.context, run.memory.image_id)
     endings.failed(run, cause, TASKS)
 
 

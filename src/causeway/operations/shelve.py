@@ -201,6 +201,9 @@ def _is_marked(run: Run) -> bool:
 
 def _not_shelved(run: Run, cause: errors.CausewayError) -> None:
     """The server is as it was; one that was paused or suspended is off, if it came to that."""
+    if not run.steps and run.memory.image_id is not None:
+        # Its record was made with the request, and no step has begun that would delete it.
+        run.services.images.delete(run.context, run.memory.image_id)
     was_kept = run.memory.was_running or not run.steps
     try:
         stays = was_kept or run.instance().vm_state not in (VmState.PAUSED, VmState.SUSPENDED)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..site import Site
-from ..users import Answer, call
+from ..users import ACCEPTED, Answer, call
 from .ledger import EXISTS, Account, Asked, Ledger, Seen, WantedImage
 
 # A disk never becomes smaller. Those of gen1 and gen2 are in one cell each, any.medium may go anywhere.
@@ -145,7 +145,7 @@ def create_backup(scene: Scene, deed: str) -> None:
     scene.ledger.images.append(WantedImage(name, answer, scene.ledger.mark, is_backup=True))
 
 
-def write(scene: Scene, deed: str) -> None:  # noqa: ARG001
+def write(scene: Scene, deed: str) -> None:
     """A program in the guest writes to its disk: that must be there from now on. No request of anybody."""
     ledger = scene.ledger
     assert ledger.uuid is not None
@@ -153,6 +153,7 @@ def write(scene: Scene, deed: str) -> None:  # noqa: ARG001
     mark = f"data {ledger.writes} of {ledger.uuid}"
     scene.site.guests.mark(ledger.uuid, mark)
     ledger.mark = mark
+    ledger.note(Asked(deed, ACCEPTED, value=mark))
 
 
 # values: the last one that was accepted is the one that is there

@@ -31,11 +31,12 @@ from .weather import Weather
 
 USERS = 12
 # Seconds for everything to settle when nobody asks for anything any more; and for what is done after an operation has ended.
-PATIENCE, AFTERWARDS = 90.0, 10.0
+PATIENCE, AFTERWARDS = 60.0, 10.0
 # Seconds between two things that one user does: a cloud of two cores is not to be measured, but to be broken.
 PAUSE = 0.05
 # How often a user does nothing: what is seldom stays so for a server that is fit for little else.
 LEAVES_IT = 2.0
+LONGER = 5
 T = TypeVar("T")
 OVERLOOKED = "overlooked by the audit"
 
@@ -71,7 +72,7 @@ class Result:
 
 
 class Storm:
-    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, for twice the time if need be."""
+    """``every``: seconds between crashes, from and to. ``wanted``: deeds that it goes on for, `LONGER` times if need be."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class Storm:
 
     def _is_enough(self, end: float) -> bool:
         now = time.monotonic()
-        return now > end + self.seconds or (now > end and all(self.done[name] for name in self.wanted))
+        return now > end + LONGER * self.seconds or (now > end and all(self.done[name] for name in self.wanted))
 
     # users
 
@@ -232,7 +233,9 @@ class Storm:
             for name in ("confirm", "reboot"):
                 scene = self._scene(account, self.dice)
                 record = scene.seen.record
-                if record is None or not scene.seen.power_is_off or scene.ledger.uuid not in self.weather.victims:
+                if record is None or not scene.seen.power_is_off or scene.seen.is_busy:
+                    continue
+                if scene.ledger.uuid not in self.weather.victims:
                     continue
                 if name == "confirm" and record.vm_state is VmState.RESIZED:
                     self._deed("confirm").ask(scene, "confirm")

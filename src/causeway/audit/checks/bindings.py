@@ -111,7 +111,7 @@ def ports_unknown(snapshot: Snapshot) -> Iterator[Disagreement]:
             Severity.ERROR,
             f"port {port_id}",
             home.uuid,
-            f"Port {port_id} belongs to the server, whose record does not have it: its guest can't use it.",
+            f"Port {port_id} belongs to the server, whose record does not have it: a move would leave it behind.",
             left="Whether the server should have it is for its user to say: delete the port, or free it and plug it again.",
         )
 

@@ -65,7 +65,11 @@ def of_operations(snapshot: Snapshot) -> Iterator[Disagreement]:
     for image in snapshot.images or []:
         server = str(image.properties.get("instance_uuid") or "")
         standing, home = snapshot.standing(server), snapshot.home(server)
-        if standing not in (Standing.LIVE, Standing.DELETED) or server in snapshot.working:
+        if (
+            image.name.endswith(SUFFIX)
+            or standing not in (Standing.LIVE, Standing.DELETED)
+            or server in snapshot.working
+        ):
             continue
         if home is not None and (not snapshot.is_quiet(home) or home.shelved_image_id == image.id):
             continue
