@@ -343,6 +343,8 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
 
     until(taken_over, bool, "the takeover")
     cloud.wait(server, "ACTIVE")
+    # Who has lost a lease in earnest is not certain of it any more.
+    own._services.stopping.wait(2)
     hold.opened.set()
     until(lambda: own._keeper.is_busy or other._keeper.is_busy, lambda busy: not busy, "the slow one to end")
     check_built(cloud, server)
