@@ -146,11 +146,13 @@ class _Change:
 
 
 def abandoned(services: ConductorServices, before: datetime) -> list[_Build | _Task | _Change]:
-    """Builds and tasks that have not changed since then, but for those of moves; in all cells that answer."""
-    found: list[_Build | _Task | _Change] = [
-        _Build(request) for request in build_requests.list_for(services.api, None) if request.created_at <= before
-    ]
+    """Builds and tasks that have not changed since then, but for those of operations; in all cells that answer."""
+    asked = build_requests.list_for(services.api, None)
+    # In this order: an operation is written together with its build request, and may have ended since.
     moving = {move.instance_uuid for move in journal.unfinished(services.api)}
+    found: list[_Build | _Task | _Change] = [
+        _Build(request) for request in asked if request.created_at <= before and request.instance_uuid not in moving
+    ]
     answers = services.cells.ask_all(
         lambda _cell, database: (
             instances.busy_since(database, before),

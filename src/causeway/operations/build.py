@@ -11,7 +11,8 @@ from causeway import errors
 from causeway.clients import port_requests
 from causeway.hardware.requests import asked_of
 from causeway.model import operations
-from causeway.model.states import TaskState, VmState
+from causeway.model.block_device import BlockDevice
+from causeway.model.states import DELETING, TaskState, VmState
 from causeway.operations import endings
 from causeway.operations.build_failed import TASKS, claim, destroy, give_back, rolled_back, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
@@ -20,7 +21,7 @@ from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, group_claims, mappings
-from causeway.store.cell import copies, instances
+from causeway.store.cell import block_devices, copies, instances
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -134,7 +135,19 @@ class MakeDevices(_Impatient):
             making.make_volume(run.services, run.context, instance, device, again=again)
         run.memory.ports = instance.network_info
         if volumes:
-            devices.save_devices(run.database, instance, volumes)
+            self._save(run, volumes)
+
+    def _save(self, run: BuildRun, volumes: list[BlockDevice]) -> None:
+        """Writes down what was made. Who was only slow must not write it into a server that another conductor has built."""
+        run.check_lease()
+        with run.database.write() as connection:
+            instances.swap_in(
+                connection, run.uuid, expected_task=TASKS | DELETING, network_info=run.instance().network_info
+            )
+            for device in volumes:
+                block_devices.update_in(
+                    connection, device.uuid, volume_id=device.volume_id, attachment_id=device.attachment_id
+                )
 
     def undo(self, run: BuildRun) -> None:
         give_back(run, lambda: releasing.release(run.services, run.context, run.instance(), run.devices()))

@@ -68,8 +68,10 @@ def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
         LOG.info("Server %s was deleted before it was built", run.uuid)
     elif found.cell_uuid is None and found.request is not None:
         _bury(run, found.request, cause)
-    elif found.cell_uuid not in (None, CELL0_UUID):
+    elif found.cell_uuid not in (None, CELL0_UUID) and run.memory.targets:
         _fail(run, cause)
+    else:
+        LOG.info("Server %s is not this build's: %s", run.uuid, cause.message)
 
 
 def _bury(run: BuildRun, request: BuildRequest, cause: errors.CausewayError) -> None:

@@ -22,6 +22,7 @@ from causeway.context import admin_context
 from causeway.model import operations
 from causeway.store import archive
 from causeway.store.api import build_requests, journal, mappings
+from causeway.store.database import utcnow
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -342,6 +343,8 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
 
     until(taken_over, bool, "the takeover")
     cloud.wait(server, "ACTIVE")
+    # Who has lost a lease in earnest is not certain of it any more.
+    own._services.stopping.wait(2)
     hold.opened.set()
     until(lambda: own._keeper.is_busy or other._keeper.is_busy, lambda busy: not busy, "the slow one to end")
     check_built(cloud, server)
@@ -355,6 +358,17 @@ def forget_operations(cloud: Cloud, server: Any) -> None:
         ids = sa.select(journal.MOVES.c.id).where(of_server)
         connection.execute(journal.STEPS.delete().where(journal.STEPS.c.move_id.in_(ids)))
         connection.execute(journal.MOVES.delete().where(of_server))
+
+
+def test_recovery_leaves_alone_what_the_journal_has(cloud: Cloud, at_point: Any) -> None:
+    hold = Hold(at_point, "build.ChooseHost.do.before")
+    server = ask_for(cloud)
+    assert hold.reached.wait(10)
+    assert recovery.abandoned(cloud.parts.conductor._services, utcnow()) == []
+    hold.opened.set()
+    check_built(cloud, server)
+    assert len(journal.of_server(cloud.parts.api_database, server.id)) == 1
+    deleted(cloud, server)
 
 
 def test_a_build_that_a_former_release_was_asked_for_is_taken_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
