@@ -38,6 +38,7 @@ class ChooseHost(_Impatient):
     """The scheduler chooses a host and alternates; the first that the server's group allows is claimed."""
 
     name = "ChooseHost"
+    writes = frozenset({"group", "networks", "numa_topology", "pci_requests", "targets"})
 
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()
@@ -78,6 +79,7 @@ class PlaceInCell(Step[BuildRun]):
     """The server is written into the cell of its host, and is not asked for any more."""
 
     name = "PlaceInCell"
+    reads = frozenset({"at", "group", "numa_topology", "pci_requests", "targets"})
 
     def do(self, run: BuildRun) -> None:
         services, memory, asked = run.services, run.memory, run.asked()
@@ -120,6 +122,8 @@ class MakeDevices(_Impatient):
     """Ports are made (not bound yet), volumes made and reserved."""
 
     name = "MakeDevices"
+    reads = frozenset({"at", "networks", "targets"})
+    writes = frozenset({"ports"})
 
     def do(self, run: BuildRun) -> None:
         instance, present, again = run.instance(), run.devices(), run.is_repeated
@@ -157,6 +161,8 @@ class SpawnGuest(_Impatient):
     """The host makes the guest; if it can't, its alternates are asked one after the other."""
 
     name = "SpawnGuest"
+    reads = frozenset({"group", "networks", "ports", "targets"})
+    writes = frozenset({"at", "guest"})
 
     def where(self, run: BuildRun) -> str | None:
         return run.target.host
@@ -237,6 +243,7 @@ class EndBuild(Step[BuildRun]):
     """The server is ACTIVE."""
 
     name = "EndBuild"
+    reads = frozenset({"guest", "ports"})
     pivots = True
 
     def do(self, run: BuildRun) -> None:

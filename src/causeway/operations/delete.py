@@ -89,6 +89,41 @@ class TearDown(Step[Run]):
     """
 
     name = "TearDown"
+    reads = frozenset(
+        {
+            "alternates",
+            "attachments",
+            "bound_hosts",
+            "cross_cell_allowed",
+            "disk_image_ids",
+            "disks",
+            "group",
+            "has_ports",
+            "image_id",
+            "image_round",
+            "local_devices",
+            "migrates_to_same_host",
+            "migration_type",
+            "new_flavor",
+            "offer",
+            "old_flavor",
+            "old_vm_state",
+            "port_allocations",
+            "port_ids",
+            "port_requests",
+            "requested_host",
+            "selection",
+            "snapshot",
+            "source_cell",
+            "source_host",
+            "source_hypervisor",
+            "source_is_dead",
+            "source_node",
+            "source_zone",
+            "volume_backed",
+        }
+    )
+    writes = frozenset({"confirm", "events", "guest", "host", "is_told", "waits"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.host

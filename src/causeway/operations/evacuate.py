@@ -74,6 +74,8 @@ class SelectHost(Step[Run]):
     """The server gets another host of its cell; from then on messages of the network service go there too."""
 
     name = "SelectHost"
+    reads = frozenset({"forced", "source_host", "source_node", "wanted_host"})
+    writes = frozenset({"place"})
 
     def do(self, run: Run) -> None:
         services, memory, migration = run.services, run.memory, run.saga.migration_uuid
@@ -114,6 +116,8 @@ class RebuildGuest(Step[Run]):
     """The new host makes the guest; volumes leave the dead host."""
 
     name = "RebuildGuest"
+    reads = frozenset({"place", "power_on"})
+    writes = frozenset({"guest"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.place.host if run.memory.place is not None else None
@@ -148,6 +152,7 @@ class EndEvacuation(Step[Run]):
     """The record says where the server is now. A server that is deleted meanwhile is deleted there."""
 
     name = "EndEvacuation"
+    reads = frozenset({"guest", "place"})
 
     def do(self, run: Run) -> None:
         guest, there = run.memory.guest, _there(run)

@@ -34,6 +34,7 @@ class UploadDisk(Step[Run]):
     """The host uploads the root disk into the image; a running guest pauses for the copy."""
 
     name = "UploadDisk"
+    reads = frozenset({"image_id", "rotation"})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host
@@ -58,6 +59,7 @@ class EndImage(Step[Run]):
     """The image is the user's from here on, even if the server is to be deleted by now."""
 
     name = "EndImage"
+    reads = frozenset({"image_id"})
 
     def do(self, run: Run) -> None:
         run.pivot()
@@ -69,6 +71,7 @@ class RotateBackups(Step[Run]):
     """The oldest backups of the server of this type are deleted."""
 
     name = "RotateBackups"
+    reads = frozenset({"backup_type", "rotation"})
 
     def do(self, run: Run) -> None:
         memory, images = run.memory, run.services.images

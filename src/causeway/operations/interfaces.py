@@ -48,6 +48,8 @@ class MakePort(Step[Attach]):
     """The port is there, and the server holds what it asks Placement for."""
 
     name = "MakePort"
+    reads = frozenset({"requested", "resource_id"})
+    writes = frozenset({"vif"})
 
     def patience(self, run: Attach) -> Patience:  # noqa: ARG002
         return NONE
@@ -89,6 +91,7 @@ class PlugPort(Step[Attach]):
     """The port is bound to the server's host, and the guest has it."""
 
     name = "PlugPort"
+    writes = frozenset({"vif"})
 
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host
@@ -126,6 +129,8 @@ class UnplugPort(Step[Detach]):
     """The guest lets go of the port. A host that is down is waited for: its guest may come back with it."""
 
     name = "UnplugPort"
+    reads = frozenset({"resource_id"})
+    writes = frozenset({"is_kept", "vif"})
 
     def where(self, run: Detach) -> str | None:
         instance = device_endings.instance_of(run)
@@ -166,6 +171,7 @@ class ReleasePort(Step[Detach]):
     """The port is the server's no more. One that was made for it is deleted; a user's own may be another server's by now."""
 
     name = "ReleasePort"
+    reads = frozenset({"is_kept", "vif"})
 
     def do(self, run: Detach) -> None:
         services, vif, instance = run.services, run.memory.vif, device_endings.instance_of(run)

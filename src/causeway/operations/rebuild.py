@@ -32,6 +32,8 @@ class RebuildGuest(Step[Run]):
     """The host makes the guest anew. From here on there is no way back: what the server had on its disk goes."""
 
     name = "RebuildGuest"
+    reads = frozenset({"power_on"})
+    writes = frozenset({"guest"})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host
@@ -63,6 +65,7 @@ class EndRebuild(Step[Run]):
     """The record says what the host made."""
 
     name = "EndRebuild"
+    reads = frozenset({"guest"})
 
     def do(self, run: Run) -> None:
         guest = run.memory.guest

@@ -44,6 +44,8 @@ class StoreDisk(Step[Run]):
     """The guest is powered off; its root disk goes into an image."""
 
     name = "StoreDisk"
+    reads = frozenset({"image_id", "was_running"})
+    writes = frozenset({"host"})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host
@@ -81,6 +83,8 @@ class MarkShelved(Step[Run]):
     """The server is SHELVED; it keeps its task if it is to be offloaded at once."""
 
     name = "MarkShelved"
+    reads = frozenset({"host", "image_id"})
+    writes = frozenset({"offloads"})
 
     def do(self, run: Run) -> None:
         run.pivot()
@@ -120,6 +124,7 @@ class RemoveGuest(Step[Run]):
     """The guest and its disks go, after the image was seen from which the server is to come back."""
 
     name = "RemoveGuest"
+    writes = frozenset({"host", "offloads"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.host or None
@@ -168,6 +173,7 @@ class LeaveHost(Step[Run]):
     """Volumes stay reserved, ports are bound nowhere, the allocation ends; the server is SHELVED_OFFLOADED without a host."""
 
     name = "LeaveHost"
+    reads = frozenset({"host", "offloads"})
 
     def do(self, run: Run) -> None:
         if not run.memory.offloads:

@@ -48,6 +48,8 @@ class SelectHost(Step[Run]):
     """A server without a host gets one of its cell; from then on messages of the network service go there."""
 
     name = "SelectHost"
+    reads = frozenset({"offloaded", "wanted_host"})
+    writes = frozenset({"place"})
 
     def do(self, run: Run) -> None:
         if not run.memory.offloaded:
@@ -73,6 +75,8 @@ class StartGuest(Step[Run]):
     """The guest starts where it is, or is made anew from the image."""
 
     name = "StartGuest"
+    reads = frozenset({"image_id", "offloaded", "place"})
+    writes = frozenset({"guest"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.place.host if run.memory.place is not None else run.instance().host
@@ -115,6 +119,8 @@ class EndUnshelve(Step[Run]):
     """The server is ACTIVE where its guest is."""
 
     name = "EndUnshelve"
+    reads = frozenset({"guest", "place"})
+    writes = frozenset({"image_id"})
 
     def do(self, run: Run) -> None:
         guest, there = run.memory.guest, _there(run)
@@ -135,6 +141,7 @@ class DeleteImage(Step[Run]):
     """Nothing needs the image of the shelved server any more."""
 
     name = "DeleteImage"
+    reads = frozenset({"image_id"})
 
     def do(self, run: Run) -> None:
         if run.memory.image_id is not None:

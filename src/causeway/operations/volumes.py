@@ -48,6 +48,8 @@ class ReserveVolume(Step[Attach]):
     """The volume is the server's from here on, and the server's record names it."""
 
     name = "ReserveVolume"
+    reads = frozenset({"delete_on_termination", "device", "resource_id", "tag"})
+    writes = frozenset({"mapping"})
 
     def patience(self, run: Attach) -> Patience:  # noqa: ARG002
         return NONE
@@ -92,6 +94,7 @@ class ConnectVolume(Step[Attach]):
     """The guest gets the volume; that of a server without a host does when it comes back."""
 
     name = "ConnectVolume"
+    writes = frozenset({"mapping"})
 
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host
@@ -127,6 +130,8 @@ class DisconnectVolume(Step[Detach]):
     """The guest lets go of the volume. A host that is down is waited for: its guest may come back with it."""
 
     name = "DisconnectVolume"
+    reads = frozenset({"resource_id"})
+    writes = frozenset({"is_kept", "mapping"})
 
     def where(self, run: Detach) -> str | None:
         instance = device_endings.instance_of(run)
@@ -154,6 +159,7 @@ class ReleaseVolume(Step[Detach]):
     """Nobody has the volume any more."""
 
     name = "ReleaseVolume"
+    reads = frozenset({"is_kept", "mapping", "resource_id"})
 
     def do(self, run: Detach) -> None:
         mapping = run.memory.mapping

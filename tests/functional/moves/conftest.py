@@ -10,6 +10,7 @@ import pytest
 from broken_hosts import force_down, stop
 from by_url import deployed, sweep
 from dead_hosts import come_back
+from declared import Watch
 from moves_cloud import Cloud
 
 from causeway.embedded.cloud import EmbeddedCloud
@@ -99,3 +100,13 @@ def dies_at(at_point: Any) -> Callable[[str], None]:
         raise ProcessDiedError
 
     return lambda point: at_point(point, die)
+
+
+WATCH = Watch()
+
+
+@pytest.fixture(autouse=True)
+def declared() -> Iterator[None]:
+    """Steps read and write what they say they do."""
+    yield
+    assert WATCH.seen.undeclared() == []

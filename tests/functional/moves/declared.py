@@ -23,15 +23,19 @@ class Seen:
     writes: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def undeclared(self) -> list[str]:
-        """What a step read that it neither declares to read nor to write, and what it wrote without saying so."""
+        """What a step read that it neither declares to read nor to write, and what it wrote without saying so; told once."""
         found = [
             f"{step.name} reads {name}"
-            for step, names in self.reads.items()
+            for step, names in list(self.reads.items())
             for name in sorted(names - step.reads - step.writes)
         ]
         found += [
-            f"{step.name} writes {name}" for step, names in self.writes.items() for name in sorted(names - step.writes)
+            f"{step.name} writes {name}"
+            for step, names in list(self.writes.items())
+            for name in sorted(names - step.writes)
         ]
+        self.reads.clear()
+        self.writes.clear()
         return sorted(found)
 
 

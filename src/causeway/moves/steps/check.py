@@ -31,6 +31,7 @@ class CheckTarget(Step):
     """Confirm: the target shows the server's guest with its disks and volumes. A server that is being deleted needs none."""
 
     name = "CheckTarget"
+    reads = frozenset({"old_vm_state", "selection", "source_cell", "source_host"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -47,6 +48,9 @@ class CheckSource(Step):
     """Revert: the source shows the stashed disks that the server is to come back from."""
 
     name = "CheckSource"
+    reads = frozenset(
+        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+    )
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host

@@ -24,6 +24,7 @@ class ConfirmResizeAtSource(Step):
     """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
 
     name = "ConfirmResizeAtSource"
+    reads = frozenset({"attachments", "old_vm_state", "port_ids", "selection", "source_cell", "source_host"})
     event: ClassVar[str] = "compute_confirm_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
@@ -60,6 +61,7 @@ class DeleteSourceRecords(Step):
     """Hard-deletes the source cell's copy."""
 
     name = "DeleteSourceRecords"
+    reads = frozenset({"old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.target_cell)
@@ -70,6 +72,7 @@ class FinishConfirm(Step):
     """The server is ACTIVE or SHUTOFF, as its guest really is; the migration is confirmed."""
 
     name = "FinishConfirm"
+    reads = frozenset({"events", "old_vm_state", "selection", "source_cell", "source_host"})
 
     def do(self, run: Run) -> None:
         power_state = self._power_state(run, run.target_instance())

@@ -23,6 +23,22 @@ class FinishResizeAtDest(Step):
     """The target takes over ports and volumes and makes the guest with the new flavor, from the snapshot."""
 
     name = "FinishResizeAtDest"
+    reads = frozenset(
+        {
+            "attachments",
+            "disks",
+            "new_flavor",
+            "offer",
+            "old_flavor",
+            "old_vm_state",
+            "port_requests",
+            "selection",
+            "snapshot",
+            "source_cell",
+            "source_host",
+        }
+    )
+    writes = frozenset({"guest"})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL

@@ -43,6 +43,21 @@ class PrepResizeAtDest(Step):
     """
 
     name = "PrepResizeAtDest"
+    reads = frozenset(
+        {
+            "attachments",
+            "bound_hosts",
+            "group",
+            "migration_type",
+            "new_flavor",
+            "old_flavor",
+            "old_vm_state",
+            "port_requests",
+            "source_cell",
+            "source_host",
+        }
+    )
+    writes = frozenset({"alternates", "local_devices", "port_ids", "selection", "volume_backed"})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 
     def where(self, run: Run) -> str | None:
@@ -210,6 +225,10 @@ class PrepResizeAtSource(Step):
     """
 
     name = "PrepResizeAtSource"
+    reads = frozenset(
+        {"attachments", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
+    )
+    writes = frozenset({"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead"})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     migration_status = MigrationStatus.MIGRATING

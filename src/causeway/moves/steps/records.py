@@ -98,6 +98,9 @@ class TargetDBSetup(Step):
     """
 
     name = "TargetDBSetup"
+    reads = frozenset(
+        {"attachments", "guest", "new_flavor", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+    )
 
     def do(self, run: Run) -> None:
         bundle = copies.read(run.source_database, run.uuid, with_history=False)
@@ -132,6 +135,22 @@ class SwitchInstanceMapping(Step):
     """
 
     name = "SwitchInstanceMapping"
+    reads = frozenset(
+        {
+            "attachments",
+            "disks",
+            "events",
+            "group",
+            "guest",
+            "new_flavor",
+            "offer",
+            "old_flavor",
+            "old_vm_state",
+            "selection",
+            "snapshot",
+            "source_cell",
+        }
+    )
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
@@ -173,6 +192,9 @@ class ShowTarget(Step):
     """What follows from the switch: the copies' hidden flags, and the end of the temporary images."""
 
     name = "ShowTarget"
+    reads = frozenset(
+        {"disk_image_ids", "image_id", "image_round", "local_devices", "old_vm_state", "selection", "source_cell"}
+    )
 
     def do(self, run: Run) -> None:
         instances.show(run.target_database, run.uuid, run.move.id)
@@ -200,6 +222,21 @@ class MoveRecord(Step):
     """The pivot of a move inside a cell: the server's record names its new host, waiting for confirm or revert."""
 
     name = "MoveRecord"
+    reads = frozenset(
+        {
+            "disks",
+            "events",
+            "group",
+            "guest",
+            "new_flavor",
+            "offer",
+            "old_flavor",
+            "old_vm_state",
+            "selection",
+            "snapshot",
+            "source_cell",
+        }
+    )
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:

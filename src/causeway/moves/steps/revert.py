@@ -108,6 +108,7 @@ class ReturnRecords(Step):
     """
 
     name = "ReturnRecords"
+    reads = frozenset({"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         source = run.source_instance()
@@ -127,6 +128,7 @@ class SwitchInstanceMappingBack(Step):
     """The pivot: the server lives in the source cell again; its status is REVERT_RESIZE until its guest runs."""
 
     name = "SwitchInstanceMappingBack"
+    reads = frozenset({"old_flavor", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         run.pivot(also=lambda connection: self._switch(connection, run))
@@ -149,6 +151,7 @@ class BeginRevert(Step):
     """The pivot of a revert inside a cell: the source's volumes are reserved, and from here the guest goes back."""
 
     name = "BeginRevert"
+    reads = frozenset({"attachments", "old_flavor", "old_vm_state", "source_cell"})
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
@@ -163,6 +166,7 @@ class RevertResizeAtDest(Step):
     """The guest at the target goes, with its disks and its connections to volumes."""
 
     name = "RevertResizeAtDest"
+    reads = frozenset({"attachments", "old_vm_state", "selection", "source_host"})
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
@@ -210,6 +214,7 @@ class DeleteTargetRecords(Step):
     """Hard-deletes the target cell's copy."""
 
     name = "DeleteTargetRecords"
+    reads = frozenset({"old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
@@ -220,6 +225,18 @@ class ReturnRecord(Step):
     """Inside a cell: the server's record names its old host again."""
 
     name = "ReturnRecord"
+    reads = frozenset(
+        {
+            "local_devices",
+            "old_flavor",
+            "old_vm_state",
+            "port_allocations",
+            "source_cell",
+            "source_host",
+            "source_hypervisor",
+            "source_zone",
+        }
+    )
 
     def do(self, run: Run) -> None:
         memory = run.memory
@@ -242,6 +259,8 @@ class FinishRevertResizeAtSource(Step):
     """The old guest comes up from its kept disks, with its ports and volumes."""
 
     name = "FinishRevertResizeAtSource"
+    reads = frozenset({"old_vm_state", "selection", "source_cell", "source_host"})
+    writes = frozenset({"guest", "source_is_dead"})
     event: ClassVar[str] = "compute_finish_revert_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
@@ -281,6 +300,7 @@ class ReturnAllocations(Step):
     """What the migration held at the source goes back to the server; the target's is free."""
 
     name = "ReturnAllocations"
+    reads = frozenset({"old_vm_state", "source_node"})
 
     def do(self, run: Run) -> None:
         run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
@@ -290,6 +310,7 @@ class FinishRevert(Step):
     """The server is ACTIVE or SHUTOFF as before the resize; the migration is reverted."""
 
     name = "FinishRevert"
+    reads = frozenset({"events", "guest", "old_vm_state", "selection", "source_cell", "source_host", "source_is_dead"})
 
     def do(self, run: Run) -> None:
         memory = run.memory

@@ -100,6 +100,7 @@ class ConfirmResize(ConfirmResizeAtSource):
     """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
 
     name = "ConfirmResize"
+    reads = frozenset({"attachments", "old_vm_state", "port_ids", "selection", "source_cell", "source_host"})
     event = "compute_confirm_resize"
     missed = Missed.CONFIRM_SAME_CELL
 
@@ -113,6 +114,7 @@ class RevertResize(RevertResizeAtDest):
     """The guest at the target goes, with its disks and its connections to volumes."""
 
     name = "RevertResize"
+    reads = frozenset({"attachments", "old_vm_state", "selection", "source_host"})
     event = "compute_revert_resize"
     missed = Missed.DROP_SAME_CELL
 

@@ -18,6 +18,23 @@ class SelectDestination(Step):
     """Chooses a host and claims it: the source's allocations go to the migration, the target's to the server."""
 
     name = "SelectDestination"
+    reads = frozenset(
+        {
+            "cross_cell_allowed",
+            "has_ports",
+            "migrates_to_same_host",
+            "migration_type",
+            "new_flavor",
+            "old_flavor",
+            "old_vm_state",
+            "requested_host",
+            "source_cell",
+            "source_host",
+            "source_node",
+            "source_zone",
+        }
+    )
+    writes = frozenset({"alternates", "group", "port_allocations", "port_requests", "selection"})
 
     def do(self, run: Run) -> None:
         memory = run.memory
