@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from causeway.conductor.moves import context_of
+from causeway.conductor.endpoints.moves import context_of
 from causeway.conf import new_config
 from causeway.embedded import content
 from causeway.model.moves import Move

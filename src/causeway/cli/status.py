@@ -29,7 +29,7 @@ from rich.table import Table
 from causeway import errors, policy_files, roles
 from causeway.cli import processes
 from causeway.clients import reach
-from causeway.conductor.recovery import BINARY as CONDUCTOR
+from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
 from causeway.model.host import CellMapping, ComputeNode, Service

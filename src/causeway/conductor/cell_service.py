@@ -10,10 +10,10 @@ import threading
 
 from oslo_config import cfg
 
-from causeway.conductor.cell import CellEndpoint
-from causeway.conductor.cell_queues import THREADS
-from causeway.conductor.periodic import Periodic
-from causeway.conductor.recovery import BINARY, SERVICE_VERSION
+from causeway.conductor.cells.cell import CellEndpoint
+from causeway.conductor.cells.cell_queues import THREADS
+from causeway.conductor.upkeep.periodic import Periodic
+from causeway.conductor.upkeep.recovery import BINARY, SERVICE_VERSION
 from causeway.rpc.cell_conductor import TOPIC
 from causeway.rpc.server import RpcServer
 from causeway.rpc.super_conductor import SuperConductorClient

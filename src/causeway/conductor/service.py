@@ -8,20 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import auto_confirm, auto_offload, cleaning, recovery
-from causeway.conductor.audit import AuditEndpoint
-from causeway.conductor.candidates import CandidatesEndpoint
-from causeway.conductor.cell_queues import CellQueues
-from causeway.conductor.devices import DevicesEndpoint
-from causeway.conductor.evacuated import EvacuatedEndpoint
-from causeway.conductor.external_events import EventsEndpoint
-from causeway.conductor.former_devices import FormerDevicesEndpoint
-from causeway.conductor.former_requests import FormerRequestsEndpoint
-from causeway.conductor.guest_states import GuestStatesEndpoint
-from causeway.conductor.moves import Keeper, MoveCallers, MovesEndpoint
-from causeway.conductor.periodic import Periodic
-from causeway.conductor.power import PowerEndpoint
-from causeway.conductor.recovery import Recovery, WorkEndpoint
+from causeway.conductor.cells.cell_queues import CellQueues
+from causeway.conductor.endpoints.audit import AuditEndpoint
+from causeway.conductor.endpoints.candidates import CandidatesEndpoint
+from causeway.conductor.endpoints.devices import DevicesEndpoint
+from causeway.conductor.endpoints.external_events import EventsEndpoint
+from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
+from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoint
+from causeway.conductor.endpoints.power import PowerEndpoint
+from causeway.conductor.former.devices import FormerDevicesEndpoint
+from causeway.conductor.former.requests import FormerRequestsEndpoint
+from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, recovery
+from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
+from causeway.conductor.upkeep.periodic import Periodic
+from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
 from causeway.operations.engine import engine_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc import conductor as super_conductor

@@ -1,4 +1,4 @@
-"""Where a server could be moved to, and why not: what `causeway explain` shows. See `causeway.conductor.candidates`."""
+"""Where a server could be moved to, and why not: what `causeway explain` shows. See `causeway.conductor.endpoints.candidates`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The migration (type ``evacuation``) holds what the server has at its dead host, as in a move. ``accepted``: under way.
 ``done``: the server is at its new host, and the old one may still have a guest and disks of it. When that host reports again
-they are removed, and the migration is ``completed`` (`causeway.conductor.evacuated`).
+they are removed, and the migration is ``completed`` (`causeway.conductor.upkeep.evacuated`).
 """
 
 from __future__ import annotations

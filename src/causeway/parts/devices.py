@@ -39,21 +39,6 @@ def name_devices(devices: list[BlockDevice]) -> None:
         device.device_name = device.device_name or next_device_name(devices)
 
 
-def save_devices(database: Database, instance: Instance, devices: list[BlockDevice]) -> None:
-    """Writes ports and volumes down before anything is built from them."""
-    with database.write() as connection:
-        instances.update_in(connection, instance.uuid, network_info=instance.network_info)
-        for device in devices:
-            block_devices.update_in(
-                connection,
-                device.uuid,
-                volume_id=device.volume_id,
-                attachment_id=device.attachment_id,
-                connection_info=device.connection_info,
-                device_name=device.device_name,
-            )
-
-
 def save_connections_in(connection: sa.Connection, outcome: GuestOutcome) -> None:
     """Writes down how a compute connected the volumes of a guest."""
     for device in outcome.block_devices:

@@ -1,7 +1,7 @@
 """What the conductor of a cell hands up, because only the API database has it.
 
 Nothing of a cell reaches out of it: this goes over the cell's own message queue, on which the super conductors listen. Casts
-wait there for a super conductor, if one has listened before; what got lost is said again (`causeway.conductor.cell`).
+wait there for a super conductor, if one has listened before; what got lost is said again (`causeway.conductor.cells.cell`).
 """
 
 from __future__ import annotations

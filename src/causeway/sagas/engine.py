@@ -291,7 +291,7 @@ class Engine(Generic[S]):
 
 
 def _interrupted() -> errors.CausewayError:
-    return errors.Interrupted("The move was broken off: the conductor that worked on it stopped.")
+    return errors.Interrupted("It was broken off: the process that worked on it stopped.")
 
 
 def _unexpected(step: Step[Any], failure: Exception) -> errors.CausewayError:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from moves_cloud import until
 
-from causeway.conductor import auto_confirm
+from causeway.conductor.upkeep import auto_confirm
 from causeway.errors import GuestFailed
 from causeway.model.instance import InstanceFault
 from causeway.model.states import VmState

@@ -12,8 +12,8 @@ import pytest
 from moves_cloud import Cloud, another_conductor, until
 
 from causeway.audit import audit_embedded
-from causeway.conductor import recovery
 from causeway.conductor.service import ConductorService
+from causeway.conductor.upkeep import recovery
 from causeway.rpc.transport import Outgoing, Verdict
 
 CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 2}}}

@@ -16,8 +16,8 @@ from tests.lease_checks import end_lease
 
 from causeway import errors
 from causeway.audit import audit_embedded
-from causeway.conductor import recovery
 from causeway.conductor.service import ConductorService
+from causeway.conductor.upkeep import recovery
 from causeway.context import admin_context
 from causeway.model import operations
 from causeway.store import archive

@@ -11,9 +11,9 @@ from moves_cloud import Cloud, until
 from causeway import roles
 from causeway.audit import audit_embedded
 from causeway.compute.handover import disk_transfer
-from causeway.conductor import cloud_records
-from causeway.conductor.cell import CellEndpoint
 from causeway.conductor.cell_service import CellConductorService
+from causeway.conductor.cells import cloud_records
+from causeway.conductor.cells.cell import CellEndpoint
 from causeway.context import admin_context
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.cell_conductor import CellConductorClient

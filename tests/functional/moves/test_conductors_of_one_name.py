@@ -11,8 +11,8 @@ from moves_cloud import PATIENCE, Cloud, until
 from tests import lease_checks
 
 from causeway import errors, roles
-from causeway.conductor.recovery import WorkEndpoint
 from causeway.conductor.service import ConductorService
+from causeway.conductor.upkeep.recovery import WorkEndpoint
 from causeway.context import admin_context
 from causeway.model.sagas import SagaState
 from causeway.store.api import journal

@@ -12,9 +12,9 @@ import pytest
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors, roles
-from causeway.conductor import auto_confirm, auto_offload
-from causeway.conductor import moves as callers
+from causeway.conductor.endpoints import moves as callers
 from causeway.conductor.service import ConductorService
+from causeway.conductor.upkeep import auto_confirm, auto_offload
 from causeway.model.missed import Missed
 from causeway.parts import leftovers
 from causeway.rpc.server import RpcServer
@@ -159,7 +159,7 @@ def test_a_conductor_starts_and_looks_while_a_cell_is_dead(
     parts, back, start = cloud.parts, threading.Event(), RpcServer.start
     cell1 = next(cell for cell in parts.cells.mappings() if cell.name == "cell1")
     monkeypatch.setattr(parts.cells, "timeout", 0.5)
-    monkeypatch.setattr("causeway.conductor.cell_queues.PATIENCE", 0.5)
+    monkeypatch.setattr("causeway.conductor.cells.cell_queues.PATIENCE", 0.5)
     dead_queue = parts.around.transports.get(cell1.transport_url).messaging
     started: list[str] = []
 

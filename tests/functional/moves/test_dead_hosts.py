@@ -23,7 +23,7 @@ from dead_hosts import (
 from moves_cloud import Cloud, until
 from openstack.exceptions import ConflictException
 
-from causeway.conductor.auto_confirm import AutoConfirm
+from causeway.conductor.upkeep.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
 from causeway.rpc.transport import Outgoing, Verdict
 

@@ -10,7 +10,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.api.servers import loading
-from causeway.conductor import devices as conductors
+from causeway.conductor.endpoints import devices as conductors
 from causeway.operations import requests
 from causeway.parts import acceptance
 

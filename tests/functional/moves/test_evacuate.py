@@ -12,9 +12,9 @@ from broken_hosts import lose_guest
 from moves_cloud import Cloud, until
 
 from causeway import errors, roles
-from causeway.conductor import cleaning
-from causeway.conductor.cloud_records import CloudEndpoint
-from causeway.conductor.evacuated import EvacuatedEndpoint
+from causeway.conductor.cells.cloud_records import CloudEndpoint
+from causeway.conductor.upkeep import cleaning
+from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
 

@@ -10,7 +10,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway import errors
-from causeway.conductor.periodic import Periodic
+from causeway.conductor.upkeep.periodic import Periodic
 from causeway.model.moves import Move
 from causeway.model.sagas import SagaState
 from causeway.rpc.conductor import ConductorClient

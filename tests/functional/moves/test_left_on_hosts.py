@@ -24,7 +24,7 @@ from dead_hosts import (
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway.compute.upkeep.missed_orders import MissedOrdersEndpoint
-from causeway.conductor import cleaning
+from causeway.conductor.upkeep import cleaning
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
 from causeway.parts.leftovers import note

@@ -15,8 +15,8 @@ from pinned_cloud import NOTHING, claims_of, guest_topology, held, make_flavor, 
 
 from causeway import errors
 from causeway.compute.host.claims import Claims
-from causeway.conductor import cleaning
-from causeway.conductor.evacuated import EvacuatedEndpoint
+from causeway.conductor.upkeep import cleaning
+from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken

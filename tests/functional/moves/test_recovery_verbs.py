@@ -9,7 +9,7 @@ import pytest
 from audited_cloud import AuditedCloud
 from moves_cloud import Cloud, until
 
-from causeway.conductor import auto_offload
+from causeway.conductor.upkeep import auto_offload
 from causeway.embedded.cloud import EmbeddedCloud
 
 

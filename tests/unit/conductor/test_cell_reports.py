@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from causeway import errors
-from causeway.conductor.cell import CellEndpoint
+from causeway.conductor.cells.cell import CellEndpoint
 from causeway.conf import new_config
 from causeway.context import admin_context
 from causeway.model.flavor import Flavor

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 
-from causeway.conductor.evacuated import EvacuatedEndpoint
+from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.model.migration import EVACUATION
 from causeway.model.states import MigrationStatus

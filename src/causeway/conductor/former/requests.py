@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
-from causeway.conductor import former_work
-from causeway.conductor.moves import Keeper
+from causeway.conductor.endpoints.moves import Keeper
+from causeway.conductor.former import work
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
@@ -35,7 +35,7 @@ class FormerRequestsEndpoint:
     def build_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
         request = build_requests.find(self._services.api, instance_uuid)
         if request is not None and journal.active_of_server(self._services.api, instance_uuid) is None:
-            self._submit(context, former_work.build(self._services, request))
+            self._submit(context, work.build(self._services, request))
 
     def delete_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
         try:
@@ -44,7 +44,7 @@ class FormerRequestsEndpoint:
         except errors.ServerNotFound:
             return
         if instance.task_state in DELETING:
-            self._submit(context, former_work.delete(self._services, context, instance))
+            self._submit(context, work.delete(self._services, context, instance))
 
     def _submit(self, context: RequestContext, move_id: str | None) -> None:
         if move_id is not None:

@@ -14,8 +14,8 @@ from functools import partial
 from zlib import crc32
 
 from causeway import errors
-from causeway.conductor.cell import CellEndpoint
-from causeway.conductor.cloud_records import CloudEndpoint, map_hosts
+from causeway.conductor.cells.cell import CellEndpoint
+from causeway.conductor.cells.cloud_records import CloudEndpoint, map_hosts
 from causeway.model.host import CellMapping
 from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor

@@ -9,8 +9,8 @@ import logging
 
 from causeway import errors
 from causeway.clients.network import is_made_for
-from causeway.conductor.devices import DevicesEndpoint
-from causeway.conductor.moves import Keeper
+from causeway.conductor.endpoints.devices import DevicesEndpoint
+from causeway.conductor.endpoints.moves import Keeper
 from causeway.context import RequestContext, admin_context
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice

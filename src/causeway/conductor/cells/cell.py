@@ -11,8 +11,8 @@ from datetime import timedelta
 from oslo_config import cfg
 
 from causeway import errors
-from causeway.conductor.cloud_records import CloudRecords
-from causeway.conductor.usage import note_usage
+from causeway.conductor.cells.cloud_records import CloudRecords
+from causeway.conductor.cells.usage import note_usage
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder

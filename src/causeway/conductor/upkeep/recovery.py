@@ -1,7 +1,7 @@
 """What a conductor that died left in the middle, apart from operations (those are in their journal).
 
 Other tasks are ended: the server gets the state that its guest really has. What the former release began becomes
-operations (`former_work`, `former_devices`).
+operations (`causeway.conductor.former`).
 
 Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
 a server whose task has not changed for `service_down_time`, it asks all that live whether they work on it. If none does,
@@ -18,7 +18,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from causeway import errors
-from causeway.conductor import former_devices, former_work
+from causeway.conductor.former import devices as former_devices
+from causeway.conductor.former import work as former_work
 from causeway.context import RequestContext, admin_context
 from causeway.model.host import CELL0_UUID
 from causeway.model.instance import Instance

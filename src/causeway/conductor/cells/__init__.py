@@ -1,0 +1,1 @@
+"""The conductor of a cell: the only one that reaches its database, for computes that have none."""
