@@ -23,6 +23,13 @@ OPTS: dict[str, list[Opt]] = {
             " SHUTOFF: they are stopped, as in the field. 0: with every report of the host; negative: never. A guest that stopped"
             " by itself makes its server SHUTOFF with the next report, whatever this is.",
         ),
+        cfg.IntOpt(
+            "reclaim_instance_interval",
+            default=0,
+            min=0,
+            help="Seconds for which a deleted server is kept, switched off, before it is deleted for good: until then it can be"
+            " restored. 0: it is deleted at once. One that never ran, is in error, was resized or is shelved is deleted at once.",
+        ),
         cfg.BoolOpt(
             "enable_new_services",
             default=True,

@@ -47,7 +47,7 @@ NAMES: dict[str, frozenset[str]] = {
         maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
         my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
         osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge periodic_enable periodic_fuzzy_delay
-        pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout reclaim_instance_interval
+        pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout
         regenerate_instance_uuid rescue_timeout reserved_huge_pages resume_guests_state_on_host_boot rootwrap_config
         running_deleted_instance_action running_deleted_instance_poll_interval running_deleted_instance_timeout
         scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only

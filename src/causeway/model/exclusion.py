@@ -21,6 +21,7 @@ class Work(StrEnum):
     REVERT = "revert"
     REBUILD = "rebuild"
     EVACUATE = "evacuate"
+    SOFT_DELETE = "soft delete, restore"
     SHELVE = "shelve, offload"
     UNSHELVE = "unshelve"
     IMAGE = "create image, create backup"
@@ -59,6 +60,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.REVERT: Rule.AFTER,
         Work.REBUILD: Rule.INSTEAD,
         Work.EVACUATE: Rule.INSTEAD,
+        Work.SOFT_DELETE: Rule.INSTEAD,
         Work.SHELVE: Rule.INSTEAD,
         Work.UNSHELVE: Rule.INSTEAD,
         Work.IMAGE: Rule.INSTEAD,
@@ -77,6 +79,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
     Work.EVACUATE: {
         Work.REBUILD: Rule.CANCELS,
         Work.EVACUATE: Rule.CANCELS,
+        Work.SOFT_DELETE: Rule.CANCELS,
         Work.SHELVE: Rule.CANCELS,
         Work.UNSHELVE: Rule.CANCELS,
         Work.IMAGE: Rule.CANCELS,
@@ -85,6 +88,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.GUEST: Rule.BESIDE,
         Work.HARD_REBOOT: Rule.BESIDE,
     },
+    Work.SOFT_DELETE: {},
     Work.SHELVE: {},
     Work.UNSHELVE: {},
     # The host does one thing to a guest at a time.
@@ -132,8 +136,8 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.REBUILD_BLOCK_DEVICE_MAPPING: Work.REBUILD,
     TaskState.REBUILD_SPAWNING: Work.REBUILD,
     TaskState.DELETING: Work.DELETE,
-    TaskState.SOFT_DELETING: Work.DELETE,
-    TaskState.RESTORING: Work.POWER,
+    TaskState.SOFT_DELETING: Work.SOFT_DELETE,
+    TaskState.RESTORING: Work.SOFT_DELETE,
     TaskState.RESCUING: Work.POWER,
     TaskState.UNRESCUING: Work.POWER,
     TaskState.UPDATING_PASSWORD: Work.POWER,

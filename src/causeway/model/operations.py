@@ -13,6 +13,7 @@ BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
+SOFT_DELETE, RESTORE = "soft_delete", "restore"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
 
@@ -42,6 +43,8 @@ TASKS: dict[str, TaskState | None] = {
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
+    SOFT_DELETE: server_actions.SOFT_DELETE.begins,
+    RESTORE: server_actions.RESTORE.begins,
     ATTACH_VOLUME: None,
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
@@ -68,6 +71,8 @@ WORK: dict[str, Work] = {
     SHELVE: Work.SHELVE,
     SHELVE_OFFLOAD: Work.SHELVE,
     UNSHELVE: Work.UNSHELVE,
+    SOFT_DELETE: Work.SOFT_DELETE,
+    RESTORE: Work.SOFT_DELETE,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,
     ATTACH_INTERFACE: Work.DEVICE,
@@ -90,6 +95,8 @@ ACTIONS = (
             server_actions.SHELVE,
             server_actions.SHELVE_OFFLOAD,
             server_actions.UNSHELVE,
+            server_actions.SOFT_DELETE,
+            server_actions.RESTORE,
         )
     ),
 )

@@ -38,3 +38,6 @@ CREATE_BACKUP = _action(Work.IMAGE, "createBackup", TaskState.IMAGE_BACKUP, *_WI
 SHELVE = _action(Work.SHELVE, "shelve", TaskState.SHELVING, *_WITH_GUEST)
 SHELVE_OFFLOAD = _action(Work.SHELVE, "shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
 UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+# In the field's history a delete that is put off is a delete.
+SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST)
+RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)

@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks at what a delete waits for; of its end it is told anyway.
 LONGEST_PAUSE = 60.0
-_OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(state for state in TaskState if state not in DELETING))
+_OTHER_TASKS: tuple[TaskState | None, ...] = (None, *(task for task in TaskState if task is not TaskState.DELETING))
 
 
 @dataclass
@@ -89,41 +89,7 @@ class TearDown(Step[Run]):
     """
 
     name = "TearDown"
-    reads = frozenset(
-        {
-            "alternates",
-            "attachments",
-            "bound_hosts",
-            "cross_cell_allowed",
-            "disk_image_ids",
-            "disks",
-            "group",
-            "has_ports",
-            "image_id",
-            "image_round",
-            "local_devices",
-            "migrates_to_same_host",
-            "migration_type",
-            "new_flavor",
-            "offer",
-            "old_flavor",
-            "old_vm_state",
-            "port_allocations",
-            "port_ids",
-            "port_requests",
-            "requested_host",
-            "selection",
-            "snapshot",
-            "source_cell",
-            "source_host",
-            "source_hypervisor",
-            "source_is_dead",
-            "source_node",
-            "source_zone",
-            "volume_backed",
-        }
-    )
-    writes = frozenset({"confirm", "events", "guest", "host", "is_told", "waits"})
+    writes = frozenset({"confirm", "host", "is_told", "waits"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.host
@@ -154,7 +120,7 @@ class TearDown(Step[Run]):
         memory, sight = run.memory, run.look()
         memory.waits = True
         instance = run.instance()
-        if instance.task_state not in DELETING:
+        if instance.task_state is not TaskState.DELETING:
             # The API that accepted the request came no further.
             try:
                 mark(run.services.cells, run.context, instance, sight.cell_uuid)

@@ -12,6 +12,7 @@ from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
+from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
 from causeway.operations.volumes import ATTACH_VOLUME, DETACH_VOLUME
 from causeway.sagas.recipe import Recipe
@@ -28,6 +29,8 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,
+        SOFT_DELETE,
+        RESTORE,
         ATTACH_VOLUME,
         DETACH_VOLUME,
         ATTACH_INTERFACE,

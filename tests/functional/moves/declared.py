@@ -44,6 +44,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen = Seen()
+        # ``step`` and ``memory``: at which the thread is.
         self._local = threading.local()
         steps = {type(step): step for recipe in RECIPES.values() for step in recipe.steps}
         for kind in steps:
@@ -55,39 +56,45 @@ class Watch:
 
         def save(run: Run[Any, Any], **given: Any) -> None:
             # It writes all fields down.
-            with self._inside(None):
+            with self._inside(None, None):
                 original(run, **given)
 
         Run.save = save  # type: ignore[method-assign]
 
     @contextmanager
-    def _inside(self, step: type[Step[Any]] | None) -> Iterator[None]:
-        before = getattr(self._local, "step", None)
-        self._local.step = step
+    def _inside(self, step: type[Step[Any]] | None, memory: Any) -> Iterator[None]:
+        local = self._local
+        before = getattr(local, "step", None), getattr(local, "memory", None)
+        local.step, local.memory = step, memory
         try:
             yield
         finally:
-            self._local.step = before
+            local.step, local.memory = before
 
     def _noting_step(self, kind: type[Step[Any]], original: Callable[..., None]) -> Callable[..., None]:
         def noting(step: Step[Any], run: Any) -> None:
-            with self._inside(kind):
+            with self._inside(kind, run.memory):
                 original(step, run)
 
         return noting
+
+    def _step_with(self, memory: Any) -> type[Step[Any]] | None:
+        """The step that the thread is in, if that is its operation's memory, and no other's that it reads."""
+        found: type[Step[Any]] | None = getattr(self._local, "step", None)
+        return found if getattr(self._local, "memory", None) is memory else None
 
     def _watch(self, memory: type[Any]) -> None:
         names = {each.name for each in dataclasses.fields(memory)}
         read, write = memory.__getattribute__, memory.__setattr__
 
         def reading(thing: Any, name: str) -> Any:
-            step = getattr(self._local, "step", None)
+            step = self._step_with(thing)
             if step is not None and name in names:
                 self.seen.reads[step].add(name)
             return read(thing, name)
 
         def writing(thing: Any, name: str, value: Any) -> None:
-            step = getattr(self._local, "step", None)
+            step = self._step_with(thing)
             if step is not None and name in names:
                 self.seen.writes[step].add(name)
             write(thing, name, value)

@@ -11,25 +11,26 @@ from causeway.operations.recipes import RECIPES
 
 # Rows: asked for. Columns: under way. B beside, - refused, A after it, I instead of it (or after), C refused and it is cancelled.
 COLUMNS = """
-               build delete move confirm revert rebuild evacuate shelve unshelve image device power guest hard_reboot
+     build delete move confirm revert rebuild evacuate soft_delete shelve unshelve image device power guest hard_reboot
 """
 UNDER_WAY = COLUMNS.split()
 MATRIX = """
-delete         I  B  I  A  A  I  I  I  I  I  B  B  B  B
-move           -  -  -  -  -  -  -  -  -  -  -  -  -  -
-confirm        -  B  A  -  -  -  -  -  -  -  -  -  -  -
-revert         -  -  A  -  -  -  -  -  -  -  -  -  -  -
-rebuild        -  -  -  -  -  -  -  -  -  -  -  -  -  -
-evacuate       -  -  -  -  -  C  C  C  C  C  B  B  B  B
-shelve         -  -  -  -  -  -  -  -  -  -  -  -  -  -
-unshelve       -  -  -  -  -  -  -  -  -  -  -  -  -  -
-image          -  -  -  -  -  -  -  -  -  -  B  -  -  -
-device         -  -  -  -  -  -  -  -  -  -  B  -  -  -
-power          -  -  -  -  -  -  -  -  -  -  B  -  -  -
-guest          -  -  -  -  -  -  -  -  -  -  B  -  -  -
-hard_reboot    -  -  -  -  -  -  -  -  -  -  B  -  B  B
-device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B
-record         B  B  B  B  B  B  B  B  B  B  B  B  B  B
+delete         I  B  I  A  A  I  I  I  I  I  I  B  B  B  B
+move           -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+confirm        -  B  A  -  -  -  -  -  -  -  -  -  -  -  -
+revert         -  -  A  -  -  -  -  -  -  -  -  -  -  -  -
+rebuild        -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+evacuate       -  -  -  -  -  C  C  C  C  C  C  B  B  B  B
+soft_delete    -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+shelve         -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+unshelve       -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+image          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+device         -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+power          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+guest          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+hard_reboot    -  -  -  -  -  -  -  -  -  -  -  B  -  B  B
+device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B
+record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
 """
 MEANS = {"B": Rule.BESIDE, "-": Rule.REFUSED, "A": Rule.AFTER, "I": Rule.INSTEAD, "C": Rule.CANCELS}
 ROWS = {row.split()[0]: row.split()[1:] for row in MATRIX.strip().splitlines()}

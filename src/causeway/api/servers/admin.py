@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
@@ -51,14 +50,6 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
         return Response(200, {"output": ""})
     output = request.services.conductor.get_console_output(request.context, instance_uuid=server_id, length=lines)
     return Response(200, {"output": output})
-
-
-@handler(body=schemas.bare("restore"), statuses=(202,))
-def restore(request: ApiRequest, server_id: str) -> Response:
-    """Deletes are never put off here, so no server is ever in the one state from which it could be restored."""
-    home = loading.load_in_cell(request, server_id, "os_compute_api:os-deferred-delete:restore", "restore")
-    loading.check_state(home.instance, "restore", vm=(VmState.SOFT_DELETED,))
-    raise errors.NotImplementedHere(f"The action restore is not implemented by this cloud (server {server_id}).")
 
 
 @handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,))

@@ -1,13 +1,15 @@
-"""``DELETE /servers/{server_id}`` and the action forceDelete."""
+"""``DELETE /servers/{server_id}`` and the actions forceDelete and restore."""
 
 from __future__ import annotations
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import loading, schemas
-from causeway.model import operations
-from causeway.model.states import DELETING
+from causeway.api.servers import hosts, loading, schemas
+from causeway.model import operations, server_actions
+from causeway.model.instance import Instance
+from causeway.model.states import TaskState, VmState
 from causeway.operations.requests import ask_for_delete
+from causeway.operations.soft_delete import RestoreMemory, SoftDeleteMemory
 from causeway.parts.requests import run_waiting
 from causeway.store.api import build_requests, groups, journal, mappings
 from causeway.store.database import Database
@@ -18,17 +20,27 @@ _ATTEMPTS = 2
 
 @handler(statuses=(204,))
 def delete(request: ApiRequest, server_id: str) -> Response:
-    _delete(request, server_id, "os_compute_api:servers:delete")
+    _delete(request, server_id, "os_compute_api:servers:delete", may_wait=True)
     return Response(204)
 
 
 @handler(body=schemas.bare("forceDelete"), statuses=(202,))
 def force_delete(request: ApiRequest, server_id: str) -> Response:
-    _delete(request, server_id, "os_compute_api:os-deferred-delete:force")
+    _delete(request, server_id, "os_compute_api:os-deferred-delete:force", may_wait=False)
     return Response(202)
 
 
-def _delete(request: ApiRequest, server_id: str, rule: str) -> None:
+@handler(body=schemas.bare("restore"), statuses=(202,))
+def restore(request: ApiRequest, server_id: str) -> Response:
+    rule, action = "os_compute_api:os-deferred-delete:restore", server_actions.RESTORE
+    home = loading.take(request, server_id, rule, action)
+    hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    loading.ask_for(request, home, action, operations.RESTORE, RestoreMemory())
+    return Response(202)
+
+
+def _delete(request: ApiRequest, server_id: str, rule: str, *, may_wait: bool) -> None:
+    """``may_wait``: the server may be kept for a while, from which it can be restored."""
     for _attempt in range(_ATTEMPTS):
         found = loading.load(request, server_id, rule, tags=False)
         loading.check_unlocked(request, found.instance)
@@ -37,11 +49,30 @@ def _delete(request: ApiRequest, server_id: str, rule: str) -> None:
                 run_waiting(request.services, server_id)
                 return
             continue
-        if found.instance.task_state in DELETING:
+        if found.instance.task_state is TaskState.DELETING:
             return
+        if may_wait and request.services.conf.reclaim_instance_interval > 0:
+            if found.instance.vm_state is VmState.SOFT_DELETED or found.instance.task_state is TaskState.SOFT_DELETING:
+                return
+            if _is_put_off(request, found.instance, found.cell_uuid):
+                return
         ask_for_delete(request.services, request.context, found.instance, found.cell_uuid)
         return
     raise errors.Conflict(f"Instance {server_id} is being handed to a host at this moment. Try again.")
+
+
+def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool:
+    """Has the server kept, switched off; False if it is in no state for that: then it is deleted at once, as in the field."""
+    action = server_actions.SOFT_DELETE
+    if instance.vm_state not in action.vm or instance.launched_at is None or not instance.host:
+        return False
+    home = loading.Home(instance, cell_uuid, request.services.cells.database(cell_uuid))
+    memory = SoftDeleteMemory(was_running=instance.vm_state is VmState.ACTIVE)
+    try:
+        loading.ask_for(request, home, action, operations.SOFT_DELETE, memory)
+    except errors.StateChanged:
+        return False
+    return True
 
 
 def _forget(api: Database, server_id: str) -> bool:

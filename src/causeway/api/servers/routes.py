@@ -75,7 +75,7 @@ ROUTES: list[Route] = [
     _action("os-resetState", admin.reset_state),
     _action("os-getConsoleOutput", admin.console_output),
     _action("forceDelete", delete.force_delete),
-    _action("restore", admin.restore),
+    _action("restore", delete.restore),
     _action("injectNetworkInfo", admin.inject_network_info),
     _action("addSecurityGroup", security_groups.add),
     _action("removeSecurityGroup", security_groups.remove),

@@ -224,6 +224,7 @@ class MoveRecord(Step):
     name = "MoveRecord"
     reads = frozenset(
         {
+            "attachments",
             "disks",
             "events",
             "group",

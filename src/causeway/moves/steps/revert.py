@@ -166,7 +166,9 @@ class RevertResizeAtDest(Step):
     """The guest at the target goes, with its disks and its connections to volumes."""
 
     name = "RevertResizeAtDest"
-    reads = frozenset({"attachments", "old_vm_state", "selection", "source_host"})
+    reads = frozenset(
+        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+    )
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
@@ -227,6 +229,7 @@ class ReturnRecord(Step):
     name = "ReturnRecord"
     reads = frozenset(
         {
+            "attachments",
             "local_devices",
             "old_flavor",
             "old_vm_state",
@@ -259,7 +262,7 @@ class FinishRevertResizeAtSource(Step):
     """The old guest comes up from its kept disks, with its ports and volumes."""
 
     name = "FinishRevertResizeAtSource"
-    reads = frozenset({"old_vm_state", "selection", "source_cell", "source_host"})
+    reads = frozenset({"attachments", "old_vm_state", "selection", "source_cell", "source_host"})
     writes = frozenset({"guest", "source_is_dead"})
     event: ClassVar[str] = "compute_finish_revert_snapshot_based_resize_at_source"
 

@@ -114,7 +114,9 @@ class RevertResize(RevertResizeAtDest):
     """The guest at the target goes, with its disks and its connections to volumes."""
 
     name = "RevertResize"
-    reads = frozenset({"attachments", "old_vm_state", "selection", "source_host"})
+    reads = frozenset(
+        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+    )
     event = "compute_revert_resize"
     missed = Missed.DROP_SAME_CELL
 
