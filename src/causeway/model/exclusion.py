@@ -42,13 +42,33 @@ class Rule(StrEnum):
     REFUSED = "refused"
     #: accepted; begins when what is under way has ended
     AFTER = "after"
+    #: refused while the server has its task. Without one it shows its user that it has ended: accepted, begins when it has
+    AT_ITS_END = "at its end"
     #: accepted; what is under way is undone if it has not passed its pivot, and its end is waited for
     INSTEAD = "instead"
     #: refused; what is under way is cancelled, so that it is accepted soon
     CANCELS = "cancels"
 
 
-ACCEPTED = frozenset({Rule.BESIDE, Rule.AFTER, Rule.INSTEAD})
+_ACCEPTED_BESIDE_TASK = frozenset({Rule.BESIDE, Rule.AFTER, Rule.INSTEAD})
+ACCEPTED = _ACCEPTED_BESIDE_TASK | {Rule.AT_ITS_END}
+
+# Operations whose last step takes the task from the server, before it is written down that they have ended.
+_AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
+    (
+        Work.BUILD,
+        Work.MOVE,
+        Work.CONFIRM,
+        Work.REVERT,
+        Work.REBUILD,
+        Work.EVACUATE,
+        Work.SOFT_DELETE,
+        Work.SHELVE,
+        Work.UNSHELVE,
+        Work.IMAGE,
+    ),
+    Rule.AT_ITS_END,
+)
 
 # asked for -> what is not refused. What stands in no row is only under way, or only asked for.
 _RULES: dict[Work, dict[Work, Rule]] = {
@@ -70,11 +90,11 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.GUEST: Rule.BESIDE,
         Work.HARD_REBOOT: Rule.BESIDE,
     },
-    Work.MOVE: {},
-    # The resize whose last step is not written down yet shows its user that it may be ended.
-    Work.CONFIRM: {Work.MOVE: Rule.AFTER, Work.DELETE: Rule.BESIDE},
-    Work.REVERT: {Work.MOVE: Rule.AFTER},
-    Work.REBUILD: {},
+    Work.MOVE: _AT_THEIR_END,
+    # A delete has a resize confirmed on its way.
+    Work.CONFIRM: _AT_THEIR_END | {Work.DELETE: Rule.BESIDE},
+    Work.REVERT: _AT_THEIR_END,
+    Work.REBUILD: _AT_THEIR_END,
     # The host is dead: what needs it will not end by itself. Only its own end, and that of moves, decides where the server is.
     Work.EVACUATE: {
         Work.REBUILD: Rule.CANCELS,
@@ -88,11 +108,12 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.GUEST: Rule.BESIDE,
         Work.HARD_REBOOT: Rule.BESIDE,
     },
-    Work.SOFT_DELETE: {},
-    Work.SHELVE: {},
-    Work.UNSHELVE: {},
+    Work.SOFT_DELETE: _AT_THEIR_END,
+    Work.SHELVE: _AT_THEIR_END,
+    Work.UNSHELVE: _AT_THEIR_END,
     # The host does one thing to a guest at a time.
-    Work.IMAGE: {Work.DEVICE: Rule.BESIDE},
+    Work.IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
+    # What works on the server knows its devices: it has to have ended.
     Work.DEVICE: {Work.DEVICE: Rule.BESIDE},
     Work.POWER: {Work.DEVICE: Rule.BESIDE},
     Work.GUEST: {Work.DEVICE: Rule.BESIDE},
@@ -153,4 +174,6 @@ def rule(asked: Work, under_way: Work) -> Rule:
 
 def tasks_beside(asked: Work) -> frozenset[TaskState | None]:
     """The tasks that a server may have when this is asked for."""
-    return frozenset({None, *(task for task, work in WORK_OF_TASK.items() if rule(asked, work) in ACCEPTED)})
+    return frozenset(
+        {None, *(task for task, work in WORK_OF_TASK.items() if rule(asked, work) in _ACCEPTED_BESIDE_TASK)}
+    )

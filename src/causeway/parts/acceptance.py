@@ -22,6 +22,7 @@ import time
 import uuid as uuids
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 # Seconds between attempts to find out what became of a write whose answer was lost; then the user is told to try again.
 PAUSES = (0.1, 0.4, 1.5, 4.0)
-# Seconds between looks whether a change of the server's devices has ended; then the move is refused.
+# Seconds between looks whether what is in the way has ended; then the request is refused.
 DEVICE_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
 # How often a request begins again that a conductor took for abandoned.
 ATTEMPTS = 3
@@ -94,7 +95,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             request.move.id = str(uuids.uuid4())
         swapped = False
         try:
-            _propose_when_devices_rest(api, request)
+            when_others_rest(partial(_propose, api, request), of_device=False)
             _swap(cells, cell_uuid, request, again=attempt > 0)
             swapped = True
             if request.prepare is not None:
@@ -161,22 +162,30 @@ def accept_at_once(api: Database, move: Move, requester: Requester) -> None:
             if journal.state_in(connection, move.id) is None:
                 insert(connection)
 
-    try:
+    def insert_now() -> None:
         with api.write() as connection:
             insert(connection)
+
+    try:
+        when_others_rest(insert_now, of_device=True)
     except errors.DatabaseFailed:
         # It may have been written down all the same.
         _patiently(insert_if_missing)
 
 
-def _propose_when_devices_rest(api: Database, request: Request) -> None:
-    """`_propose`; a volume that was detached just now may be written down a moment later than its user sees it."""
+def when_others_rest(admit: Callable[[], T], *, of_device: bool) -> T:
+    """``admit``, again for a moment if it is refused: what has ended may be written down a little later than its user sees it.
+
+    ``of_device``: for an attach or detach, which waits for whatever it is; others wait for attaches and detaches.
+    """
     for pause in DEVICE_PAUSES:
         try:
-            return _propose(api, request)
-        except errors.DevicesChanging:
+            return admit()
+        except errors.StateChanged as refusal:
+            if not (of_device or isinstance(refusal, errors.DevicesChanging)) or isinstance(refusal, errors.TakenOver):
+                raise
             time.sleep(pause)
-    return _propose(api, request)
+    return admit()
 
 
 def _propose(api: Database, request: Request) -> None:

@@ -27,9 +27,9 @@ from patience import PATIENCE, until
 from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.model import operations
 from causeway.model.instance import InstanceFault
 from causeway.model.moves import Move
+from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 from causeway.store.cell import actions
 
@@ -139,9 +139,9 @@ class Cloud(Faults):
         return found
 
     def moves(self, server: Any) -> list[Move]:
-        """What the journal has of a server, oldest first, but for its build."""
+        """The moves of a server, oldest first."""
         found = journal.of_server(self.parts.api_database, server.id)
-        return [move for move in found if move.recipe != operations.BUILD]
+        return [move for move in found if move.recipe in RECIPES]
 
     def settle(self) -> None:
         """Waits until no move is under way."""

@@ -39,9 +39,9 @@ def test_a_move_that_is_cancelled_before_it_begins_never_began(cloud: Cloud, mon
     before = cloud.show(server)
     insert = journal.insert_in
 
-    def cancelled(connection: Any, move: Move) -> None:
+    def cancelled(connection: Any, move: Move, **more: Any) -> None:
         move.cancel_requested = True
-        insert(connection, move)
+        insert(connection, move, **more)
 
     monkeypatch.setattr(journal, "insert_in", cancelled)
     cloud.member.compute.resize_server(server.id, "gen2.small")

@@ -140,7 +140,10 @@ def test_what_was_changed_while_verifying_survives_a_revert(cloud: Cloud) -> Non
     assert cloud.actions(server) == [
         *("create", "stop", "start", "resize", "attach_volume", "detach_volume", "lock", "revertResize")
     ]
-    assert dict(cloud.events(server, "attach_volume")) == {"compute_attach_volume": "Success"}
+    assert dict(cloud.events(server, "attach_volume")) == {
+        "compute_reserve_block_device_name": "Success",
+        "compute_attach_volume": "Success",
+    }
     assert ("compute_finish_snapshot_based_resize_at_dest", "Success") in cloud.events(server, "resize")
     assert cloud.events(server, "revertResize") == [
         ("conductor_revert_snapshot_based_resize", "Success"),

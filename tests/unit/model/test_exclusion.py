@@ -9,22 +9,23 @@ from causeway.model.exclusion import ACCEPTED, WORK_OF_TASK, Rule, Work, rule, t
 from causeway.model.states import MOVE_TASKS, TaskState
 from causeway.operations.recipes import RECIPES
 
-# Rows: asked for. Columns: under way. B beside, - refused, A after it, I instead of it (or after), C refused and it is cancelled.
+# Rows: asked for. Columns: under way. B beside, - refused, A after it, E at its end (refused while the server has its task),
+# I instead of it (or after), C refused and it is cancelled.
 COLUMNS = """
      build delete move confirm revert rebuild evacuate soft_delete shelve unshelve image device power guest hard_reboot
 """
 UNDER_WAY = COLUMNS.split()
 MATRIX = """
 delete         I  B  I  A  A  I  I  I  I  I  I  B  B  B  B
-move           -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
-confirm        -  B  A  -  -  -  -  -  -  -  -  -  -  -  -
-revert         -  -  A  -  -  -  -  -  -  -  -  -  -  -  -
-rebuild        -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
+move           E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
+confirm        E  B  E  E  E  E  E  E  E  E  E  -  -  -  -
+revert         E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
+rebuild        E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
 evacuate       -  -  -  -  -  C  C  C  C  C  C  B  B  B  B
-soft_delete    -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
-shelve         -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
-unshelve       -  -  -  -  -  -  -  -  -  -  -  -  -  -  -
-image          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+soft_delete    E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
+shelve         E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
+unshelve       E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
+image          E  -  E  E  E  E  E  E  E  E  E  B  -  -  -
 device         -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
 power          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
 guest          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
@@ -32,7 +33,14 @@ hard_reboot    -  -  -  -  -  -  -  -  -  -  -  B  -  B  B
 device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B
 record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
 """
-MEANS = {"B": Rule.BESIDE, "-": Rule.REFUSED, "A": Rule.AFTER, "I": Rule.INSTEAD, "C": Rule.CANCELS}
+MEANS = {
+    "B": Rule.BESIDE,
+    "-": Rule.REFUSED,
+    "A": Rule.AFTER,
+    "E": Rule.AT_ITS_END,
+    "I": Rule.INSTEAD,
+    "C": Rule.CANCELS,
+}
 ROWS = {row.split()[0]: row.split()[1:] for row in MATRIX.strip().splitlines()}
 
 

@@ -53,7 +53,8 @@ class DevicesEndpoint:
         move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
-            saga = self._engine.carry_out(context, move, admit=partial(acceptance.admit_in, move=move))
+            carry_out = partial(self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, move=move))
+            saga = acceptance.when_others_rest(carry_out, of_device=True)
         if saga.state is SagaState.DONE:
             observer.saga_ended(saga)
             return saga
