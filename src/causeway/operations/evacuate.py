@@ -21,7 +21,7 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import attachments, placing
+from causeway.parts import placing
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
@@ -127,7 +127,8 @@ class RebuildGuest(Step[Run]):
             )
         with run.event("compute_rebuild_instance", host):
             guests.require_host(run, host)
-            attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=run.is_repeated)
+            # Those of the dead host. What an attempt before reserved, and perhaps connected, is the new guest's.
+            guests.keep_volumes_reserved(run)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,
                 host,
