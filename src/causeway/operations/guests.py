@@ -21,17 +21,25 @@ def require_host(run: OperationRun[Any], host: str) -> None:
         raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
 
 
+def is_dead(run: OperationRun[Any], host: str) -> bool:
+    """Whether an operator said that the host is dead: it runs nothing, and all its guests are off when it comes back.
+
+    Raises HostDown if the host is down and nobody said so.
+    """
+    life = liveness.of_host(run.services, run.database, host)
+    if life.is_down:
+        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
+    return life.is_fenced
+
+
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
     """The guest and its disks go. A host that an operator said to be dead is noted to do that when it comes back.
 
     Raises HostDown if the host is down and nobody said so.
     """
-    life = liveness.of_host(run.services, run.database, host)
-    if life.is_fenced:
+    if is_dead(run, host):
         leftovers.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
         return
-    if not life.is_up:
-        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
     run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
 
 
