@@ -143,6 +143,7 @@ class RebuildGuest(Step[Run]):
         there = _there(run)
         guests.remove(run, self.name, there.host or "", there, run.devices())
         guests.keep_volumes_reserved(run, in_doubt=True)
+        guests.bind_ports_back(run, there.host or "", run.memory.source_host)
 
 
 class EndEvacuation(Step[Run]):
@@ -165,11 +166,13 @@ class EndEvacuation(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is at its dead host as before."""
+    """The server is at its dead host as before. It is in ERROR, with the reason, if another host failed to make its guest."""
     memory, services = run.memory, run.services
-    migrations.update(services.api, run.saga.migration_uuid, status=MigrationStatus.ERROR)
-    # Without a host that would fit nothing happened to it; else it is not known to be whole.
-    becomes = memory.old_vm_state if memory.place is None else VmState.ERROR
+    was_cancelled = isinstance(cause, errors.Cancelled)
+    status = MigrationStatus.CANCELLED if was_cancelled else MigrationStatus.ERROR
+    migrations.update(services.api, run.saga.migration_uuid, status=status)
+    # Nobody is told a reason of what was cancelled, and nothing of it is left.
+    becomes = memory.old_vm_state if was_cancelled or memory.place is None else VmState.ERROR
     endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
     services.notifier.compute_task_error(
         run.context, "rebuild_server", instance_uuid=run.uuid, state=becomes, error=cause

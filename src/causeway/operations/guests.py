@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from causeway import errors
+from causeway.clients.port_requests import ALLOCATION
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -56,7 +58,24 @@ def keep_volumes_reserved(run: OperationRun[Any], *, in_doubt: bool = False) -> 
             devices.drop_reservations(run.services, run.context, run.uuid, device.volume_id, known)
 
 
+def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
+    """The server's ports that were bound where it was to come up are bound to its host again, which may be dead."""
+    instance = run.instance()
+    profiles = {vif.id: vif.profile for vif in instance.network_info}
+    for port in run.services.network.ports_of_server(run.context, run.uuid) if profiles else ():
+        profile = profiles.get(port["id"])
+        if profile is None or port.get("binding:host_id") != there:
+            continue
+        allocated = {"binding:profile": profile} if ALLOCATION in profile else {}
+        owner = f"compute:{instance.availability_zone or ''}"
+        with suppress(errors.PortNotFound):
+            run.services.network.update_port(
+                run.context, port["id"], {"binding:host_id": host, "device_owner": owner} | allocated
+            )
+
+
 def unbind_ports(run: OperationRun[Any], instance: Instance) -> None:
     """The server's ports belong to no host."""
     for vif in instance.network_info:
-        run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})
+        with suppress(errors.PortNotFound):
+            run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})

@@ -48,6 +48,19 @@ def attachments(cloud: Cloud, server: Any) -> list[str]:
     return sorted(found["status"] for found in cloud.attachments(server))
 
 
+def bindings(cloud: Cloud, server: Any) -> dict[str, tuple[str, str]]:
+    """Of each port: where it is bound, and its owner."""
+    return {
+        port.id: (port.binding_host_id, port.device_owner) for port in cloud.admin.network.ports(device_id=server.id)
+    }
+
+
+def cancel(cloud: Cloud, server: Any, migration: Any) -> int:
+    path = f"/servers/{server.id}/migrations/{migration}"
+    status: int = cloud.admin.compute.delete(path, microversion="2.80").status_code
+    return status
+
+
 @KINDS
 @pytest.mark.parametrize("method", ["spawn", "check_volume_connectable"])
 def test_a_guest_that_can_not_be_made_keeps_its_volumes(
@@ -94,3 +107,44 @@ def test_a_server_that_can_not_be_unshelved_keeps_its_volumes(cloud: Cloud) -> N
     cloud.member.compute.unshelve_server(server.id)
     cloud.wait(server, "ACTIVE")
     assert attachments(cloud, server) == ["attached"]
+
+
+@KINDS
+@pytest.mark.parametrize("status", ["ACTIVE", "SHUTOFF"])
+def test_a_cancelled_evacuation_leaves_nothing(cloud: Cloud, dead: Callable[..., None], kind: str, status: str) -> None:
+    server, host = with_volume(cloud, kind)
+    if status == "SHUTOFF":
+        cloud.member.compute.stop_server(server.id)
+        cloud.wait(server, status)
+    ports, allocations = bindings(cloud, server), cloud.allocations(server.id)
+    dead(host)
+    with cloud.held("rebuild_guest") as begun:
+        evacuate(cloud, server)
+        assert begun.wait(10)
+        assert cancel(cloud, server, cloud.migration(server).id) == 202
+    found = failed(cloud, server)
+    assert (found.status, found.compute_host) == (status, host)
+    assert bindings(cloud, server) == ports and {bound for bound, _owner in ports.values()} == {host}
+    assert cloud.allocations(server.id) == allocations
+    assert attachments(cloud, server) == ["reserved"]
+    assert cloud.migration(server).status == "cancelled"
+    assert cloud.driver(other_host(host)).inspect(server.id).power_state is None
+    come_back(cloud, host)
+    cloud.admin.compute.reboot_server(server.id, "HARD")
+    cloud.wait(server, "ACTIVE")
+    assert attachments(cloud, server) == ["attached"]
+
+
+def test_a_failed_evacuation_says_why_and_leaves_the_ports_where_the_server_is(
+    cloud: Cloud, dead: Callable[..., None]
+) -> None:
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    ports = bindings(cloud, server)
+    dead(host)
+    cloud.without_patience()
+    cloud.break_driver([other_host(host)], "spawn")
+    evacuate(cloud, server)
+    found = failed(cloud, server)
+    assert (found.status, found.compute_host) == ("ERROR", host) and found.fault["message"]
+    assert bindings(cloud, server) == ports
