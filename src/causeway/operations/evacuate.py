@@ -157,7 +157,7 @@ class EndEvacuation(Step[Run]):
             raise RuntimeError("the guest was not rebuilt")
         run.pivot()
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
-        ended = endings.came_up(run, TASKS, guest, there, vm_state=becomes, migration_context=None)
+        ended = endings.came_up(run, TASKS, guest, there, beside_devices=True, vm_state=becomes, migration_context=None)
         migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.DONE)
         if ended:
             run.services.notifier.instance_action(
