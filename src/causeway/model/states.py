@@ -136,7 +136,9 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
     MigrationStatus.REVERTING: frozenset(
         {MigrationStatus.REVERTED, MigrationStatus.FINISHED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
-    MigrationStatus.ACCEPTED: frozenset({MigrationStatus.DONE, MigrationStatus.ERROR, MigrationStatus.FAILED}),
+    MigrationStatus.ACCEPTED: frozenset(
+        {MigrationStatus.DONE, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+    ),
     MigrationStatus.DONE: frozenset({MigrationStatus.COMPLETED}),
     MigrationStatus.COMPLETED: frozenset(),
     MigrationStatus.CONFIRMED: frozenset(),

@@ -37,9 +37,18 @@ def _end_in(
 
 
 def came_up(
-    run: OperationRun[Any], tasks: Collection[TaskState], guest: GuestOutcome, there: Instance, **changes: Any
+    run: OperationRun[Any],
+    tasks: Collection[TaskState],
+    guest: GuestOutcome,
+    there: Instance,
+    *,
+    beside_devices: bool = False,
+    **changes: Any,
 ) -> bool:
-    """`ended`, for a server whose guest was made or started on a host. ``there``: the server as it is on that host."""
+    """`ended`, for a server whose guest was made or started on a host. ``there``: the server as it is on that host.
+
+    ``beside_devices``: ports may have come and gone meanwhile (`causeway.model.exclusion`).
+    """
     known = {
         "power_state": guest.power_state,
         "network_info": guest.network_info,
@@ -52,6 +61,11 @@ def came_up(
     }
     with run.database.write() as connection:
         devices.save_connections_in(connection, guest)
+        if beside_devices:
+            try:
+                known["network_info"] = devices.seen_ports_in(connection, run.uuid, guest.network_info)
+            except errors.ServerNotFound:
+                return False
         if not _end_in(connection, run, tasks, known | changes):
             return False
     there.vm_state, there.task_state, there.power_state = changes["vm_state"], None, guest.power_state

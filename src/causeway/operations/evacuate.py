@@ -21,7 +21,7 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
-from causeway.parts import attachments, placing
+from causeway.parts import placing
 from causeway.sagas.recipe import Recipe, Step
 from causeway.scheduler.request import MoveClaim
 from causeway.store.api import migrations
@@ -131,7 +131,8 @@ class RebuildGuest(Step[Run]):
             )
         with run.event("compute_rebuild_instance", host):
             guests.require_host(run, host)
-            attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=run.is_repeated)
+            # Those of the dead host. What an attempt before reserved, and perhaps connected, is the new guest's.
+            guests.keep_volumes_reserved(run)
             run.memory.guest = run.computes.rebuild_guest(
                 run.context,
                 host,
@@ -146,6 +147,7 @@ class RebuildGuest(Step[Run]):
         there = _there(run)
         guests.remove(run, self.name, there.host or "", there, run.devices())
         guests.keep_volumes_reserved(run, in_doubt=True)
+        guests.bind_ports_back(run, there.host or "", run.memory.source_host)
 
 
 class EndEvacuation(Step[Run]):
@@ -160,7 +162,7 @@ class EndEvacuation(Step[Run]):
             raise RuntimeError("the guest was not rebuilt")
         run.pivot()
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
-        ended = endings.came_up(run, TASKS, guest, there, vm_state=becomes, migration_context=None)
+        ended = endings.came_up(run, TASKS, guest, there, beside_devices=True, vm_state=becomes, migration_context=None)
         migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.DONE)
         if ended:
             run.services.notifier.instance_action(
@@ -169,11 +171,13 @@ class EndEvacuation(Step[Run]):
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
-    """The server is at its dead host as before."""
+    """The server is at its dead host as before. It is in ERROR, with the reason, if another host failed to make its guest."""
     memory, services = run.memory, run.services
-    migrations.update(services.api, run.saga.migration_uuid, status=MigrationStatus.ERROR)
-    # Without a host that would fit nothing happened to it; else it is not known to be whole.
-    becomes = memory.old_vm_state if memory.place is None else VmState.ERROR
+    was_cancelled = isinstance(cause, errors.Cancelled)
+    status = MigrationStatus.CANCELLED if was_cancelled else MigrationStatus.ERROR
+    migrations.update(services.api, run.saga.migration_uuid, status=status)
+    # Nobody is told a reason of what was cancelled, and nothing of it is left.
+    becomes = memory.old_vm_state if was_cancelled or memory.place is None else VmState.ERROR
     endings.failed(run, cause, TASKS, vm_state=becomes, migration_context=None)
     services.notifier.compute_task_error(
         run.context, "rebuild_server", instance_uuid=run.uuid, state=becomes, error=cause

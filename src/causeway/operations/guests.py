@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from causeway import errors
+from causeway.clients.port_requests import ALLOCATION
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -21,17 +23,25 @@ def require_host(run: OperationRun[Any], host: str) -> None:
         raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
 
 
+def is_dead(run: OperationRun[Any], host: str) -> bool:
+    """Whether an operator said that the host is dead: it runs nothing, and all its guests are off when it comes back.
+
+    Raises HostDown if the host is down and nobody said so.
+    """
+    life = liveness.of_host(run.services, run.database, host)
+    if life.is_down:
+        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
+    return life.is_fenced
+
+
 def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, present: list[BlockDevice]) -> None:
     """The guest and its disks go. A host that an operator said to be dead is noted to do that when it comes back.
 
     Raises HostDown if the host is down and nobody said so.
     """
-    life = liveness.of_host(run.services, run.database, host)
-    if life.is_fenced:
+    if is_dead(run, host):
         leftovers.note(run.services, host, run.cell.uuid, Missed.REMOVE, instance, present)
         return
-    if not life.is_up:
-        raise errors.HostDown("The host of the server is needed for that.", details=life.explained())
     run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
 
 
@@ -48,7 +58,24 @@ def keep_volumes_reserved(run: OperationRun[Any], *, in_doubt: bool = False) -> 
             devices.drop_reservations(run.services, run.context, run.uuid, device.volume_id, known)
 
 
+def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
+    """The server's ports that were bound where it was to come up are bound to its host again, which may be dead."""
+    instance = run.instance()
+    profiles = {vif.id: vif.profile for vif in instance.network_info}
+    for port in run.services.network.ports_of_server(run.context, run.uuid) if profiles else ():
+        profile = profiles.get(port["id"])
+        if profile is None or port.get("binding:host_id") != there:
+            continue
+        allocated = {"binding:profile": profile} if ALLOCATION in profile else {}
+        owner = f"compute:{instance.availability_zone or ''}"
+        with suppress(errors.PortNotFound):
+            run.services.network.update_port(
+                run.context, port["id"], {"binding:host_id": host, "device_owner": owner} | allocated
+            )
+
+
 def unbind_ports(run: OperationRun[Any], instance: Instance) -> None:
     """The server's ports belong to no host."""
     for vif in instance.network_info:
-        run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})
+        with suppress(errors.PortNotFound):
+            run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})

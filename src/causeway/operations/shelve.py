@@ -70,9 +70,13 @@ class StoreDisk(Step[Run]):
         if run.memory.image_id is not None:
             run.services.images.delete(run.context, run.memory.image_id)
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
+            host = instance.host or ""
+            if guests.is_dead(run, host):
+                # Its disks are there, and its guest is off like every other one of the host: nothing is kept for a later time.
+                return
             run.computes.restore_guest(
                 run.context,
-                instance.host or "",
+                host,
                 token=run.token(self.name),
                 instance=instance,
                 block_devices=run.devices(),

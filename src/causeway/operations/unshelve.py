@@ -108,7 +108,8 @@ class StartGuest(Step[Run]):
     def undo(self, run: Run) -> None:
         there = _there(run)
         if not run.memory.offloaded:
-            run.computes.stop_guest(run.context, there.host or "", token=run.token(self.name), instance=there)
+            if not guests.is_dead(run, there.host or ""):
+                run.computes.stop_guest(run.context, there.host or "", token=run.token(self.name), instance=there)
             return
         guests.remove(run, self.name, there.host or "", there, run.devices())
         guests.keep_volumes_reserved(run, in_doubt=True)

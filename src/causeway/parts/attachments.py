@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.parts import devices
@@ -20,10 +21,13 @@ def reserve_anew(
 ) -> None:
     """Every connected attachment is replaced by one that is not; a volume is never without one. May be repeated.
 
-    ``in_doubt``: those that are not known to be connected as well, for a host may have done so and then failed.
+    ``in_doubt``: the volume service is asked of those that are not known to be connected, for a host may have done so and
+    then failed.
     """
     for device in present:
-        if not device.is_volume or device.volume_id is None or not (in_doubt or device.connection_info is not None):
+        if not device.is_volume or device.volume_id is None:
+            continue
+        if device.connection_info is None and not (in_doubt and _must_be_replaced(services, context, device)):
             continue
         old = device.attachment_id
         known = {other.attachment_id for other in present}
@@ -34,3 +38,17 @@ def reserve_anew(
         block_devices.update(database, device.uuid, attachment_id=device.attachment_id, connection_info=None)
         if old is not None:
             services.volumes.delete_attachment(context, old)
+
+
+def _must_be_replaced(services: ConductorServices, context: RequestContext, device: BlockDevice) -> bool:
+    """Whether an attachment is connected, or gone. One whose guest never opened it can be replaced afterwards."""
+    if device.attachment_id is None:
+        return True
+    try:
+        attachment = services.volumes.get_attachment(context, device.attachment_id)
+    except errors.VolumeNotFound:
+        return True
+    if attachment.status == "attaching":
+        # The service reserves no volume a second time that is being attached, and one without an attachment is anybody's.
+        services.volumes.complete_attachment(context, device.attachment_id)
+    return attachment.status != "reserved"

@@ -17,6 +17,7 @@ from causeway.clients.volume import Volume
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
 from causeway.parts.services import ConductorServices
@@ -47,6 +48,15 @@ def save_connections_in(connection: sa.Connection, outcome: GuestOutcome) -> Non
         )
 
 
+def seen_ports_in(connection: sa.Connection, uuid: str, seen: list[Vif]) -> list[Vif]:
+    """The ports of the server's record, as a host has seen them. Others may have plugged or unplugged since it looked.
+
+    The server's row is the caller's from here on. Raises ServerNotFound.
+    """
+    known = {vif.id: vif for vif in seen}
+    return [known.get(vif.id, vif) for vif in instances.get_in(connection, uuid, with_tags=False).network_info]
+
+
 def save_guest(
     database: Database,
     uuid: str,
@@ -64,7 +74,7 @@ def save_guest(
                 uuid,
                 expected_task=expected_task,
                 power_state=outcome.power_state,
-                network_info=outcome.network_info,
+                network_info=seen_ports_in(connection, uuid, outcome.network_info),
                 **changes,
             )
         except (errors.StateChanged, errors.ServerNotFound) as change:

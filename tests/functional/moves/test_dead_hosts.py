@@ -168,6 +168,7 @@ def test_a_move_whose_source_dies_before_the_target_has_anything_destroys_nothin
     assert cloud.migration(server).status == "error"
     assert cloud.show(server).compute_host == source
     assert left_on(cloud, source) == ["restore_disks"]
+    assert cloud.temporary_images() == []
     if then == "is deleted":
         cloud.member.compute.delete_server(server.id)
         until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")

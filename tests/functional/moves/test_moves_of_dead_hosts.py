@@ -96,7 +96,7 @@ def test_a_revert_behind_its_pivot_asks_a_source_that_is_down_once(
 
     asked = counting(cloud, ("restore_at_source", "finish_revert_resize"), dies)
     cloud.member.compute.revert_server_resize(server.id)
-    moves = partial(journal.of_server, cloud.parts.api_database, server.id)
+    moves = partial(cloud.moves, server)
     until(lambda: moves()[-1].state, lambda state: state is SagaState.STUCK, "the revert to be stuck")
     until(lambda: attempts(cloud, server), lambda found: found > 2, "it to be tried again")
     # Parked after each attempt.
@@ -125,7 +125,7 @@ def test_an_undo_does_not_ask_a_source_that_is_down(cloud: Cloud, dead: Callable
 
     cloud.embedded.around.transports.on_send = on_send
     cloud.member.compute.resize_server(server.id, "gen2.small")
-    moves = partial(journal.of_server, cloud.parts.api_database, server.id)
+    moves = partial(cloud.moves, server)
     until(lambda: [move.state for move in moves()], lambda states: states == [SagaState.STUCK], "the undo to be stuck")
     until(lambda: attempts(cloud, server), lambda found: found > 2, "it to be tried again")
     assert asked == []

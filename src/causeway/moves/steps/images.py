@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid as uuids
+from contextlib import suppress
 
+from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 
@@ -60,6 +62,15 @@ def delete_images(run: Run) -> None:
     used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
     for image_id in image_ids_of(run) if memory.image_round else used:
         run.services.images.delete(run.context, image_id)
+
+
+def delete_empty_images(run: Run) -> None:
+    """Those that have no data: nothing is lost with them. Others may be the only copy of a disk."""
+    images = run.services.images
+    for image_id in image_ids_of(run):
+        with suppress(errors.ImageNotFound):
+            if images.show(run.context, image_id).status == "queued":
+                images.delete(run.context, image_id)
 
 
 def _ephemeral_disks(run: Run) -> list[str]:

@@ -60,6 +60,9 @@ class ResizeInstance(PrepResizeAtSource):
     def _bring_back(self, run: Run) -> GuestOutcome:
         return bring_back(run, self.name)
 
+    def _drop_empty_copies(self, run: Run) -> None:
+        """There are none: nothing goes through the image service."""
+
     def _drop_copies(self, run: Run) -> None:
         # The source withdraws what it offered when its guest comes back.
         run.memory.offer = None
