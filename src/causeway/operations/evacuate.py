@@ -116,7 +116,7 @@ class RebuildGuest(Step[Run]):
     """The new host makes the guest; volumes leave the dead host."""
 
     name = "RebuildGuest"
-    reads = frozenset({"place", "power_on"})
+    reads = frozenset({"place", "power_on", "source_host"})
     writes = frozenset({"guest"})
 
     def where(self, run: Run) -> str | None:
