@@ -61,11 +61,11 @@ OPTS: dict[str, list[Opt]] = {
             "credentials_key",
             default="",
             secret=True,
-            help="Any text: with it the API encrypts the token of a user who creates a server, until the server has a host, and a"
-            " conductor that takes the build up from one that died decrypts it, so that the user's volumes are made with the"
-            " user's rights. The same for all API and super conductor processes. Empty: the password of [service_user], or of"
-            " [placement], is used instead; if there is none either, no token is kept, and a build that is taken up fails"
-            " if it has to make volumes. Ours.",
+            help="Any text: with it the API encrypts the token of a user who asks for an operation, until that has ended, and a"
+            " conductor that takes it over from one that died decrypts it, and acts with the user's rights. The same for all API"
+            " and super conductor processes. Empty: the password of [service_user], or of [placement], is used instead; if there"
+            " is none either, no token is kept, what is taken over acts with the service's rights, and a build fails if it has"
+            " to make volumes. Ours.",
         ),
     ],
 }
