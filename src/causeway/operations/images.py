@@ -46,9 +46,10 @@ class UploadDisk(Step[Run]):
         if not run.is_repeated:
             _notify(run, "start")
         with run.event(event, host):
-            guests.require_host(run, host)
             if run.is_repeated and run.services.images.show(run.context, image_id).status == "active":
+                # All that is wanted of the host, which may have died since.
                 return
+            guests.require_host(run, host)
             run.computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
 
     def undo(self, run: Run) -> None:

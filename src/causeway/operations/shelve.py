@@ -17,6 +17,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.parts import liveness
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 from causeway.store.cell import instances
@@ -62,13 +63,15 @@ class StoreDisk(Step[Run]):
             notifier.instance_exists(run.context, instance, host=host)
             notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
         with run.event("compute_shelve_instance", host):
+            if run.is_repeated and self._is_stored(run):
+                # All that is wanted of the host, which may have died since.
+                return
             guests.require_host(run, host)
             computes.store_disk(run.context, host, token=run.token(self.name), instance=instance, image_id=image_id)
 
     def undo(self, run: Run) -> None:
         instance = run.instance()
-        if run.memory.image_id is not None:
-            run.services.images.delete(run.context, run.memory.image_id)
+        self._drop_image(run, instance)
         if run.memory.was_running and instance.task_state is TaskState.SHELVING:
             host = instance.host or ""
             if guests.is_dead(run, host):
@@ -81,6 +84,24 @@ class StoreDisk(Step[Run]):
                 instance=instance,
                 block_devices=run.devices(),
             )
+
+    def _is_stored(self, run: Run) -> bool:
+        """Whether the image is complete: the guest was powered off before it was made."""
+        image_id = run.memory.image_id
+        try:
+            return image_id is not None and run.services.images.show(run.context, image_id).status == "active"
+        except errors.ImageNotFound:
+            return False
+
+    def _drop_image(self, run: Run, instance: Instance) -> None:
+        """The image goes, unless the host is said to be dead: then one that is complete may be the only copy of the disk."""
+        image_id, host = run.memory.image_id, instance.host or ""
+        if image_id is None:
+            return
+        if liveness.of_host(run.services, run.database, host).is_fenced and self._is_stored(run):
+            LOG.warning("Image %s of server %s stays: host %s of its disk is dead", image_id, run.uuid, host)
+            return
+        run.services.images.delete(run.context, image_id)
 
 
 class MarkShelved(Step[Run]):

@@ -13,6 +13,8 @@ from moves_cloud import Cloud, until
 from causeway.model.states import PowerState
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal
+from causeway.virt.driver import ROOT_DISK
+from causeway.virt.simulated import disk
 
 pytestmark = [pytest.mark.embedded("stops compute services"), pytest.mark.usefixtures("dead")]
 
@@ -24,6 +26,11 @@ def ended(cloud: Cloud, server: Any) -> Any:
     return until(lambda: cloud.show(server), lambda found: found.task_state is None, "the server to rest")
 
 
+def lines_on_disk(cloud: Cloud, server: Any, host: str) -> list[str]:
+    """What the guest wrote, and what was in its image."""
+    return disk.load(cloud.driver(host).files.disks(server.id) / ROOT_DISK).all_lines
+
+
 def evacuated(cloud: Cloud, server: Any, host: str) -> None:
     answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json={"evacuate": {}}, microversion="2.94")
     assert answer.status_code == 200, answer.text
@@ -33,8 +40,10 @@ def evacuated(cloud: Cloud, server: Any, host: str) -> None:
     assert cloud.driver(there).running_anywhere(server.id) == [there]
 
 
-@pytest.mark.parametrize("kind", ["image", "volume"])
-@pytest.mark.parametrize("when", ["before", "ordered", "carried out"])
+@pytest.mark.parametrize(
+    ("kind", "when"),
+    [("image", "before"), ("image", "ordered"), ("volume", "before"), ("volume", "ordered"), ("volume", "carried out")],
+)
 def test_a_shelve_on_a_dead_host_is_given_up(cloud: Cloud, dead: Callable[..., None], kind: str, when: str) -> None:
     server = cloud.boot() if kind == "image" else cloud.boot_from_volume()
     host = cloud.show(server).compute_host
@@ -53,6 +62,25 @@ def test_a_shelve_on_a_dead_host_is_given_up(cloud: Cloud, dead: Callable[..., N
     assert list(cloud.admin.image.images(instance_uuid=server.id)) == []
     assert cloud.faults(server)[-1].message
     evacuated(cloud, server, host)
+
+
+def test_a_shelve_whose_image_is_complete_needs_its_host_no_more(cloud: Cloud, dead: Callable[..., None]) -> None:
+    """The host is dead for good: that image is the only copy of the server's disk."""
+    server = cloud.boot()
+    host = cloud.show(server).compute_host
+    written = lines_on_disk(cloud, server, host)
+    assert written
+    cloud.option("rpc_response_timeout", 1)
+    dies_when(cloud, dead, ("store_disk",), Verdict.LOSE_REPLY, fenced=True)
+    cloud.admin.compute.shelve_server(server.id)
+    until(lambda: cloud.driver(host).inspect(server.id).power_state, lambda it: it is PowerState.SHUTDOWN, "off")
+    dead(host)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.settle()
+    cloud.member.compute.unshelve_server(server.id)
+    there = cloud.wait(server, "ACTIVE").compute_host
+    assert there != host
+    assert lines_on_disk(cloud, server, there)[: len(written)] == written
 
 
 def test_a_shelve_on_a_host_that_is_only_down_waits(cloud: Cloud, dead: Callable[..., None]) -> None:
