@@ -19,7 +19,7 @@ from causeway.api.views import migrations as views
 from causeway.model.migration import Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 from causeway.operations import requests
-from causeway.store.api import journal, mappings
+from causeway.store.api import mappings, shown_moves
 from causeway.store.api import migrations as store
 
 RULE = "os_compute_api:os-migrations:"
@@ -67,9 +67,9 @@ def index(request: ApiRequest) -> Response:
     except errors.MigrationNotFound:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     hosts = request.allows(RULE + "index:host")
-    moving = journal.progress(request.services.api, _under_way(found))
+    moving = shown_moves.progress(request.services.api, _under_way(found))
     failed = [migration.uuid for migration in found if migration.status is MigrationStatus.ERROR]
-    failures = journal.failures(request.services.api, failed)
+    failures = shown_moves.failures(request.services.api, failed)
     body: dict[str, Any] = {
         "migrations": [
             views.entry(
@@ -119,7 +119,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     """Moves of the server that are under way. The field shows live migrations only; here there are resizes to watch."""
     _authorize_server(request, server_id, "index")
     found = _moving(request, server_id)
-    progress = journal.progress(request.services.api, [migration.uuid for migration in found])
+    progress = shown_moves.progress(request.services.api, [migration.uuid for migration in found])
     hosts = request.allows(SERVER_RULE + "index:host")
     entries = [views.entry_of_server(request, each, progress.get(each.uuid), hosts=hosts) for each in found]
     return Response(200, {"migrations": entries})
@@ -129,7 +129,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
 def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     _authorize_server(request, server_id, "show")
     found = _find(request, server_id, migration_id)
-    progress = journal.progress(request.services.api, [found.uuid])
+    progress = shown_moves.progress(request.services.api, [found.uuid])
     return Response(200, {"migration": views.entry_of_server(request, found, progress.get(found.uuid), hosts=True)})
 
 

@@ -8,7 +8,7 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.views import common
 from causeway.model.migration import Migration
-from causeway.store.api.journal import MoveProgress
+from causeway.store.api.shown_moves import MoveProgress
 
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
 

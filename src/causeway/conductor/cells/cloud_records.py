@@ -19,8 +19,8 @@ from causeway.parts import leftovers
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
-from causeway.store.api import journal, migrations
 from causeway.store.api import leftovers as leftover_records
+from causeway.store.api import migrations, ordered_moves
 from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
@@ -103,10 +103,10 @@ class CloudEndpoint:
         bytes_done: int,
         bytes_total: int,
     ) -> None:
-        journal.record_progress(self._services.api, token, bytes_done, bytes_total)
+        ordered_moves.record_progress(self._services.api, token, bytes_done, bytes_total)
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
-        journal.check_order(self._services.api, token, forward=forward)
+        ordered_moves.check_order(self._services.api, token, forward=forward)
 
 
 def map_hosts(services: ConductorServices, cell_uuid: str) -> None:

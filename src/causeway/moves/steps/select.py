@@ -11,7 +11,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import check_no_shrink
 from causeway.scheduler.request import MoveClaim
-from causeway.store.api import journal, migrations
+from causeway.store.api import migrations, shown_moves
 
 
 class SelectDestination(Step):
@@ -57,7 +57,7 @@ class SelectDestination(Step):
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
         explanation = msgspec.to_builtins(result.explanation)
-        run.with_next_save(lambda connection: journal.save_explanation_in(connection, run.move.id, explanation))
+        run.with_next_save(lambda connection: shown_moves.save_explanation_in(connection, run.move.id, explanation))
         run.move.recipe = "cross_cell_resize" if memory.is_cross_cell else "same_cell_resize"
         run.with_next_save(lambda connection: note_destination(connection, run))
 

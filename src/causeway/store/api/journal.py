@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,9 +16,8 @@ import sqlalchemy as sa
 from causeway import errors, metrics
 from causeway.model.moves import Move
 from causeway.model.operations import DELETE, NOT_WAITED_FOR
-from causeway.model.outcomes import MoveToken
 from causeway.model.requesters import Requester
-from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord, percent
+from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
 from causeway.store.clock import seconds, utc_now
 from causeway.store.columns import RowMapper
@@ -61,7 +59,7 @@ RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
 # A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
 GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
 CANCELLED = "It was cancelled on request."
-_WANTED = (
+WANTED = (
     sa.select(
         *(MOVES.c[name] for name in ("instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested")),
         InstanceMappings.queued_for_delete,
@@ -416,59 +414,23 @@ def is_recorded(
     return found.data == move.data and all(known.get(step.sequence) == (step.state, step.attempt) for step in written)
 
 
-def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
-    """Notes how far the transfer of the running step has come.
-
-    Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
-    """
-    with database.write() as connection:
-        move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
-        if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
-            raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
-        _refuse_unwanted(move)
-        connection.execute(
-            STEPS.update()
-            .where(STEPS.c.move_id == token.move_id, STEPS.c.step == token.step, STEPS.c.ended_at.is_(None))
-            .values(bytes_done=done, bytes_total=total)
-        )
-
-
 def check_wanted(database: Database, move: Move) -> None:
     """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
     with database.read() as connection:
-        found = connection.execute(_WANTED, {"of_move": move.id}).one_or_none()
+        found = connection.execute(WANTED, {"of_move": move.id}).one_or_none()
     if found is None or found.epoch > move.epoch:
         raise errors.TakenOver(f"Move {move.id} was taken over by another conductor.")
-    _refuse_unwanted(found)
+    refuse_unwanted(found)
 
 
-def _refuse_unwanted(move: sa.Row[Any]) -> None:
+def refuse_unwanted(move: sa.Row[Any]) -> None:
+    """``move``: a row of `WANTED`. Raises Cancelled, or StateChanged: its server is to be deleted."""
     if move.pivoted:
         return
     if move.queued_for_delete and move.recipe not in GO_ON_WHILE_DELETED:
         raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: what works on it goes no further.")
     if move.cancel_requested:
         raise errors.Cancelled(CANCELLED)
-
-
-def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
-    """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
-    states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
-    with database.read() as connection:
-        move = connection.execute(_WANTED, {"of_move": token.move_id}).one_or_none()
-    if move is None or move.epoch != token.epoch or SagaState(move.state) not in states:
-        raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")
-
-
-def save_explanation_in(connection: sa.Connection, move_id: str, explanation: dict[str, Any]) -> None:
-    """Keeps why the scheduler chose as it did."""
-    connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))
-
-
-def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
-    with database.read() as connection:
-        found = connection.execute(sa.select(MOVES.c.explanation).where(MOVES.c.id == move_id)).scalar_one_or_none()
-    return None if found is None else dict(found)
 
 
 def request_cancel(database: Database, migration_uuid: str) -> bool:
@@ -498,56 +460,6 @@ def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> Non
     connection.execute(
         MOVES.update().where(*wanted, MOVES.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
     )
-
-
-def failures(database: Database, migration_uuids: list[str]) -> dict[str, errors.CausewayError]:
-    """migration -> why its move failed, for those that did. One statement; none if nothing is asked."""
-    if not migration_uuids:
-        return {}
-    query = (
-        sa.select(MOVES.c.migration_uuid, MOVES.c.error)
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state == SagaState.FAILED.value)
-        .order_by(MOVES.c.started_at)
-    )
-    with database.read() as connection:
-        return {row.migration_uuid: errors.from_wire(row.error) for row in connection.execute(query) if row.error}
-
-
-@dataclass
-class MoveProgress:
-    """How far a move has come. Bytes are those of the step at hand, None if it moves none."""
-
-    recipe: str
-    state: SagaState
-    step: str | None = None
-    bytes_done: int | None = None
-    bytes_total: int | None = None
-
-    @property
-    def percent(self) -> int | None:
-        return percent(self.bytes_done, self.bytes_total)
-
-
-def progress(database: Database, migration_uuids: list[str]) -> dict[str, MoveProgress]:
-    """migration -> how far its move has come, for those that are under way. One statement."""
-    if not migration_uuids:
-        return {}
-    query = (
-        sa.select(
-            *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state")),
-            *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total")),
-        )
-        .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
-        .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(_ENDED))
-        .order_by(STEPS.c.sequence)
-    )
-    with database.read() as connection:
-        return {
-            row.migration_uuid: MoveProgress(
-                row.recipe, SagaState(row.state), row.step, row.bytes_done, row.bytes_total
-            )
-            for row in connection.execute(query)
-        }
 
 
 def accept_in(connection: sa.Connection, move_id: str) -> bool:

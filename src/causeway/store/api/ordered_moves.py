@@ -1,0 +1,35 @@
+"""What computes ask of the journal: whether an order is wanted, and to note how far it has come."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.model.outcomes import MoveToken
+from causeway.model.sagas import SagaState
+from causeway.store.api.journal import STEPS, WANTED, refuse_unwanted
+from causeway.store.database import Database
+
+
+def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
+    """Notes how far the transfer of the running step has come.
+
+    Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
+    """
+    with database.write() as connection:
+        move = connection.execute(WANTED, {"of_move": token.move_id}).one_or_none()
+        if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
+            raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
+        refuse_unwanted(move)
+        connection.execute(
+            STEPS.update()
+            .where(STEPS.c.move_id == token.move_id, STEPS.c.step == token.step, STEPS.c.ended_at.is_(None))
+            .values(bytes_done=done, bytes_total=total)
+        )
+
+
+def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
+    """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
+    states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
+    with database.read() as connection:
+        move = connection.execute(WANTED, {"of_move": token.move_id}).one_or_none()
+    if move is None or move.epoch != token.epoch or SagaState(move.state) not in states:
+        raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")
