@@ -87,18 +87,25 @@ class Progress:
             state=StepState.STARTED,
             attempt=last.attempt + 1,
             epoch=run.saga.epoch,
-            host=step.where(run),
+            host=self._where(step, last.host),
             bytes_done=None,
             bytes_total=None,
             tried_at=now,
             ended_at=None,
         )
 
+    def _where(self, step: Step[Any], known: str | None) -> str | None:
+        """What it works on may be gone by now: then the host that was known."""
+        try:
+            return step.where(self.run)
+        except errors.CausewayError:
+            return known
+
     def end(self, state: StepState, error: errors.CausewayError | None = None) -> None:
         """Notes how the present attempt ended; it is written with what begins next, or by `close`."""
         step, run = self._steps[-1], self.run
         step.state, step.ended_at = state, run.environment.clock.now()
-        step.host = self._current.where(run)
+        step.host = self._where(self._current, step.host)
         if error is not None:
             step.error = error.to_wire()
             step.first_error = step.first_error or step.error
