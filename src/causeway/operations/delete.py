@@ -167,6 +167,7 @@ class EndDelete(Step[Run]):
     """The server is gone."""
 
     name = "EndDelete"
+    pivots = True
 
     def patience(self, run: Run) -> Patience:  # noqa: ARG002
         return Patience(0, LONGEST_PAUSE)

@@ -41,7 +41,7 @@ def test_a_value_that_can_not_be_is_told_at_once(tmp_path: Path, group: str, lin
 def test_what_does_nothing_is_told(tmp_path: Path) -> None:
     file = written(
         tmp_path,
-        "[DEFAULT]\nreclaim_instance_interval = 60\nhost = h\ntransport_url = rabbit://\nlog_dir = /x\nno_such = 1\n"
+        "[DEFAULT]\nreboot_timeout = 60\nhost = h\ntransport_url = rabbit://\nlog_dir = /x\nno_such = 1\n"
         "[quota]\ncount_usage_from_placement = true\ncores = 5\n[workarounds]\nanything = 1\n"
         "[keystone_authtoken]\nwww_authenticate_uri = x\nusername = u\nmemcached_servers = y\n"
         "[neutron]\nauth_type = password\nauth_url = http://x\nusername = u\n"
@@ -50,7 +50,7 @@ def test_what_does_nothing_is_told(tmp_path: Path) -> None:
     )
     found = ignored(new_config(config_files=[file]))
     assert found.not_here == [
-        "[DEFAULT] reclaim_instance_interval",
+        "[DEFAULT] reboot_timeout",
         "[quota] count_usage_from_placement",
         "[workarounds] anything",
     ]

@@ -8,6 +8,7 @@ from datetime import timedelta
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
 from causeway.model.moves import Move
+from causeway.model.operations import NOT_WAITED_FOR
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
@@ -63,7 +64,9 @@ def without_owner(snapshot: Snapshot) -> Iterator[Disagreement]:
 def more_than_one(snapshot: Snapshot) -> Iterator[Disagreement]:
     by_server: dict[str, list[str]] = {}
     for move in _active(snapshot):
-        # A confirm or revert may have been asked for already: it waits for the end of its resize.
+        # A confirm or revert may have been asked for already: it waits for the end of its resize. A delete has it confirmed.
+        if move.recipe in NOT_WAITED_FOR:
+            continue
         if move.state is not SagaState.REQUESTED and move.state not in NOT_ACCEPTED:
             by_server.setdefault(move.instance_uuid, []).append(move.id)
     for server, found in by_server.items():
