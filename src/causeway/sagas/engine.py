@@ -66,7 +66,7 @@ class Engine(Generic[S]):
             run.is_untaken = run.is_first = saga.state is SagaState.REQUESTED
             try:
                 self._run(run)
-            except errors.TakenOver:
+            except (errors.TakenOver, errors.DatabaseFailed):
                 self.late.add(run, self._recipe(run).undo_late)
                 raise
             return saga
@@ -86,7 +86,7 @@ class Engine(Generic[S]):
             run.with_next_save(admit)
             try:
                 self._forward(Progress(run, []))
-            except errors.TakenOver:
+            except (errors.TakenOver, errors.DatabaseFailed):
                 self.late.add(run, self._recipe(run).undo_late)
                 raise
         return saga

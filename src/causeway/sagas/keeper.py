@@ -88,6 +88,8 @@ class Keeper(Generic[S]):
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
+        if self._engine.late.is_waiting:
+            LOG.warning("Sagas that this process lost have not ended yet; an audit tells whether something is left of them")
         self._journal.close()
 
     def submit(self, context: Any, saga_id: str) -> None:

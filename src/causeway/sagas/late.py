@@ -3,8 +3,9 @@
 A process that was only slow (its machine was suspended, say) looks whether a saga is still its own before it touches anything
 (`Run.check_lease`). But it may have been stopped between that look and the call to a service that follows; services around us
 know nothing of epochs. So one call can take effect after another process has undone the saga, or done the same itself. Whoever
-finds out that a saga was taken over from it therefore waits for the saga's end and has its recipe undo what came too late
-(`Recipe.undo_late`). No worker waits meanwhile: the keeper looks from time to time.
+finds out that a saga was taken over from it, or cannot find out because the journal does not answer, therefore waits for the
+saga's end and has its recipe undo what came too late (`Recipe.undo_late`). No worker waits meanwhile: the keeper looks from
+time to time.
 """
 
 from __future__ import annotations
