@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 from causeway.store import clock
 from causeway.store.api import journal
@@ -31,8 +31,8 @@ def put_clock_ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
             monkeypatch.setattr(module, "utcnow", wrong)
 
 
-def new_move(database: Database) -> Move:
-    move = Move(
+def new_move(database: Database) -> Operation:
+    move = Operation(
         id=str(uuids.uuid4()),
         migration_uuid=str(uuids.uuid4()),
         instance_uuid=str(uuids.uuid4()),
@@ -43,14 +43,14 @@ def new_move(database: Database) -> Move:
     return journal.get(database, move.id)
 
 
-def lease_of(database: Database, move: Move) -> float:
+def lease_of(database: Database, move: Operation) -> float:
     """Seconds that it has left."""
     until = journal.get(database, move.id).lease_until
     assert until is not None
     return (until - clock.read(database)).total_seconds()
 
 
-def end_lease(database: Database, move: Move) -> None:
+def end_lease(database: Database, move: Operation) -> None:
     with database.write() as connection:
         over = journal.MOVES.update().where(journal.MOVES.c.id == move.id).values(lease_until=clock.utc_now(-0.5))
         connection.execute(over)
@@ -133,7 +133,7 @@ def what_must_wait_is_not_abandoned(database: Database) -> None:
     assert held is not None
     held.state = SagaState.RUNNING
     journal.record(database, held, lease=MINUTE)
-    second = Move(
+    second = Operation(
         id=str(uuids.uuid4()),
         migration_uuid=first.migration_uuid,
         instance_uuid=first.instance_uuid,

@@ -10,7 +10,7 @@ from causeway import errors
 from causeway.cli.audit import PATH
 from causeway.model.audit import Report
 from causeway.model.instance import Instance
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
 from causeway.moves.recipes import RECIPES
@@ -156,7 +156,7 @@ def attachments(site: Site, uuid: str) -> list[tuple[str, str]]:
     return sorted((each["status"], hosts.get(each["id"]) or "") for each in mine)
 
 
-def wanted_attachments(site: Site, uuid: str, here: str, waiting: Move | None) -> list[tuple[str, str]]:
+def wanted_attachments(site: Site, uuid: str, here: str, waiting: Operation | None) -> list[tuple[str, str]]:
     """One of each volume here; while the server waits for confirm or revert, those that its source had as well."""
     volumes = [each.volume_id for each in site.admin.compute.volume_attachments(uuid)]
     there = [pair for pair in waiting.data["attachments"] if pair["volume_id"] in volumes] if waiting else []

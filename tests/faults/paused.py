@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from causeway.faults.points import call_points, compute_points, rpc_points
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import StepPhase, StepState
 from causeway.store.api import journal
 
@@ -114,7 +114,7 @@ def complaints(site: RolesSite, paused: Paused, uuid: str) -> list[str]:
     return [complaint for move in moves for complaint in _of_move(site, paused, move)]
 
 
-def _of_move(site: RolesSite, paused: Paused, move: Move) -> list[str]:
+def _of_move(site: RolesSite, paused: Paused, move: Operation) -> list[str]:
     found = list(paused.late.get(move.id, []))
     hits = [hit for hit in site.hits() if hit["move"] == move.id]
     done = Counter((hit["host"], hit["point"]) for hit in hits if hit["point"] in DONE)

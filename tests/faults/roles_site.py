@@ -11,7 +11,7 @@ import yaml
 from causeway.conductor.endpoints.moves import context_of
 from causeway.conf import new_config
 from causeway.embedded import content
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.rpc.client import RpcClient
 from causeway.rpc.conductor import TOPIC
 from causeway.rpc.transport import Transports
@@ -67,7 +67,7 @@ class RolesSite(Site):
         self.deployment.kill()
         self._rabbit.__exit__(None, None, None)
 
-    def run_move(self, conductor: str, move: Move) -> None:
+    def run_move(self, conductor: str, move: Operation) -> None:
         """Tells this conductor of a move, and no other."""
         self._conductors.cast(context_of(move), "run_move", server=conductor, move_id=move.id)
 

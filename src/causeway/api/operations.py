@@ -15,7 +15,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import operations as schemas
 from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.validation import is_uuid
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.progress import progress_of, version_of, why_not_cancellable
 from causeway.model.sagas import ENDED, SagaState
 from causeway.operations import requests
@@ -81,7 +81,7 @@ def cancel(request: ApiRequest, operation_id: str) -> Response:
     return Response(202)
 
 
-def _find(request: ApiRequest, operation_id: str, verb: str) -> Move:
+def _find(request: ApiRequest, operation_id: str, verb: str) -> Operation:
     missing = errors.NotFound(f"Operation {operation_id} could not be found.")
     if not is_uuid(operation_id):
         raise missing
@@ -90,7 +90,7 @@ def _find(request: ApiRequest, operation_id: str, verb: str) -> Move:
     return found
 
 
-def _operation(request: ApiRequest, operation_id: str) -> Move:
+def _operation(request: ApiRequest, operation_id: str) -> Operation:
     operation, _steps = store.get(request.services.api, operation_id)
     return operation
 

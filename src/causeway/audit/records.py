@@ -16,8 +16,8 @@ from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
 from causeway.model.numa import InstanceNUMATopology
+from causeway.model.operations import Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
@@ -53,7 +53,7 @@ class Records:
     mappings: dict[str, InstanceMapping]
     build_requests: set[str]
     migrations: dict[str, Migration]
-    moves: list[Move]
+    moves: list[Operation]
 
     @property
     def by_server(self) -> dict[str, list[Record]]:
@@ -112,7 +112,7 @@ def _uuids(database: Database, query: sa.Select[Any]) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
-def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Move]]:
+def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Operation]]:
     open_migration = migrations.TABLE.c.status.not_in([status.value for status in MIGRATION_ENDED])
     of_open = journal.MOVES.c.migration_uuid.in_(sa.select(migrations.TABLE.c.uuid).where(open_migration))
     not_ended = journal.MOVES.c.state.not_in([state.value for state in ENDED])

@@ -20,8 +20,8 @@ from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
 from causeway.model.numa import InstanceNUMATopology
+from causeway.model.operations import Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
@@ -84,7 +84,7 @@ class Movement:
     """A server's move, as far as it explains what is there: under way, or waiting for confirm or revert."""
 
     migration: Migration | None
-    active: Move | None
+    active: Operation | None
     # Of all runs of recipes for this migration, the resize's first.
     memories: list[MoveMemory]
 
@@ -161,7 +161,7 @@ class Snapshot:
     # Those that have not ended, and those that something refers to.
     migrations: dict[str, Migration] = field(default_factory=dict)
     # Moves of migrations that have not ended, and all that have not ended themselves; oldest first.
-    moves: list[Move] = field(default_factory=list)
+    moves: list[Operation] = field(default_factory=list)
     open_events: list[OpenEvent] = field(default_factory=list)
     hosts: dict[str, HostState] = field(default_factory=dict)
     # provider -> root of its tree
@@ -231,7 +231,7 @@ class Snapshot:
     @cached_property
     def _movements(self) -> dict[str, Movement]:
         found: dict[str, Movement] = {}
-        by_migration: dict[str, list[Move]] = {}
+        by_migration: dict[str, list[Operation]] = {}
         for move in (move for move in self.moves if move.recipe in RECIPES):
             by_migration.setdefault(move.migration_uuid, []).append(move)
         for migration_uuid, moves in by_migration.items():

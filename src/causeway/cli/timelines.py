@@ -15,7 +15,7 @@ from rich.table import Table
 
 from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.embedded.settings import StateDir
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.progress import OperationProgress, Wait, progress_of, reason_of, text_of
 from causeway.model.sagas import StepRecord
 from causeway.store.api import journal, operations
@@ -81,7 +81,7 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
             Console().print(_timeline(each, steps))
 
 
-def _overview(what: str, found: list[tuple[Move, OperationProgress]]) -> Table:
+def _overview(what: str, found: list[tuple[Operation, OperationProgress]]) -> Table:
     table = Table(what.title(), "Server", "Recipe", "State", "Step", "Bytes", "Started", "Owner", "Error")
     for each, progress in found:
         table.add_row(
@@ -98,7 +98,7 @@ def _overview(what: str, found: list[tuple[Move, OperationProgress]]) -> Table:
     return table
 
 
-def _timeline(found: Move, steps: list[StepRecord]) -> Table:
+def _timeline(found: Operation, steps: list[StepRecord]) -> Table:
     title = f"{found.recipe} of {found.instance_uuid}: {_standing(progress_of(found, steps))}"
     if reason_of(found):
         title += f". {escape(reason_of(found))}"
@@ -147,7 +147,7 @@ def _errors(step: StepRecord) -> str:
     return last if first in ("", last) else f"{last} At first: {first}"
 
 
-def _summary(found: Move, steps: list[StepRecord]) -> dict[str, Any]:
+def _summary(found: Operation, steps: list[StepRecord]) -> dict[str, Any]:
     """What the journal's row says but for what the operation remembers, and how far it has come."""
     row: dict[str, Any] = msgspec.to_builtins(found)
     del row["data"]
@@ -155,7 +155,7 @@ def _summary(found: Move, steps: list[StepRecord]) -> dict[str, Any]:
     return row | progress | {"waits_until": msgspec.to_builtins(found.waits_until)}
 
 
-def _whole(found: Move, steps: list[StepRecord]) -> dict[str, Any]:
+def _whole(found: Operation, steps: list[StepRecord]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = msgspec.to_builtins(steps)
     summary = _summary(found, steps)
     progress: list[dict[str, Any]] = summary["steps"]

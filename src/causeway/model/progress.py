@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import CANCELLABLE, ENDED, SagaState, StepPhase, StepRecord, StepState
 
 
@@ -83,7 +83,7 @@ class OperationProgress:
     steps: list[StepProgress] = field(default_factory=list)
 
 
-def progress_of(operation: Move, steps: list[StepRecord]) -> OperationProgress:
+def progress_of(operation: Operation, steps: list[StepRecord]) -> OperationProgress:
     """``steps``: all that it did so far, in order."""
     last = None if operation.state in ENDED or not steps else steps[-1]
     return OperationProgress(
@@ -131,7 +131,7 @@ def _step(step: StepRecord) -> StepProgress:
     )
 
 
-def version_of(operation: Move, steps: list[StepRecord]) -> str:
+def version_of(operation: Operation, steps: list[StepRecord]) -> str:
     """Another string whenever the operation's epoch, state, steps or bytes are others; its lease is renewed without that."""
     seen = (
         operation.epoch,
@@ -146,7 +146,7 @@ def version_of(operation: Move, steps: list[StepRecord]) -> str:
     return hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
 
 
-def reason_of(operation: Move) -> str:
+def reason_of(operation: Operation) -> str:
     """Why an operation waits, is stuck, or failed, as administrators see it; empty if nothing went wrong."""
     if operation.parked is not None:
         return operation.parked.partition(" ")[2]
@@ -158,7 +158,7 @@ def text_of(error: dict[str, Any] | None) -> str:
     return " ".join(filter(None, ((error or {}).get(part) for part in ("message", "details"))))
 
 
-def _wait_of(operation: Move, last: StepRecord | None) -> Wait | None:
+def _wait_of(operation: Operation, last: StepRecord | None) -> Wait | None:
     host = None if last is None else last.host
     if operation.waits_until is not None:
         return Wait(reason=reason_of(operation), until=operation.waits_until, host=host)
@@ -168,7 +168,7 @@ def _wait_of(operation: Move, last: StepRecord | None) -> Wait | None:
     return None
 
 
-def why_not_cancellable(operation: Move) -> str | None:
+def why_not_cancellable(operation: Operation) -> str | None:
     """Why the operation can't be cancelled; None if it can be at the moment."""
     name = f"Operation {operation.id} ({operation.recipe}) of server {operation.instance_uuid}"
     if operation.state in ENDED:

@@ -18,7 +18,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.moves.memory import MEMORY_VERSION, MoveMemory
 from causeway.parts import acceptance
@@ -81,7 +81,7 @@ def request_resize(
     return migration
 
 
-def _migration_of(move: Move, memory: MoveMemory) -> Migration:
+def _migration_of(move: Operation, memory: MoveMemory) -> Migration:
     """What everybody sees of a resize from its acceptance on."""
     return Migration(
         uuid=move.migration_uuid,
@@ -166,7 +166,7 @@ def finished_migration(api: Database, instance: Instance) -> Migration:
     return found[0]
 
 
-def _follow_up(services: RequestServices, context: RequestContext, migration: Migration, what: str) -> Move:
+def _follow_up(services: RequestServices, context: RequestContext, migration: Migration, what: str) -> Operation:
     """A confirm or revert: it starts from all that the resize remembered."""
     resize = journal.resize_of(services.api, migration.uuid)
     memory = msgspec.convert(resize.data, MoveMemory)
@@ -182,8 +182,8 @@ def _move(
     recipe: str,
     memory: MoveMemory,
     reason: str | None,
-) -> Move:
-    return Move(
+) -> Operation:
+    return Operation(
         id=str(uuids.uuid4()),
         migration_uuid=migration_uuid,
         instance_uuid=instance_uuid,

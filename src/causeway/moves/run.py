@@ -8,7 +8,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.moves.memory import MoveMemory
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
@@ -35,9 +35,9 @@ class Run(ServerRun[MoveMemory]):
     def __init__(
         self,
         services: ConductorServices,
-        environment: Environment[Move],
+        environment: Environment[Operation],
         context: RequestContext,
-        move: Move,
+        move: Operation,
         *,
         asked_at: float,
     ) -> None:
@@ -45,7 +45,7 @@ class Run(ServerRun[MoveMemory]):
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
 
     @property
-    def move(self) -> Move:
+    def move(self) -> Operation:
         return self.saga
 
     # where things are

@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
@@ -62,11 +62,11 @@ def prepare(run: Run, cause: errors.CausewayError) -> bool:
     return True
 
 
-def _follower(run: Run, cause: errors.CausewayError) -> Move:
+def _follower(run: Run, cause: errors.CausewayError) -> Operation:
     move, memory = run.move, run.memory.as_requested()
     # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
     memory.events = [*memory.events, *run.step_events()]
-    return Move(
+    return Operation(
         id=str(uuids.uuid4()),
         migration_uuid=move.migration_uuid,
         instance_uuid=move.instance_uuid,

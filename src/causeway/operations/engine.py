@@ -12,7 +12,7 @@ from causeway import metrics
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model import operations
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import Saga, StepRecord
 from causeway.moves import recipes as moves
 from causeway.moves.run import Run
@@ -30,7 +30,7 @@ from causeway.sagas.observer import Observer
 from causeway.sagas.versions import Knowledge
 from causeway.store.api import journal
 
-Engine: TypeAlias = engine.Engine[Move]
+Engine: TypeAlias = engine.Engine[Operation]
 
 KNOWLEDGE = Knowledge(RECIPES)
 
@@ -71,7 +71,7 @@ class OperationObserver(Observer):
 def engine_of(services: ConductorServices) -> Engine:
     """The engine that runs operations for a conductor."""
     options = services.conf.moves
-    environment = Environment[Move](
+    environment = Environment[Operation](
         MoveJournal(services.api, options.lease),
         services.life,
         options,
@@ -79,7 +79,7 @@ def engine_of(services: ConductorServices) -> Engine:
         observer=OperationObserver(services.host),
     )
 
-    def begin(context: RequestContext, move: Move, asked_at: float) -> ServerRun[Any]:
+    def begin(context: RequestContext, move: Operation, asked_at: float) -> ServerRun[Any]:
         context = _with_users_rights(services, context, move)
         if move.recipe in moves.RECIPES:
             return Run(services, environment, context, move, asked_at=asked_at)
@@ -89,7 +89,7 @@ def engine_of(services: ConductorServices) -> Engine:
     return engine.Engine(environment, KNOWLEDGE, begin)
 
 
-def _with_users_rights(services: ConductorServices, context: RequestContext, move: Move) -> RequestContext:
+def _with_users_rights(services: ConductorServices, context: RequestContext, move: Operation) -> RequestContext:
     """Whoever resumes an operation acts for the user who asked for it, for as long as the journal has their token."""
     if context.auth_token:
         return context

@@ -15,7 +15,7 @@ from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.server_actions import ServerAction
 from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import acceptance, requesters
@@ -78,10 +78,10 @@ def ask_at_once(
 
 def operation_of(
     context: RequestContext, instance_uuid: str, recipe: str, memory: Any, migration: Migration | None = None
-) -> Move:
+) -> Operation:
     """An operation as it is written to the journal."""
     saga_id = str(uuids.uuid4())
-    return Move(
+    return Operation(
         id=saga_id,
         migration_uuid=saga_id if migration is None else migration.uuid,
         instance_uuid=instance_uuid,
@@ -122,7 +122,7 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
     return True
 
 
-def discard_prepared(services: HasImages, context: RequestContext, move: Move) -> None:
+def discard_prepared(services: HasImages, context: RequestContext, move: Operation) -> None:
     """Deletes the image whose record was made for a request that was refused; there may be none."""
     image_id = move.data.get("image_id")
     if image_id is not None and move.recipe in operations.MAKE_IMAGE:

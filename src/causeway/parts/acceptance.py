@@ -30,8 +30,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.exclusion import ACCEPTED, Work, rule
 from causeway.model.instance import InstanceAction
-from causeway.model.moves import Move
-from causeway.model.operations import ACTIONS, TASKS, WORK
+from causeway.model.operations import ACTIONS, TASKS, WORK, Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
@@ -59,7 +58,7 @@ NOT_ACCEPTED = "The request was broken off before it was accepted. Nothing was d
 class Request:
     """An operation, and what asking for it changes in the server's cell and in its migration."""
 
-    move: Move
+    operation: Operation
     action: InstanceAction
     expected_task: Collection[TaskState | None] | None
     expected_vm: Collection[VmState] | None
@@ -72,16 +71,16 @@ class Request:
     on_acceptance: Callable[[sa.Connection], None] | None = None
 
 
-def task_of(move: Move) -> TaskState | None:
+def task_of(operation: Operation) -> TaskState | None:
     """The server's task from the request of an operation on; None: it has none."""
-    return TASKS[move.recipe]
+    return TASKS[operation.recipe]
 
 
-def status_of(move: Move) -> MigrationStatus | None:
+def status_of(operation: Operation) -> MigrationStatus | None:
     """What a finished migration is from the request of its confirm or revert on; None: the request is no such one."""
-    if not move.recipe.endswith(("_confirm", "_revert")):
+    if not operation.recipe.endswith(("_confirm", "_revert")):
         return None
-    return MigrationStatus.REVERTING if move.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
+    return MigrationStatus.REVERTING if operation.recipe.endswith("_revert") else MigrationStatus.CONFIRMING
 
 
 def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None:
@@ -91,8 +90,8 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
     """
     for attempt in range(ATTEMPTS):
         if attempt:
-            LOG.warning("Move %s was taken for abandoned: its request begins again", request.move.id)
-            request.move.id = str(uuids.uuid4())
+            LOG.warning("Operation %s was taken for abandoned: its request begins again", request.operation.id)
+            request.operation.id = str(uuids.uuid4())
         swapped = False
         try:
             when_others_rest(partial(_propose, api, request), of_device=False)
@@ -103,63 +102,63 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
             # It is not known what took effect, but for what the journal says of it.
-            _try_to_refuse(api, cells, request.move)
+            _try_to_refuse(api, cells, request.operation)
             raise
         except errors.CausewayError:
             if swapped:
-                _try_to_refuse(api, cells, request.move)
+                _try_to_refuse(api, cells, request.operation)
             else:
-                _forget(api, request.move)
+                _forget(api, request.operation)
             raise
         if accepted:
             return
-    raise errors.StateChanged(f"The request for server {request.move.instance_uuid} took too long. Try again.")
+    raise errors.StateChanged(f"The request for server {request.operation.instance_uuid} took too long. Try again.")
 
 
-def admit_in(connection: sa.Connection, move: Move) -> None:
+def admit_in(connection: sa.Connection, operation: Operation) -> None:
     """Raises StateChanged (DevicesChanging) if one of the server's other operations keeps this one from being accepted.
 
     The rules are in `causeway.model.exclusion`. Of two requests, the second one sees the first.
     """
-    move.cell_uuid, under_way = journal.under_way_in(connection, move.instance_uuid)
+    operation.cell_uuid, under_way = journal.under_way_in(connection, operation.instance_uuid)
     for other in under_way:
-        if other.id == move.id or other.state is SagaState.REFUSED:
+        if other.id == operation.id or other.state is SagaState.REFUSED:
             continue
         # One of a newer release has a name that is not known: it excludes everything.
         work = WORK.get(other.recipe)
-        if work is None or rule(WORK[move.recipe], work) not in ACCEPTED:
-            raise _excluded(move, other, work)
-        if move.resource_id is not None and move.resource_id == other.resource_id:
+        if work is None or rule(WORK[operation.recipe], work) not in ACCEPTED:
+            raise _excluded(operation, other, work)
+        if operation.resource_id is not None and operation.resource_id == other.resource_id:
             raise errors.StateChanged(
-                f"{move.resource_id} of server {move.instance_uuid} is being changed by another request ({other.recipe})."
-                " Try again when that has ended."
+                f"{operation.resource_id} of server {operation.instance_uuid} is being changed by another request"
+                f" ({other.recipe}). Try again when that has ended."
             )
 
 
-def _excluded(move: Move, other: Move, work: Work | None) -> errors.StateChanged:
+def _excluded(operation: Operation, other: Operation, work: Work | None) -> errors.StateChanged:
     if work is Work.DEVICE:
         return errors.DevicesChanging(
-            f"A volume or port of server {move.instance_uuid} is being changed ({other.recipe})."
+            f"A volume or port of server {operation.instance_uuid} is being changed ({other.recipe})."
             " Try again when that has ended."
         )
     return errors.StateChanged(
-        f"Server {move.instance_uuid} is being changed by another request ({other.recipe}). Try again when that has ended."
+        f"Server {operation.instance_uuid} is being changed by another request ({other.recipe}). Try again when that has ended."
     )
 
 
-def accept_at_once(api: Database, move: Move, requester: Requester) -> None:
+def accept_at_once(api: Database, operation: Operation, requester: Requester) -> None:
     """For an operation that changes nothing in the server's cell before it begins: it counts when this has returned.
 
     Raises what `admit_in` does, and DatabaseFailed if it could not be written down; then it never runs.
     """
 
     def insert(connection: sa.Connection) -> None:
-        admit_in(connection, move)
-        journal.insert_in(connection, move, requester=requester)
+        admit_in(connection, operation)
+        journal.insert_in(connection, operation, requester=requester)
 
     def insert_if_missing() -> None:
         with api.write() as connection:
-            if journal.state_in(connection, move.id) is None:
+            if journal.state_in(connection, operation.id) is None:
                 insert(connection)
 
     def insert_now() -> None:
@@ -189,77 +188,81 @@ def when_others_rest(admit: Callable[[], T], *, of_device: bool) -> T:
 
 
 def _propose(api: Database, request: Request) -> None:
-    move, status = request.move, status_of(request.move)
-    move.state = SagaState.PROPOSED
+    operation, status = request.operation, status_of(request.operation)
+    operation.state = SagaState.PROPOSED
     with api.write() as connection:
-        admit_in(connection, move)
+        admit_in(connection, operation)
         # Only one of two requests gets the migration out of "finished".
         if status is not None and not migrations.swap_status_in(
-            connection, move.migration_uuid, MigrationStatus.FINISHED, status
+            connection, operation.migration_uuid, MigrationStatus.FINISHED, status
         ):
-            raise errors.StateChanged(f"Another request confirms or reverts the resize of {move.instance_uuid}.")
-        journal.insert_in(connection, move, requester=request.requester)
+            raise errors.StateChanged(f"Another request confirms or reverts the resize of {operation.instance_uuid}.")
+        journal.insert_in(connection, operation, requester=request.requester)
 
 
 def _swap(cells: Cells, cell_uuid: str, request: Request, *, again: bool) -> None:
     """``again``: the server may be as the attempt before left it, or as a conductor restored it."""
-    move, action = request.move, request.action
+    operation, action = request.operation, request.action
 
     def swap(connection: sa.Connection) -> None:
-        if not (again and _is_swapped(connection, move)):
+        if not (again and _is_swapped(connection, operation)):
             instances.swap_in(
                 connection,
-                move.instance_uuid,
+                operation.instance_uuid,
                 expected_task=request.expected_task,
                 expected_vm=request.expected_vm,
                 **request.changes,
             )
-        if again and actions.is_recorded_in(connection, move.instance_uuid, action.request_id):
-            actions.set_message_in(connection, move.instance_uuid, action.request_id, None)
+        if again and actions.is_recorded_in(connection, operation.instance_uuid, action.request_id):
+            actions.set_message_in(connection, operation.instance_uuid, action.request_id, None)
         else:
             actions.start_in(connection, action)
 
     try:
-        servers.change(cells, move.instance_uuid, cell_uuid, swap, follow=False)
+        servers.change(cells, operation.instance_uuid, cell_uuid, swap, follow=False)
     except errors.DatabaseFailed:
-        if not _patiently(lambda: _took_effect(cells.database(cell_uuid), move)):
+        if not _patiently(lambda: _took_effect(cells.database(cell_uuid), operation)):
             raise
 
 
-def _took_effect(database: Database, move: Move) -> bool:
+def _took_effect(database: Database, operation: Operation) -> bool:
     """Whether a swap whose answer was lost was committed; one that is still under way is waited for."""
     with database.write() as connection:
-        return _is_swapped(connection, move)
+        return _is_swapped(connection, operation)
 
 
-def _is_swapped(connection: sa.Connection, move: Move) -> bool:
+def _is_swapped(connection: sa.Connection, operation: Operation) -> bool:
     """Whether the server, whose row is held from here on, is in the hands of this request: its action is the newest."""
     try:
-        instance = instances.get_in(connection, move.instance_uuid, with_tags=False)
+        instance = instances.get_in(connection, operation.instance_uuid, with_tags=False)
     except errors.ServerNotFound:
         return False
-    task = task_of(move)
+    task = task_of(operation)
     if task is not None and instance.task_state is not task:
         return False
-    found = actions.newest_request_in(connection, move.instance_uuid, ACTIONS)
-    return found is not None and found == move.request_id
+    found = actions.newest_request_in(connection, operation.instance_uuid, ACTIONS)
+    return found is not None and found == operation.request_id
 
 
 def _accept(api: Database, request: Request) -> bool:
-    """Makes the move count; False if a conductor refused it meanwhile. Raises DatabaseFailed if that can't be found out."""
+    """Makes the operation count; False if a conductor refused it meanwhile. Raises DatabaseFailed if that can't be found out."""
 
     def accept() -> bool:
         with api.write() as connection:
-            if journal.accept_in(connection, request.move.id):
+            if journal.accept_in(connection, request.operation.id):
                 if request.on_acceptance is not None:
                     request.on_acceptance(connection)
                 return True
             # Accepted by an attempt whose answer was lost, or refused.
-            return journal.state_in(connection, request.move.id) not in (None, SagaState.PROPOSED, SagaState.REFUSED)
+            return journal.state_in(connection, request.operation.id) not in (
+                None,
+                SagaState.PROPOSED,
+                SagaState.REFUSED,
+            )
 
     accepted = _patiently(accept)
     if accepted:
-        request.move.state = SagaState.REQUESTED
+        request.operation.state = SagaState.REQUESTED
     return accepted
 
 
@@ -274,57 +277,57 @@ def _patiently(look: Callable[[], T]) -> T:
     return look()
 
 
-def _forget(api: Database, move: Move) -> None:
+def _forget(api: Database, operation: Operation) -> None:
     """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
     try:
         with api.write() as connection:
-            if journal.refuse_in(connection, move.id):
-                _restore_migration(connection, move)
-                journal.delete_in(connection, move.id)
+            if journal.refuse_in(connection, operation.id):
+                _restore_migration(connection, operation)
+                journal.delete_in(connection, operation.id)
     except errors.DatabaseFailed as failure:
-        LOG.warning("Move %s stays in the journal until a conductor finds it: %s", move.id, failure.details)
+        LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.details)
 
 
-def _try_to_refuse(api: Database, cells: Cells, move: Move) -> None:
+def _try_to_refuse(api: Database, cells: Cells, operation: Operation) -> None:
     try:
-        if refuse(api, move):
-            settle(api, cells, move)
+        if refuse(api, operation):
+            settle(api, cells, operation)
     except errors.CausewayError as failure:
         # Nobody runs what was not accepted.
-        LOG.warning("Move %s stays in the journal until a conductor finds it: %s", move.id, failure.details)
+        LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.details)
 
 
-def refuse(api: Database, move: Move) -> bool:
+def refuse(api: Database, operation: Operation) -> bool:
     """From here on the request can't be accepted any more; False if it was, or is out of the journal."""
     with api.write() as connection:
-        if journal.refuse_in(connection, move.id):
-            _restore_migration(connection, move)
+        if journal.refuse_in(connection, operation.id):
+            _restore_migration(connection, operation)
             return True
-        return journal.state_in(connection, move.id) is SagaState.REFUSED
+        return journal.state_in(connection, operation.id) is SagaState.REFUSED
 
 
-def _restore_migration(connection: sa.Connection, move: Move) -> None:
-    status = status_of(move)
+def _restore_migration(connection: sa.Connection, operation: Operation) -> None:
+    status = status_of(operation)
     if status is not None:
-        migrations.swap_status_in(connection, move.migration_uuid, status, MigrationStatus.FINISHED)
+        migrations.swap_status_in(connection, operation.migration_uuid, status, MigrationStatus.FINISHED)
 
 
-def settle(api: Database, cells: Cells, move: Move) -> None:
+def settle(api: Database, cells: Cells, operation: Operation) -> None:
     """Takes back what a refused request did to its server, and takes it out of the journal. May be repeated."""
     try:
-        _cell, database = cells.of_server(move.instance_uuid)
+        _cell, database = cells.of_server(operation.instance_uuid)
         with database.write() as connection:
-            _take_back(connection, api, move)
+            _take_back(connection, api, operation)
     except errors.ServerNotFound:
-        LOG.info("Server %s is gone: nothing of a request that was refused is left", move.instance_uuid)
+        LOG.info("Server %s is gone: nothing of a request that was refused is left", operation.instance_uuid)
     with api.write() as connection:
-        journal.delete_in(connection, move.id)
+        journal.delete_in(connection, operation.id)
 
 
-def _take_back(connection: sa.Connection, api: Database, move: Move) -> None:
+def _take_back(connection: sa.Connection, api: Database, operation: Operation) -> None:
     # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
-    if not _is_swapped(connection, move) or journal.has_others(api, move):
+    if not _is_swapped(connection, operation) or journal.has_others(api, operation):
         return
-    if task_of(move) is not None:
-        instances.update_in(connection, move.instance_uuid, task_state=None)
-    actions.set_message_in(connection, move.instance_uuid, move.request_id or "", NOT_ACCEPTED)
+    if task_of(operation) is not None:
+        instances.update_in(connection, operation.instance_uuid, task_state=None)
+    actions.set_message_in(connection, operation.instance_uuid, operation.request_id or "", NOT_ACCEPTED)

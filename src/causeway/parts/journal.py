@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from math import ceil
 
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepRecord
 from causeway.sagas.journal import Write
 from causeway.store.api import journal
@@ -21,16 +21,16 @@ class MoveJournal:
         url = api.url.render_as_string(hide_password=False)
         self._leases = Database(url, api.name, answer_timeout=max(1, ceil(lease / 3)))
 
-    def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Move | None:
+    def acquire(self, saga_id: str, owner: str, lease: float, *, former: Set[str]) -> Operation | None:
         return journal.acquire(self._api, saga_id, owner, lease, former=former, by_first_write=True)
 
-    def begin(self, saga: Move, *, started: StepRecord, lease: float, also: Write | None) -> None:
+    def begin(self, saga: Operation, *, started: StepRecord, lease: float, also: Write | None) -> None:
         journal.begin(self._api, saga, started=started, lease=lease, also=also)
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         journal.renew(self._leases, owner, saga_ids, lease)
 
-    def get(self, saga_id: str) -> Move:
+    def get(self, saga_id: str) -> Operation:
         return journal.get(self._api, saga_id)
 
     def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:
@@ -41,7 +41,7 @@ class MoveJournal:
 
     def record(
         self,
-        saga: Move,
+        saga: Operation,
         *,
         ended: StepRecord | None,
         started: StepRecord | None,
@@ -61,16 +61,16 @@ class MoveJournal:
             also=also,
         )
 
-    def is_recorded(self, saga: Move, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
+    def is_recorded(self, saga: Operation, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
         return journal.is_recorded(self._api, saga, ended=ended, started=started)
 
-    def check_wanted(self, saga: Move) -> None:
+    def check_wanted(self, saga: Operation) -> None:
         journal.check_wanted(self._api, saga)
 
-    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Move]:
+    def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Operation]:
         return journal.abandoned(self._api, mine, lease, in_hand=in_hand, knowledge=knowledge)
 
-    def park(self, saga: Move, parked: str) -> None:
+    def park(self, saga: Operation, parked: str) -> None:
         journal.park(self._api, saga, parked)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed, MissedOrder
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus, TaskState
@@ -209,16 +209,16 @@ def _drops_claim(services: ConductorServices, host: str, missed: MissedOrder) ->
     return None if any(_chose(move, host) for move in tries) else True
 
 
-def _tries(services: ConductorServices, token: MoveToken) -> list[Move]:
+def _tries(services: ConductorServices, token: MoveToken) -> list[Operation]:
     """The other moves of a move's migration."""
     return [move for move in journal.of_migration(services.api, token.migration_uuid) if move.id != token.move_id]
 
 
-def _is_live(move: Move) -> bool:
+def _is_live(move: Operation) -> bool:
     return move.state not in ENDED and move.state is not SagaState.REFUSED
 
 
-def _chose(move: Move, host: str) -> bool:
+def _chose(move: Operation, host: str) -> bool:
     return (move.data.get("selection") or {}).get("host") == host
 
 

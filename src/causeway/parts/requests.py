@@ -15,7 +15,7 @@ from oslo_config import cfg
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import Instance, InstanceAction
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.parts import acceptance, requesters
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import journal
@@ -36,7 +36,7 @@ class HasConductor(Protocol):
 
 
 class RequestServices(HasConductor, Protocol):
-    """What is needed to ask for a move."""
+    """What is needed to ask for an operation."""
 
     @property
     def conf(self) -> cfg.ConfigOpts: ...
@@ -56,44 +56,46 @@ class Requests:
 
 def enter(services: RequestServices, context: RequestContext, cell_uuid: str, request: acceptance.Request) -> None:
     """Has a request accepted; raises what `acceptance.enter` does."""
-    request.requester = requesters.requester_of(services.conf, context, request.move.instance_uuid)
+    request.requester = requesters.requester_of(services.conf, context, request.operation.instance_uuid)
     try:
         acceptance.enter(services.api, services.cells, cell_uuid, request)
     except errors.CausewayError:
-        # A conductor that was to delete the server may have seen the move that was never to be, and waits for its end.
-        run_waiting(services, request.move.instance_uuid)
+        # A conductor that was to delete the server may have seen the operation that was never to be, and waits for its end.
+        run_waiting(services, request.operation.instance_uuid)
         raise
 
 
-def tell_conductor(services: HasConductor, context: RequestContext, move: Move) -> None:
-    """Tells a conductor. If none can be told the move is accepted all the same: they find it in the journal."""
+def tell_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
+    """Tells a conductor. If none can be told the operation is accepted all the same: they find it in the journal."""
     try:
-        services.conductor.run_move(context, move_id=move.id)
+        services.conductor.run_move(context, move_id=operation.id)
     except errors.ServiceFailed as failure:
-        LOG.warning("Move %s waits to be found: %s %s", move.id, failure.message, failure.details)
+        LOG.warning("Operation %s waits to be found: %s %s", operation.id, failure.message, failure.details)
 
 
-def context_of(move: Move) -> RequestContext:
+def context_of(operation: Operation) -> RequestContext:
     """The request that asked for an operation, with the system's own credentials: the user's token may have expired."""
     return RequestContext(
-        request_id=move.request_id,
-        user_id=move.user_id,
-        project_id=move.project_id,
+        request_id=operation.request_id,
+        user_id=operation.user_id,
+        project_id=operation.project_id,
         is_admin=True,
         roles=["admin"],
         overwrite=False,
     )
 
 
-def drop_if_refused(api: Database, cells: Cells, move: Move) -> bool:
-    """For a move that was proposed a lease ago: it does not count any more, and is taken out of the journal.
+def drop_if_refused(api: Database, cells: Cells, operation: Operation) -> bool:
+    """For an operation that was proposed a lease ago: it does not count any more, and is taken out of the journal.
 
     Its API died before it accepted the request, or could not; one that is only slow begins again. False if it was accepted.
     """
-    if not acceptance.refuse(api, move):
+    if not acceptance.refuse(api, operation):
         return False
-    acceptance.settle(api, cells, move)
-    LOG.info("The request of move %s was never accepted: server %s is as it was", move.id, move.instance_uuid)
+    acceptance.settle(api, cells, operation)
+    LOG.info(
+        "The request of operation %s was never accepted: server %s is as it was", operation.id, operation.instance_uuid
+    )
     return True
 
 
@@ -102,9 +104,9 @@ def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None =
 
     If none can be told they wait until they are found.
     """
-    for move in journal.waiting(services.api, instance_uuid):
-        if move.id != but:
-            tell_conductor(services, context_of(move), move)
+    for operation in journal.waiting(services.api, instance_uuid):
+        if operation.id != but:
+            tell_conductor(services, context_of(operation), operation)
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.instance import ActionEvent
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
 from causeway.parts.services import ConductorServices
 from causeway.sagas import run as sagas
@@ -18,7 +18,7 @@ from causeway.sagas.run import M
 from causeway.store.cell import actions
 
 
-class ServerRun(sagas.Run[Move, M], Generic[M]):
+class ServerRun(sagas.Run[Operation, M], Generic[M]):
     """One operation that this conductor owns."""
 
     context: RequestContext
@@ -26,9 +26,9 @@ class ServerRun(sagas.Run[Move, M], Generic[M]):
     def __init__(
         self,
         services: ConductorServices,
-        environment: Environment[Move],
+        environment: Environment[Operation],
         context: RequestContext,
-        saga: Move,
+        saga: Operation,
         memory: M,
         *,
         asked_at: float,

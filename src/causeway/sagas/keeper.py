@@ -89,7 +89,9 @@ class Keeper(Generic[S]):
             if thread.is_alive():
                 thread.join()
         if self._engine.late.is_waiting:
-            LOG.warning("Sagas that this process lost have not ended yet; an audit tells whether something is left of them")
+            LOG.warning(
+                "Sagas that this process lost have not ended yet; an audit tells whether something is left of them"
+            )
         self._journal.close()
 
     def submit(self, context: Any, saga_id: str) -> None:

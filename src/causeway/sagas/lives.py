@@ -1,4 +1,4 @@
-"""Who owns a move: a host *and* a life of its conductor.
+"""Who owns a saga: a host *and* a life of its conductor.
 
 A conductor that was started anew has another life: what its former one had in hand it takes at once if that is known to be
 over, else when the leases are over, as anybody may. It is known by a lock on a file of this machine that a process holds as
@@ -71,7 +71,7 @@ class Life:
 
     @contextmanager
     def working_on(self, move_id: str) -> Iterator[bool]:
-        """Notes that the thread works on a move; False if another one of this life does."""
+        """Notes that the thread works on a saga; False if another one of this life does."""
         with self._condition:
             free = move_id not in self._at_work
             self._at_work.add(move_id)

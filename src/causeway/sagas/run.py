@@ -67,7 +67,7 @@ class Run(Generic[S, M]):
             return
         asked_at = self.environment.clock.boot()
         if self._patiently(self._renewed_epoch) != self.saga.epoch:
-            raise errors.TakenOver(f"Move {self.saga.id} was taken over by another conductor.")
+            raise errors.TakenOver(f"Saga {self.saga.id} was taken over by another conductor.")
         self._lease.renewed(asked_at)
 
     def check_wanted(self) -> None:

@@ -210,7 +210,7 @@ def _in_databases(evidence: Evidence) -> Iterator[tuple[str, Complaint]]:
         yield uuid, Complaint(LOST, "a mapping, and no record in any cell")
     for uuid in building & evidence.records.keys():
         yield uuid, Complaint(LEAKED, "a build request of a server that is in a cell")
-    for move in journal.all_moves(evidence.site.api):
+    for move in journal.all_operations(evidence.site.api):
         if move.state not in ENDED:
             yield move.instance_uuid, Complaint(STUCK, f"{move.recipe} is {move.state}: {move.error}")
         elif move.pivoted != (move.state == "done") and not RECIPES[move.recipe].attended:
@@ -227,7 +227,7 @@ def _around(evidence: Evidence) -> Iterator[tuple[str, Complaint]]:
         if attachment["instance"] not in world.servers:
             yield attachment["instance"], Complaint(LEAKED, f"attachment of volume {attachment['volume_id']}")
     waiting = {each["uuid"] for each in world.waiting.values()}
-    waiting |= {move.migration_uuid for move in journal.all_moves(evidence.site.api) if move.state not in ENDED}
+    waiting |= {move.migration_uuid for move in journal.all_operations(evidence.site.api) if move.state not in ENDED}
     for consumer, held in world.allocations.items():
         if consumer not in world.servers and consumer not in waiting:
             yield consumer, Complaint(LEAKED, f"allocations of nobody: {held}")

@@ -276,7 +276,7 @@ class Storm:
             self.result.servers += len(account.ledgers)
             for ledger in account.ledgers:
                 self.result.answers.update(ledger.answers)
-        for move in journal.all_moves(self.site.api):
+        for move in journal.all_operations(self.site.api):
             self.result.operations[f"{move.recipe} {move.state if move.state in ENDED else 'not ended'}"] += 1
 
     def _delete_all(self, at_first: World) -> None:

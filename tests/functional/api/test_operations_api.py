@@ -15,7 +15,7 @@ import pytest
 
 from causeway.api.long_polls import LongPolls
 from causeway.model.instance import Instance
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.progress import OperationProgress
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api import journal
@@ -31,14 +31,14 @@ def server(cloud: Any) -> Instance:
 
 
 @pytest.fixture
-def written(cloud: Any, server: Instance) -> list[Move]:
+def written(cloud: Any, server: Instance) -> list[Operation]:
     """Five in the journal, oldest first: two of the server, one of which has ended; all with a step that moves bytes."""
     others = [str(uuid.uuid4()) for _ in range(3)]
     states = [SagaState.DONE, SagaState.RUNNING, SagaState.RUNNING, SagaState.STUCK, SagaState.REQUESTED]
     made = []
     for number, state in enumerate(states):
         move_id = str(uuid.uuid4())
-        move = Move(
+        move = Operation(
             id=move_id,
             migration_uuid=move_id if number < 3 else str(uuid.uuid4()),
             instance_uuid=server.uuid if number < 2 else others[number - 2],
@@ -59,7 +59,7 @@ def written(cloud: Any, server: Instance) -> list[Move]:
     return made
 
 
-def begin(cloud: Any, move: Move, *, host: str, sequence: int = 1) -> None:
+def begin(cloud: Any, move: Operation, *, host: str, sequence: int = 1) -> None:
     """Writes a step that has 25 of 100 bytes."""
     values = {"bytes_done": 25, "bytes_total": 100, "started_at": START, "tried_at": START}
     step = StepRecord("UploadDisk", StepPhase.DO, sequence, host=host, **values)
@@ -67,7 +67,7 @@ def begin(cloud: Any, move: Move, *, host: str, sequence: int = 1) -> None:
         connection.execute(journal.STEPS.insert(), journal.STEP.to_row(step) | {"move_id": move.id})
 
 
-def change(cloud: Any, move: Move, **values: Any) -> None:
+def change(cloud: Any, move: Operation, **values: Any) -> None:
     with cloud.services.api.write() as connection:
         connection.execute(journal.MOVES.update().where(journal.MOVES.c.id == move.id).values(**values))
 
@@ -77,16 +77,16 @@ def ids(answer: Any) -> list[str]:
     return [each["id"] for each in answer.json["operations"]]
 
 
-def newest_first(*moves: Move) -> list[str]:
+def newest_first(*moves: Operation) -> list[str]:
     return [each.id for each in sorted(moves, key=lambda each: (each.started_at or START, each.id), reverse=True)]
 
 
-def test_all_that_have_not_ended_newest_first(admin: Any, written: list[Move]) -> None:
+def test_all_that_have_not_ended_newest_first(admin: Any, written: list[Operation]) -> None:
     assert ids(admin.get("/operations")) == newest_first(*written[1:])
     assert ids(admin.get("/operations?all=1")) == newest_first(*written)
 
 
-def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, written: list[Move]) -> None:
+def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, written: list[Operation]) -> None:
     answer = admin.get(f"/servers/{server.uuid}/operations")
     (shown,) = msgspec.convert(answer.json["operations"], list[OperationProgress])
     assert (shown.id, shown.recipe, shown.state) == (written[1].id, "create_image", SagaState.RUNNING)
@@ -99,7 +99,7 @@ def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, writte
     assert admin.get("/servers/nobody/operations").status == 404
 
 
-def test_what_it_waits_for(admin: Any, written: list[Move]) -> None:
+def test_what_it_waits_for(admin: Any, written: list[Operation]) -> None:
     shown = msgspec.convert(admin.get(f"/operations/{written[3].id}").json["operation"], OperationProgress)
     assert shown.waits_for is not None
     assert (shown.waits_for.host, shown.waits_for.reason) == ("host3", "It failed. host9 is down.")
@@ -128,11 +128,11 @@ def test_nothing_shows_what_an_operation_remembers(admin: Any) -> None:
         ("recipe=nothing", []),
     ],
 )
-def test_filters(admin: Any, written: list[Move], query: str, expected: list[int]) -> None:
+def test_filters(admin: Any, written: list[Operation], query: str, expected: list[int]) -> None:
     assert ids(admin.get(f"/operations?{query}")) == newest_first(*(written[number] for number in expected))
 
 
-def test_pages(admin: Any, written: list[Move]) -> None:
+def test_pages(admin: Any, written: list[Operation]) -> None:
     seen, path, pages = [], "/operations?all=1&limit=2", 0
     while path:
         answer = admin.get(path)
@@ -143,7 +143,7 @@ def test_pages(admin: Any, written: list[Move]) -> None:
     assert (seen, pages) == (newest_first(*written), 3)
 
 
-def test_pages_of_a_server(admin: Any, server: Instance, written: list[Move]) -> None:
+def test_pages_of_a_server(admin: Any, server: Instance, written: list[Operation]) -> None:
     path = f"/servers/{server.uuid}/operations"
     first = admin.get(f"{path}?all=1&limit=1")
     assert ids(first) == [written[1].id]
@@ -167,7 +167,7 @@ def test_bad_questions(admin: Any, query: str) -> None:
     assert admin.get(f"/operations?{query}").status == 400
 
 
-def test_members_are_refused(api: Any, server: Instance, written: list[Move]) -> None:
+def test_members_are_refused(api: Any, server: Instance, written: list[Operation]) -> None:
     assert api.get("/operations").status == 403
     for method, path in (
         ("GET", f"/servers/{server.uuid}/operations"),
@@ -187,7 +187,7 @@ def test_what_is_not_there(admin: Any) -> None:
         assert admin.delete(f"/operations/{operation_id}").status == 404
 
 
-def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Move]) -> None:
+def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Operation]) -> None:
     # It waits in nobody's hands.
     change(cloud, written[1], owner=None)
     assert admin.delete(f"/operations/{written[1].id}").status == 202
@@ -207,7 +207,7 @@ def test_a_cancel_that_is_in_time(admin: Any, cloud: Any, written: list[Move]) -
     ],
 )
 def test_a_cancel_that_is_too_late(
-    admin: Any, cloud: Any, written: list[Move], number: int, values: dict[str, Any], said: str
+    admin: Any, cloud: Any, written: list[Operation], number: int, values: dict[str, Any], said: str
 ) -> None:
     if values:
         change(cloud, written[number], **values)
@@ -228,7 +228,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 class Poll:
     """A request that waits for what is new of an operation."""
 
-    def __init__(self, admin: Any, pool: ThreadPoolExecutor, move: Move, *, wait: int = 30) -> None:
+    def __init__(self, admin: Any, pool: ThreadPoolExecutor, move: Operation, *, wait: int = 30) -> None:
         seen = admin.get(f"/operations/{move.id}").json["operation"]["version"]
         self.began = time.monotonic()
         self._future = pool.submit(self._ask, admin, f"/operations/{move.id}?wait={wait}&seen={seen}")
@@ -248,7 +248,7 @@ class Poll:
         return not self._future.done()
 
 
-def test_what_is_new_is_answered_at_once(admin: Any, written: list[Move]) -> None:
+def test_what_is_new_is_answered_at_once(admin: Any, written: list[Operation]) -> None:
     began = time.monotonic()
     assert admin.get(f"/operations/{written[1].id}?wait=30&seen=older").status == 200
     # Nothing will ever be new of what has ended.
@@ -258,7 +258,7 @@ def test_what_is_new_is_answered_at_once(admin: Any, written: list[Move]) -> Non
     assert time.monotonic() - began < 5
 
 
-def test_a_wait_ends_with_its_time(admin: Any, pool: ThreadPoolExecutor, written: list[Move]) -> None:
+def test_a_wait_ends_with_its_time(admin: Any, pool: ThreadPoolExecutor, written: list[Operation]) -> None:
     poll = Poll(admin, pool, written[1], wait=1)
     shown, seconds = poll.answer()
     assert shown["version"] == poll.seen and 1 <= seconds < 5
@@ -266,7 +266,7 @@ def test_a_wait_ends_with_its_time(admin: Any, pool: ThreadPoolExecutor, written
 
 @pytest.mark.parametrize("what", ["bytes", "attempt", "step", "state", "epoch", "cancel"])
 def test_a_wait_ends_with_a_change(
-    admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Move], what: str
+    admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Operation], what: str
 ) -> None:
     move = written[1]
     poll = Poll(admin, pool, move)
@@ -284,14 +284,14 @@ def test_a_wait_ends_with_a_change(
     assert shown["version"] != poll.seen and seconds < 10
 
 
-def test_a_lease_that_is_renewed_is_nothing_new(admin: Any, cloud: Any, written: list[Move]) -> None:
+def test_a_lease_that_is_renewed_is_nothing_new(admin: Any, cloud: Any, written: list[Operation]) -> None:
     path = f"/operations/{written[1].id}"
     seen = admin.get(path).json["operation"]["version"]
     change(cloud, written[1], lease_until=START + timedelta(hours=1))
     assert admin.get(path).json["operation"]["version"] == seen
 
 
-def test_only_so_many_wait(admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Move]) -> None:
+def test_only_so_many_wait(admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Operation]) -> None:
     cloud.services.long_polls = LongPolls(1)
     first = Poll(admin, pool, written[1])
     assert first.waits()
@@ -308,7 +308,9 @@ def test_only_so_many_wait(admin: Any, cloud: Any, pool: ThreadPoolExecutor, wri
     assert third.answer()[1] < 5
 
 
-def test_who_waits_holds_no_connection(admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Move]) -> None:
+def test_who_waits_holds_no_connection(
+    admin: Any, cloud: Any, pool: ThreadPoolExecutor, written: list[Operation]
+) -> None:
     poll = Poll(admin, pool, written[1])
     assert poll.waits()
     # A look takes some milliseconds, a pause hundreds.

@@ -28,7 +28,7 @@ from causeway import roles
 from causeway.conductor.service import ConductorService
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.instance import InstanceFault
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal
 from causeway.store.cell import actions
@@ -138,7 +138,7 @@ class Cloud(Faults):
         self.settle()
         return found
 
-    def moves(self, server: Any) -> list[Move]:
+    def moves(self, server: Any) -> list[Operation]:
         """The moves of a server, oldest first."""
         found = journal.of_server(self.parts.api_database, server.id)
         return [move for move in found if move.recipe in RECIPES]

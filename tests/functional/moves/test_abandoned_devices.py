@@ -19,8 +19,8 @@ from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
 from causeway.context import admin_context
 from causeway.model.block_device import BlockDevice
-from causeway.model.moves import Move
 from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.operations import Operation
 from causeway.parts import acceptance
 from causeway.store.api import journal
 from causeway.store.cell import device_changes
@@ -88,7 +88,7 @@ class Devices:
     def _plugged(self) -> set[str]:
         return {each.port_id for each in self.compute.server_interfaces(self.server)}
 
-    def under_way(self) -> list[Move]:
+    def under_way(self) -> list[Operation]:
         unfinished = journal.unfinished(self.cloud.parts.cells.api)
         return [move for move in unfinished if move.instance_uuid == self.server.id]
 

@@ -12,7 +12,7 @@ from moves_cloud import Cloud, until
 
 from causeway import errors
 from causeway.cli.move import move as move_command
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepRecord, StepState
 from causeway.rpc.transport import Outgoing, Verdict
 from causeway.sagas.run import LONGEST_TRACEBACK
@@ -41,12 +41,12 @@ class Trouble:
         return Verdict.DELIVER
 
 
-def look(cloud: Cloud, server: Any) -> tuple[Move, list[StepRecord]]:
+def look(cloud: Cloud, server: Any) -> tuple[Operation, list[StepRecord]]:
     found = journal.of_server(cloud.parts.api_database, server.id)[-1]
     return found, journal.steps(cloud.parts.api_database, found.id)
 
 
-def size(cloud: Cloud, move: Move) -> int:
+def size(cloud: Cloud, move: Operation) -> int:
     """Characters that a move has in the journal's tables."""
     tables = ((journal.MOVES, journal.MOVES.c.id), (journal.STEPS, journal.STEPS.c.move_id))
     with cloud.parts.api_database.read() as connection:

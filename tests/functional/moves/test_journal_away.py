@@ -11,7 +11,7 @@ from moves_cloud import Cloud, until
 
 from causeway import errors
 from causeway.conductor.upkeep.periodic import Periodic
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import late, run
@@ -38,7 +38,7 @@ class Journal:
         self.failures = 0
         monkeypatch.setattr(journal, "record", self.record)
 
-    def record(self, database: Any, move: Move, **fields: Any) -> None:
+    def record(self, database: Any, move: Operation, **fields: Any) -> None:
         if not self._left:
             self._writes += 1
             self._left = self._times if self._writes % self._every == 0 else 0
@@ -104,7 +104,7 @@ def test_nobody_takes_a_move_whose_owner_could_not_renew_its_lease(
 ) -> None:
     """While the journal was away nobody could."""
     keeper = cloud.parts.conductor._keeper
-    theirs = Move(
+    theirs = Operation(
         id="11111111-1111-1111-1111-111111111111",
         migration_uuid="m",
         instance_uuid="s",
@@ -165,7 +165,7 @@ def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, mon
     """The pivot took effect, and its conductor does not know: no other one has the move, so it looks and goes on."""
     record, lost = journal.record, list[str]()
 
-    def lose(database: Any, move: Move, **fields: Any) -> None:
+    def lose(database: Any, move: Operation, **fields: Any) -> None:
         record(database, move, **fields)
         if move.pivoted and not lost:
             lost.append(move.id)

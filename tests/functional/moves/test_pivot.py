@@ -8,7 +8,7 @@ import pytest
 from moves_cloud import Cloud
 
 from causeway import errors
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.store.api import journal
 
 CLOUD = {"overrides": {"moves": {"lease": 1.0}}}
@@ -18,7 +18,7 @@ def test_a_pivot_whose_answer_is_lost_has_happened(cloud: Cloud, monkeypatch: py
     server = cloud.boot()
     record, lost = journal.record, []
 
-    def losing(database: Any, move: Move, **fields: Any) -> None:
+    def losing(database: Any, move: Operation, **fields: Any) -> None:
         record(database, move, **fields)
         if move.pivoted and not lost:
             lost.append(move.id)
@@ -39,7 +39,7 @@ def test_a_move_that_is_cancelled_before_it_begins_never_began(cloud: Cloud, mon
     before = cloud.show(server)
     insert = journal.insert_in
 
-    def cancelled(connection: Any, move: Move, **more: Any) -> None:
+    def cancelled(connection: Any, move: Operation, **more: Any) -> None:
         move.cancel_requested = True
         insert(connection, move, **more)
 

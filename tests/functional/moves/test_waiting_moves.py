@@ -9,7 +9,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.errors import GuestFailed
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.engine import KNOWLEDGE
 from causeway.store.api import journal
@@ -18,7 +18,7 @@ CLOUD = {"overrides": {"moves": {"lease": 1.5, "first_pause": 0.05, "stuck_retry
 PREP_DEST = "compute_prep_snapshot_based_resize_at_dest"
 
 
-def moves_of(cloud: Cloud, server: Any) -> list[Move]:
+def moves_of(cloud: Cloud, server: Any) -> list[Operation]:
     return cloud.moves(server)
 
 
@@ -154,7 +154,7 @@ def test_a_move_of_another_release_is_left_to_it(cloud: Cloud, changes: dict[str
     server = cloud.boot()
     api = cloud.parts.api_database
     given = {"recipe": "cross_cell_resize", "recipe_version": 1, "memory_version": 1, **changes}
-    move = Move(id=str(uuid.uuid4()), migration_uuid=str(uuid.uuid4()), instance_uuid=server.id, **given)
+    move = Operation(id=str(uuid.uuid4()), migration_uuid=str(uuid.uuid4()), instance_uuid=server.id, **given)
     move.state, move.owner = SagaState.RUNNING, "conductor-of-tomorrow/1"
     with api.write() as connection:
         journal.insert_in(connection, move)

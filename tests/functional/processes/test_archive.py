@@ -14,7 +14,7 @@ from causeway.cli.main import cli
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.states import VmState
 from causeway.store.api import cells, journal, mappings
 from causeway.store.cell import copies, instances
@@ -121,7 +121,9 @@ def test_a_deleted_copy_does_not_take_the_mapping_of_the_living_server(manage: M
 
 def test_a_server_that_still_moves_waits(manage: Manage, records: Records) -> None:
     uuid = records.server(1)
-    move = Move(id=str(uuid4()), migration_uuid=str(uuid4()), instance_uuid=uuid, recipe="confirm", started_at=utcnow())
+    move = Operation(
+        id=str(uuid4()), migration_uuid=str(uuid4()), instance_uuid=uuid, recipe="confirm", started_at=utcnow()
+    )
     with records.api.write() as connection:
         journal.insert_in(connection, move)
     assert manage("archive-deleted-rows").exit_code == 0

@@ -17,7 +17,7 @@ from causeway.cli.main import cli
 from causeway.cli.status import Finding, Level, together
 from causeway.model import versions
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.api import cells, journal
@@ -143,7 +143,7 @@ def test_host_mappings(checked: Status, api: Database) -> None:
 
 
 def test_moves_that_are_stuck_or_left(checked: Status, api: Database) -> None:
-    move = Move(
+    move = Operation(
         id="33333333-3333-3333-3333-333333333333",
         migration_uuid="m",
         instance_uuid="s",

@@ -34,7 +34,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import AttachmentPair, MoveMemory
@@ -71,7 +71,7 @@ def cloud(*found: Record, home: str | None = "cell1", **fields: Any) -> Snapshot
     return snapshot
 
 
-def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Move:
+def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Operation:
     """A resize from cell1 to cell2."""
     memory = MoveMemory(
         migration_type="resize",
@@ -89,7 +89,7 @@ def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Move:
         bound_hosts=["cell2-host2"],
         attachments=[AttachmentPair("volume", "at-source", "at-target")],
     )
-    return Move(
+    return Operation(
         id="move",
         migration_uuid="migration",
         instance_uuid=SERVER,
@@ -317,7 +317,7 @@ def test_an_operation_explains_its_task_and_its_history() -> None:
     snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event])
     assert kinds(states.stale_tasks, snapshot) == ["task_state.stale"]
     assert kinds(history.never_ended, snapshot) == ["event.unfinished"]
-    shelving = Move(
+    shelving = Operation(
         id="move", migration_uuid="migration", instance_uuid=SERVER, recipe="shelve", state=SagaState.RUNNING, data={}
     )
     snapshot = cloud(record(task_state=TaskState.SHELVING), open_events=[event], moves=[shelving])

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from causeway import errors
 from causeway.model.block_device import BlockDevice, local_disk_names
 from causeway.model.flavor import Flavor
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.states import VmState
 from causeway.moves.memory import MoveMemory
 from causeway.moves.steps.local_disks import check_no_shrink, for_new_flavor, for_old_flavor
 
 SERVER = str(uuids.UUID(int=1))
-MOVE = Move(id=str(uuids.UUID(int=2)), migration_uuid=str(uuids.UUID(int=3)), instance_uuid=SERVER, recipe="resize")
+MOVE = Operation(
+    id=str(uuids.UUID(int=2)), migration_uuid=str(uuids.UUID(int=3)), instance_uuid=SERVER, recipe="resize"
+)
 
 
 @dataclass
@@ -28,7 +30,7 @@ class Running:
     memory: MoveMemory
     devices: list[BlockDevice]
     uuid: str = SERVER
-    move: Move = field(default_factory=lambda: MOVE)
+    move: Operation = field(default_factory=lambda: MOVE)
 
     def source_devices(self) -> list[BlockDevice]:
         return self.devices

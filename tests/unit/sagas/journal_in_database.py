@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
 from causeway.store.api import journal
@@ -27,13 +27,13 @@ class JournalInDatabase(MoveJournal):
     def insert(self, saga_id: str, recipe: str) -> None:
         with self._api.write() as connection:
             journal.insert_in(
-                connection, Move(id=saga_id, migration_uuid=saga_id, instance_uuid=saga_id, recipe=recipe)
+                connection, Operation(id=saga_id, migration_uuid=saga_id, instance_uuid=saga_id, recipe=recipe)
             )
 
     def request_cancel(self, saga_id: str) -> bool:
         return journal.request_cancel(self._api, saga_id)
 
-    def acquire(self, saga_id: str, owner: str, lease: float, **others: Any) -> Move | None:
+    def acquire(self, saga_id: str, owner: str, lease: float, **others: Any) -> Operation | None:
         self._expire()
         found = super().acquire(saga_id, owner, lease, **others)
         if found is not None:
@@ -47,11 +47,11 @@ class JournalInDatabase(MoveJournal):
             if self.get(saga_id).owner == owner:
                 self._expires[saga_id] = self._clock.boot() + lease
 
-    def begin(self, saga: Move, *, lease: float, **others: Any) -> None:
+    def begin(self, saga: Operation, *, lease: float, **others: Any) -> None:
         super().begin(saga, lease=lease, **others)
         self._expires[saga.id] = self._clock.boot() + lease
 
-    def record(self, saga: Move, *, lease: float, **others: Any) -> None:
+    def record(self, saga: Operation, *, lease: float, **others: Any) -> None:
         super().record(saga, lease=lease, **others)
         self._expires[saga.id] = self._clock.boot() + lease
 

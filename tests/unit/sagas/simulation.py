@@ -22,7 +22,7 @@ import msgspec
 from journal_in_memory import JournalInMemory
 
 from causeway import errors
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, Saga, SagaState, StepPhase, StepRecord
 from causeway.sagas.clock import Clock
 from causeway.sagas.engine import Engine
@@ -344,7 +344,7 @@ class Simulation:
         kind = (
             Saga
             if isinstance(self.journal, JournalInMemory)
-            else partial(Move, migration_uuid=ID, instance_uuid=ID, steps=[])
+            else partial(Operation, migration_uuid=ID, instance_uuid=ID, steps=[])
         )
         return kind(id=ID, recipe=self.recipe.name)
 

@@ -34,8 +34,8 @@ from causeway.model import operations
 from causeway.model.flavor import Flavor
 from causeway.model.host import ServerGroup
 from causeway.model.instance import InjectedFile, Instance, KeyPair
-from causeway.model.moves import Move
 from causeway.model.network import RequestedNetwork
+from causeway.model.operations import Operation
 from causeway.model.states import TaskState, VmState
 from causeway.operations.build_run import BuildMemory
 from causeway.operations.requests import operation_of
@@ -357,7 +357,7 @@ def host_name(name: str, uuid: str) -> str:
     return text or f"server-{uuid}"
 
 
-def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Move:
+def _write(request: ApiRequest, plan: Plan, instance: Instance) -> Operation:
     """Returns the operation that builds the server."""
     build = operation_of(request.context, instance.uuid, operations.BUILD, BuildMemory())
     api = request.services.api

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.moves import Move
-from causeway.model.operations import NOT_WAITED_FOR
+from causeway.model.operations import NOT_WAITED_FOR, Operation
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
@@ -16,7 +15,7 @@ from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 TAKEOVER = timedelta(seconds=60)
 
 
-def _active(snapshot: Snapshot) -> list[Move]:
+def _active(snapshot: Snapshot) -> list[Operation]:
     return [move for move in snapshot.moves if move.state not in ENDED]
 
 

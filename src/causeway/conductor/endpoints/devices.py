@@ -11,8 +11,8 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
-from causeway.model.moves import Move
 from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations import interfaces, volumes
 from causeway.operations.engine import Engine
@@ -48,12 +48,14 @@ class DevicesEndpoint:
         done = self._carry_out(context, operations.ATTACH_INTERFACE, instance_uuid, memory)
         return msgspec.convert(done.data["vif"], Vif)
 
-    def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Move:
+    def _carry_out(self, context: RequestContext, recipe: str, instance_uuid: str, memory: Any) -> Operation:
         """Raises why the server does not get what was asked for. Then it is taken back, now or as soon as that can be done."""
         move = operation_of(context, instance_uuid, recipe, memory)
         observer = self._engine.environment.observer
         with observer.working_on(context, move.id):
-            carry_out = partial(self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, move=move))
+            carry_out = partial(
+                self._engine.carry_out, context, move, admit=partial(acceptance.admit_in, operation=move)
+            )
             saga = acceptance.when_others_rest(carry_out, of_device=True)
         if saga.state is SagaState.DONE:
             observer.saga_ended(saga)

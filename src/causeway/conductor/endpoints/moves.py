@@ -11,7 +11,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState
 from causeway.operations.requests import discard_prepared
 from causeway.parts.by_cell import ByCell
@@ -22,7 +22,7 @@ from causeway.sagas import keeper
 
 LOG = logging.getLogger(__name__)
 
-Keeper: TypeAlias = keeper.Keeper[Move]
+Keeper: TypeAlias = keeper.Keeper[Operation]
 
 
 class MovesEndpoint:
@@ -46,27 +46,27 @@ class MoveCallers:
         self._conductor = conductor
         self._checks = ByCell("Looking at the requests for moves")
 
-    def context_of(self, saga: Move) -> RequestContext:
+    def context_of(self, saga: Operation) -> RequestContext:
         return context_of(saga)
 
     def hand_over(self, context: RequestContext, saga_id: str) -> None:
         self._conductor.take_over_move(context, move_id=saga_id)
 
-    def saga_ended(self, context: RequestContext, saga: Move) -> None:  # noqa: ARG002
+    def saga_ended(self, context: RequestContext, saga: Operation) -> None:  # noqa: ARG002
         """Runs what waited for this one's end: a confirm or revert, or the server's delete."""
         is_deleted = saga.recipe == operations.DELETE and saga.state is SagaState.DONE
         if not is_deleted and saga.recipe not in operations.OF_DEVICES:
             run_waiting(self._services, saga.instance_uuid)
 
-    def check_proposed(self, sagas: list[Move], run: Callable[[Move], None]) -> None:
+    def check_proposed(self, sagas: list[Operation], run: Callable[[Operation], None]) -> None:
         """What has to be asked in cells is asked on threads of those cells."""
-        proposed: dict[Hashable, list[Move]] = defaultdict(list)
+        proposed: dict[Hashable, list[Operation]] = defaultdict(list)
         for move in sagas:
             proposed[_cells_of(move)].append(move)
         for cells, moves in proposed.items():
             self._checks.start(cells, partial(self._check, moves, run))
 
-    def _check(self, moves: list[Move], run: Callable[[Move], None]) -> None:
+    def _check(self, moves: list[Operation], run: Callable[[Operation], None]) -> None:
         """Removes requests from the journal that their API has not accepted within a lease; runs those that it just has."""
         for move in moves:
             if self._services.stopping.is_set():
@@ -84,7 +84,7 @@ class MoveCallers:
                 LOG.warning("Move %s was not resumed: %s %s", move.id, failure.message, failure.details)
 
 
-def _cells_of(move: Move) -> Hashable:
+def _cells_of(move: Operation) -> Hashable:
     """The cells in which a request may have left something."""
     chosen = move.data.get("selection") or {}
     return move.data.get("source_cell"), chosen.get("cell_uuid")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.moves import Move
-from causeway.model.operations import NOT_WAITED_FOR
+from causeway.model.operations import NOT_WAITED_FOR, Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import ENDED
 from causeway.model.states import MigrationStatus
@@ -48,7 +47,7 @@ class Sight:
     waits_for_confirm: bool
 
 
-def ask(database: Database, move: Move, requester: Requester) -> bool:
+def ask(database: Database, move: Operation, requester: Requester) -> bool:
     """Accepts the request to delete a server, in one transaction; False if it is to be deleted already, or is gone."""
     unasked = (mappings.TABLE.c.instance_uuid == move.instance_uuid, mappings.TABLE.c.queued_for_delete.is_(False))
     with database.write() as connection:
@@ -64,7 +63,7 @@ def queue_in(connection: sa.Connection, instance_uuid: str) -> None:
     connection.execute(mapping.values(queued_for_delete=True))
 
 
-def look(database: Database, move: Move) -> Sight:
+def look(database: Database, move: Operation) -> Sight:
     """One statement; raises ServerNotFound."""
     with database.read() as connection:
         found = connection.execute(_LOOK, {"of_uuid": move.instance_uuid, "of_move": move.id}).one_or_none()

@@ -1,4 +1,4 @@
-"""The journal of moves: intent is written before a step acts, its outcome after.
+"""The journal of operations: intent is written before a step acts, its outcome after.
 
 The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
 mapping.
@@ -14,8 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.moves import Move
-from causeway.model.operations import DELETE, NOT_WAITED_FOR
+from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation
 from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
@@ -26,18 +25,18 @@ from causeway.store.upsert import upsert_of
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
-MOVE = RowMapper(Move, MOVES)
+MOVE = RowMapper(Operation, MOVES)
 STEP = RowMapper(StepRecord, STEPS)
 
-# Made once: a move writes each of them a dozen times.
+# Made once: an operation writes each of them a dozen times.
 _ENDED = [state.value for state in ENDED]
 _NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
 _NOT_ENDED = [state.value for state in SagaState if state not in ENDED]
-_GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_move"))
+_GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_operation"))
 _RECORD_MOVE = (
     MOVES.update()
     .where(
-        MOVES.c.id == sa.bindparam("of_move"),
+        MOVES.c.id == sa.bindparam("of_operation"),
         MOVES.c.epoch == sa.bindparam("of_epoch"),
         MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
         # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
@@ -50,7 +49,7 @@ _RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False
 _NO_REQUESTER = {"requester": sa.null(), "sealed_token": sa.null()}
 _RECORD_END = _RECORD_MOVE.values(_NO_REQUESTER)
 _RECORD_END_UNLESS_CANCELLED = _RECORD_UNLESS_CANCELLED.values(_NO_REQUESTER)
-# What the owner of a move does not write: what it is, who has it, and what users ask of it meanwhile.
+# What the owner of an operation does not write: what it is, who has it, and what users ask of it meanwhile.
 _NEVER_CHANGED = frozenset(
     {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until"}
 )
@@ -65,7 +64,7 @@ WANTED = (
         InstanceMappings.queued_for_delete,
     )
     .select_from(MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid))
-    .where(MOVES.c.id == sa.bindparam("of_move"))
+    .where(MOVES.c.id == sa.bindparam("of_operation"))
 )
 
 _EARLIER = MOVES.alias("earlier")
@@ -93,50 +92,50 @@ _TO_ACQUIRE = sa.select(
     _MUST_WAIT.label("must_wait"),
     sa.case((_LEASE_IS_OVER, 1), else_=0).label("is_over"),
     _AT_CELL.scalar_subquery().label("at_cell"),
-).where(MOVES.c.id == sa.bindparam("of_move"))
+).where(MOVES.c.id == sa.bindparam("of_operation"))
 
 
 def acquire(
     database: Database,
-    move_id: str,
+    operation_id: str,
     owner: str,
     lease: float,
     *,
     former: Set[str] = frozenset(),
     by_first_write: bool = False,
-) -> Move | None:
-    """Takes a move into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
+) -> Operation | None:
+    """Takes an operation into hand for ``lease`` seconds and raises its epoch, which fences off whoever had it before.
 
-    None if the move has ended, or another owner's lease still runs, or an earlier move of the same server has not ended (see
-    `waiting`). A move that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
+    None if it has ended, or another owner's lease still runs, or an earlier operation of the same server has not ended (see
+    `waiting`). One that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
     ``by_first_write``: one that was only requested is the caller's with the first `record` that ``takes`` it; nothing is written.
     """
     with database.write() as connection:
-        row = connection.execute(_TO_ACQUIRE, {"of_move": move_id}).one_or_none()
+        row = connection.execute(_TO_ACQUIRE, {"of_operation": operation_id}).one_or_none()
         if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
             return None
-        move = MOVE.from_row(row)
-        unowned = move.state is not SagaState.STUCK and move.owner in (None, owner, *former)
-        if move.state in ENDED or not (unowned or row.is_over):
+        operation = MOVE.from_row(row)
+        unowned = operation.state is not SagaState.STUCK and operation.owner in (None, owner, *former)
+        if operation.state in ENDED or not (unowned or row.is_over):
             return None
-        if by_first_write and move.state is SagaState.REQUESTED:
-            move.owner, move.epoch = owner, move.epoch + 1
-            return move
+        if by_first_write and operation.state is SagaState.REQUESTED:
+            operation.owner, operation.epoch = owner, operation.epoch + 1
+            return operation
         taken = connection.execute(
             MOVES.update()
-            .where(MOVES.c.id == move_id, MOVES.c.epoch == move.epoch, MOVES.c.state == move.state.value)
-            .values(owner=owner, lease_until=utc_now(lease), epoch=move.epoch + 1)
+            .where(MOVES.c.id == operation_id, MOVES.c.epoch == operation.epoch, MOVES.c.state == operation.state.value)
+            .values(owner=owner, lease_until=utc_now(lease), epoch=operation.epoch + 1)
         ).rowcount
     if not taken:
         return None
-    if not unowned and move.owner is not None:
-        metrics.TAKEOVERS.labels(move.recipe).inc()
-    move.owner, move.epoch, move.cell_uuid = owner, move.epoch + 1, row.at_cell
-    return move
+    if not unowned and operation.owner is not None:
+        metrics.TAKEOVERS.labels(operation.recipe).inc()
+    operation.owner, operation.epoch, operation.cell_uuid = owner, operation.epoch + 1, row.at_cell
+    return operation
 
 
-def waiting(database: Database, instance_uuid: str) -> list[Move]:
-    """The server's moves in nobody's hands, oldest first: they wait for the end of another one, or until a step is done again."""
+def waiting(database: Database, instance_uuid: str) -> list[Operation]:
+    """The server's operations in nobody's hands, oldest first: they wait for another one's end, or until a step is done again."""
     return _select(
         database,
         sa.and_(
@@ -149,28 +148,28 @@ def waiting(database: Database, instance_uuid: str) -> list[Move]:
     )
 
 
-def renew(database: Database, owner: str, move_ids: list[str], lease: float) -> None:
-    """Keeps moves in hand for another ``lease`` seconds; those that were taken over stay so."""
-    if move_ids:
+def renew(database: Database, owner: str, operation_ids: list[str], lease: float) -> None:
+    """Keeps operations in hand for another ``lease`` seconds; those that were taken over stay so."""
+    if operation_ids:
         with database.write() as connection:
             connection.execute(
                 MOVES.update()
-                .where(MOVES.c.id.in_(move_ids), MOVES.c.owner == owner)
+                .where(MOVES.c.id.in_(operation_ids), MOVES.c.owner == owner)
                 .values(lease_until=utc_now(lease))
             )
 
 
 def abandoned(
     database: Database, mine: Set[str], lease: float, *, in_hand: Set[str] = frozenset(), knowledge: str
-) -> list[Move]:
+) -> list[Operation]:
     """Moves in nobody's hand: their lease ran out, their pause is over, or they were let go; and those of ``mine``.
 
     Not among them: what is ``in_hand``; what was requested less than a ``lease`` (seconds) ago, which is left to whoever is
-    told of it; what waits for the end of an earlier move; what was parked by somebody with the caller's ``knowledge``, or is in
-    a state that only a newer release knows. One statement; another one if there are any.
+    told of it; what waits for the end of an earlier operation; what was parked by somebody with the caller's ``knowledge``, or
+    is in a state that only a newer release knows. One statement; another one if there are any.
     """
     not_begun = MOVES.c.state.in_([SagaState.REQUESTED.value, *_NOT_ACCEPTED])
-    # When a move was requested: older versions wrote down no lease then.
+    # When an operation was requested: older versions wrote down no lease then.
     since = sa.func.coalesce(MOVES.c.lease_until, MOVES.c.started_at)
     is_free = sa.or_(
         sa.and_(not_begun, since < utc_now(-lease)),
@@ -187,133 +186,145 @@ def abandoned(
     return _select(database, MOVES.c.id.in_(found)) if found else []
 
 
-def park(database: Database, move: Move, parked: str) -> None:
-    """Lets a move go that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
-    state = move.state if move.state is SagaState.REQUESTED else SagaState.STUCK
+def park(database: Database, operation: Operation, parked: str) -> None:
+    """Lets an operation go that the caller's release can't run. ``parked``: what it knows (see `abandoned`), and why."""
+    state = operation.state if operation.state is SagaState.REQUESTED else SagaState.STUCK
     with database.write() as connection:
         connection.execute(
             MOVES.update()
-            .where(MOVES.c.id == move.id, MOVES.c.epoch == move.epoch)
+            .where(MOVES.c.id == operation.id, MOVES.c.epoch == operation.epoch)
             .values(owner=None, lease_until=utc_now(), parked=parked[:255], state=state.value)
         )
 
 
 def insert_in(
-    connection: sa.Connection, move: Move, pause: float = 0.0, *, requester: Requester | None = None, **more: Any
+    connection: sa.Connection,
+    operation: Operation,
+    pause: float = 0.0,
+    *,
+    requester: Requester | None = None,
+    **more: Any,
 ) -> None:
-    """Writes a move that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
+    """Writes an operation that was requested just now, by the database's clock. ``pause``: seconds until it may be begun."""
     given = MOVE.to_row(
-        move, without=frozenset({"lease_until"} | ({"started_at"} if move.started_at is None else set()))
+        operation, without=frozenset({"lease_until"} | ({"started_at"} if operation.started_at is None else set()))
     )
-    statement = MOVES.insert().values(lease_until=utc_now(pause) if move.lease_until is None else move.lease_until)
-    if move.started_at is None:
+    statement = MOVES.insert().values(
+        lease_until=utc_now(pause) if operation.lease_until is None else operation.lease_until
+    )
+    if operation.started_at is None:
         statement = statement.values(started_at=utc_now())
     connection.execute(statement, given | dataclasses.asdict(requester or Requester()) | more)
 
 
 def begin(
-    database: Database, move: Move, *, started: StepRecord, lease: float, also: Callable[[sa.Connection], Any] | None
+    database: Database,
+    operation: Operation,
+    *,
+    started: StepRecord,
+    lease: float,
+    also: Callable[[sa.Connection], Any] | None,
 ) -> None:
-    """Writes a move that is its writer's from the beginning, with its first step, together with what ``also`` writes.
+    """Writes an operation that is its writer's from the beginning, with its first step, together with what ``also`` writes.
 
     Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
     """
     try:
-        more = _note_steps(move, started)
+        more = _note_steps(operation, started)
         with database.write() as connection:
-            insert_in(connection, move, pause=lease, **more)
-            _write_steps(connection, move, started)
+            insert_in(connection, operation, pause=lease, **more)
+            _write_steps(connection, operation, started)
             if also is not None:
                 also(connection)
     except sa.exc.IntegrityError as present:
-        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor.") from present
+        raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.") from present
 
 
-def requester(database: Database, move_id: str) -> Requester:
-    """Who asked for a move, as far as that is known: until it has ended."""
-    query = sa.select(MOVES.c.requester, MOVES.c.sealed_token).where(MOVES.c.id == move_id)
+def requester(database: Database, operation_id: str) -> Requester:
+    """Who asked for an operation, as far as that is known: until it has ended."""
+    query = sa.select(MOVES.c.requester, MOVES.c.sealed_token).where(MOVES.c.id == operation_id)
     with database.read() as connection:
         row = connection.execute(query).one_or_none()
     return Requester() if row is None else Requester(*row)
 
 
-def get(database: Database, move_id: str) -> Move:
+def get(database: Database, operation_id: str) -> Operation:
     """Raises NotFound."""
     with database.read() as connection:
-        row = connection.execute(_GET, {"of_move": move_id}).one_or_none()
+        row = connection.execute(_GET, {"of_operation": operation_id}).one_or_none()
     if row is None:
-        raise errors.NotFound(f"Move {move_id} could not be found.")
+        raise errors.NotFound(f"Operation {operation_id} could not be found.")
     return MOVE.from_row(row)
 
 
-def states(database: Database, move_ids: Iterable[str]) -> dict[str, SagaState]:
-    """move -> its state, of those that there are."""
-    query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(move_ids)))
+def states(database: Database, operation_ids: Iterable[str]) -> dict[str, SagaState]:
+    """operation -> its state, of those that there are."""
+    query = sa.select(MOVES.c.id, MOVES.c.state).where(MOVES.c.id.in_(list(operation_ids)))
     with database.read() as connection:
         return {row.id: SagaState(row.state) for row in connection.execute(query)}
 
 
-def of_server(database: Database, instance_uuid: str) -> list[Move]:
-    """All moves of a server, oldest first."""
+def of_server(database: Database, instance_uuid: str) -> list[Operation]:
+    """All operations of a server, oldest first."""
     return _select(database, MOVES.c.instance_uuid == instance_uuid)
 
 
-def of_migration(database: Database, migration_uuid: str) -> list[Move]:
+def of_migration(database: Database, migration_uuid: str) -> list[Operation]:
     """The runs of recipes that a migration went through, oldest first."""
     return _select(database, MOVES.c.migration_uuid == migration_uuid)
 
 
-def resize_of(database: Database, migration_uuid: str) -> Move:
+def resize_of(database: Database, migration_uuid: str) -> Operation:
     """The move that brought a migration's server to its target, or last tried to. Raises NotFound."""
-    found = [move for move in of_migration(database, migration_uuid) if move.recipe in RESIZES]
+    found = [operation for operation in of_migration(database, migration_uuid) if operation.recipe in RESIZES]
     if not found:
         raise errors.NotFound(f"Migration {migration_uuid} has no move.")
     return found[-1]
 
 
-def unfinished(database: Database) -> list[Move]:
+def unfinished(database: Database) -> list[Operation]:
     """Moves that have not ended, oldest first."""
     return _select(database, MOVES.c.state.not_in(_ENDED))
 
 
-def all_moves(database: Database) -> list[Move]:
-    """Every move there ever was, oldest first."""
+def all_operations(database: Database) -> list[Operation]:
+    """Every operation there ever was, oldest first."""
     return _select(database, sa.true())
 
 
-def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | None, list[Move]]:
+def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | None, list[Operation]]:
     """The server's cell, and its operations that have not ended. Nobody else gets them by this until the transaction ends."""
     cell_uuid = connection.execute(_HOLD, {"of_instance": instance_uuid}).scalar_one_or_none()
     found = connection.execute(_UNDER_WAY, {"of_instance": instance_uuid})
     return cell_uuid, [MOVE.from_row(row) for row in found]
 
 
-def active_of_server(database: Database, instance_uuid: str) -> Move | None:
-    """The server's move that has not ended, the oldest if another one waits for its end; None if there is none."""
+def active_of_server(database: Database, instance_uuid: str) -> Operation | None:
+    """The server's operation that has not ended, the oldest if another one waits for its end; None if there is none."""
     found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))
     return found[0] if found else None
 
 
-def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Move]:
+def _select(database: Database, condition: sa.ColumnElement[bool]) -> list[Operation]:
     query = sa.select(*MOVE.columns).where(condition).order_by(MOVES.c.started_at, MOVES.c.id)
     with database.read() as connection:
         return [MOVE.from_row(row) for row in connection.execute(query)]
 
 
-def steps(database: Database, move_id: str) -> list[StepRecord]:
-    """What the move did so far, in order."""
+def steps(database: Database, operation_id: str) -> list[StepRecord]:
+    """What the operation did so far, in order."""
     with database.read() as connection:
-        row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == move_id)).one_or_none()
+        row = connection.execute(sa.select(MOVES.c.steps).where(MOVES.c.id == operation_id)).one_or_none()
     if row is not None and row.steps is not None:
         return msgspec.convert(row.steps, list[StepRecord])
-    query = sa.select(*STEP.columns).where(STEPS.c.move_id == move_id).order_by(STEPS.c.sequence)
+    query = sa.select(*STEP.columns).where(STEPS.c.move_id == operation_id).order_by(STEPS.c.sequence)
     with database.read() as connection:
         return [STEP.from_row(row) for row in connection.execute(query)]
 
 
 def record_in(
     connection: sa.Connection,
-    move: Move,
+    operation: Operation,
     *,
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
@@ -321,61 +332,69 @@ def record_in(
     takes: bool = False,
     lease: float = 0.0,
 ) -> None:
-    """Writes a move with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
+    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
     transaction.
 
     ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
-    ``lease``: seconds that the move stays with its owner; without an owner, that nobody is to take it.
-    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the move over
-    (its epoch is higher), or if the move has a state from which it may not come to the present one.
+    ``lease``: seconds that the operation stays with its owner; without an owner, that nobody is to take it.
+    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the operation over
+    (its epoch is higher), or if the operation has a state from which it may not come to the present one.
     """
-    before = [old.value for old, following in TRANSITIONS.items() if move.state in following or old is move.state]
-    more = _note_steps(move, ended, started)
-    values = MOVE.to_row(move, without=_NEVER_CHANGED) | more
-    values |= {"of_move": move.id, "of_epoch": move.epoch, "states_before": before, "for_seconds": lease}
+    before = [
+        old.value for old, following in TRANSITIONS.items() if operation.state in following or old is operation.state
+    ]
+    more = _note_steps(operation, ended, started)
+    values = MOVE.to_row(operation, without=_NEVER_CHANGED) | more
+    values |= {"of_operation": operation.id, "of_epoch": operation.epoch, "states_before": before, "for_seconds": lease}
     if takes:
-        values |= {"of_epoch": move.epoch - 1, "epoch": move.epoch, "states_before": [SagaState.REQUESTED.value]}
-    values["pivoted_before"] = [False, True] if move.pivoted else [False]
-    if move.state in ENDED:
+        values |= {
+            "of_epoch": operation.epoch - 1,
+            "epoch": operation.epoch,
+            "states_before": [SagaState.REQUESTED.value],
+        }
+    values["pivoted_before"] = [False, True] if operation.pivoted else [False]
+    if operation.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
     else:
         statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
     if not connection.execute(statement, values).rowcount:
         found = connection.execute(
-            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == move.id, MOVES.c.epoch == values["of_epoch"])
+            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
         ).scalar_one_or_none()
         if unless_cancelled and found:
             raise errors.Cancelled(CANCELLED)
         raise errors.TakenOver(
-            f"Move {move.id} was taken over by another conductor, has ended, or is behind its pivot."
+            f"Operation {operation.id} was taken over by another conductor, has ended, or is behind its pivot."
         )
-    _write_steps(connection, move, ended, started)
+    _write_steps(connection, operation, ended, started)
 
 
-def _note_steps(move: Move, *steps: StepRecord | None) -> dict[str, Any]:
+def _note_steps(operation: Operation, *steps: StepRecord | None) -> dict[str, Any]:
     """Puts steps into the row of a short operation; more values of the row."""
-    if move.steps is None:
+    if operation.steps is None:
         return {"step": None, "hosts": None}
-    known = {step.sequence: step for step in move.steps} | {step.sequence: step for step in steps if step is not None}
-    move.steps = list(known.values())
-    hosts = dict.fromkeys(step.host for step in move.steps if step.host)
+    known = {step.sequence: step for step in operation.steps} | {
+        step.sequence: step for step in steps if step is not None
+    }
+    operation.steps = list(known.values())
+    hosts = dict.fromkeys(step.host for step in operation.steps if step.host)
     return {
-        "step": move.steps[-1].step if move.steps else None,
+        "step": operation.steps[-1].step if operation.steps else None,
         "hosts": f"|{'|'.join(hosts)}|" if hosts else None,
     }
 
 
-def _write_steps(connection: sa.Connection, move: Move, *steps: StepRecord | None) -> None:
-    if move.steps is not None:
+def _write_steps(connection: sa.Connection, operation: Operation, *steps: StepRecord | None) -> None:
+    if operation.steps is not None:
         return
-    rows = [STEP.to_row(step) | {"move_id": move.id} for step in steps if step is not None]
+    rows = [STEP.to_row(step) | {"move_id": operation.id} for step in steps if step is not None]
     if rows:
         connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
 
 
 def record(
     database: Database,
-    move: Move,
+    operation: Operation,
     *,
     ended: StepRecord | None = None,
     started: StepRecord | None = None,
@@ -388,7 +407,7 @@ def record(
     with database.write() as connection:
         record_in(
             connection,
-            move,
+            operation,
             ended=ended,
             started=started,
             unless_cancelled=unless_cancelled,
@@ -400,36 +419,45 @@ def record(
 
 
 def is_recorded(
-    database: Database, move: Move, *, ended: StepRecord | None = None, started: StepRecord | None = None
+    database: Database, operation: Operation, *, ended: StepRecord | None = None, started: StepRecord | None = None
 ) -> bool:
     """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
     try:
-        found = get(database, move.id)
+        found = get(database, operation.id)
     except errors.NotFound:
         return False
-    if (found.epoch, found.state, found.pivoted, found.owner) != (move.epoch, move.state, move.pivoted, move.owner):
+    if (found.epoch, found.state, found.pivoted, found.owner) != (
+        operation.epoch,
+        operation.state,
+        operation.pivoted,
+        operation.owner,
+    ):
         return False
-    known = {step.sequence: (step.state, step.attempt) for step in steps(database, move.id)}
+    known = {step.sequence: (step.state, step.attempt) for step in steps(database, operation.id)}
     written = [step for step in (ended, started) if step is not None]
-    return found.data == move.data and all(known.get(step.sequence) == (step.state, step.attempt) for step in written)
+    return found.data == operation.data and all(
+        known.get(step.sequence) == (step.state, step.attempt) for step in written
+    )
 
 
-def check_wanted(database: Database, move: Move) -> None:
-    """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the move any more."""
+def check_wanted(database: Database, operation: Operation) -> None:
+    """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the operation any more."""
     with database.read() as connection:
-        found = connection.execute(WANTED, {"of_move": move.id}).one_or_none()
-    if found is None or found.epoch > move.epoch:
-        raise errors.TakenOver(f"Move {move.id} was taken over by another conductor.")
+        found = connection.execute(WANTED, {"of_operation": operation.id}).one_or_none()
+    if found is None or found.epoch > operation.epoch:
+        raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.")
     refuse_unwanted(found)
 
 
-def refuse_unwanted(move: sa.Row[Any]) -> None:
-    """``move``: a row of `WANTED`. Raises Cancelled, or StateChanged: its server is to be deleted."""
-    if move.pivoted:
+def refuse_unwanted(operation: sa.Row[Any]) -> None:
+    """``operation``: a row of `WANTED`. Raises Cancelled, or StateChanged: its server is to be deleted."""
+    if operation.pivoted:
         return
-    if move.queued_for_delete and move.recipe not in GO_ON_WHILE_DELETED:
-        raise errors.StateChanged(f"Server {move.instance_uuid} is to be deleted: what works on it goes no further.")
-    if move.cancel_requested:
+    if operation.queued_for_delete and operation.recipe not in GO_ON_WHILE_DELETED:
+        raise errors.StateChanged(
+            f"Server {operation.instance_uuid} is to be deleted: what works on it goes no further."
+        )
+    if operation.cancel_requested:
         raise errors.Cancelled(CANCELLED)
 
 
@@ -462,37 +490,37 @@ def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> Non
     )
 
 
-def accept_in(connection: sa.Connection, move_id: str) -> bool:
-    """A proposed move counts from here on; False if it is not proposed any more."""
-    return _swap_state(connection, move_id, SagaState.REQUESTED)
+def accept_in(connection: sa.Connection, operation_id: str) -> bool:
+    """A proposed operation counts from here on; False if it is not proposed any more."""
+    return _swap_state(connection, operation_id, SagaState.REQUESTED)
 
 
-def refuse_in(connection: sa.Connection, move_id: str) -> bool:
-    """A proposed move never counts; False if it is not proposed any more."""
-    return _swap_state(connection, move_id, SagaState.REFUSED)
+def refuse_in(connection: sa.Connection, operation_id: str) -> bool:
+    """A proposed operation never counts; False if it is not proposed any more."""
+    return _swap_state(connection, operation_id, SagaState.REFUSED)
 
 
-def _swap_state(connection: sa.Connection, move_id: str, state: SagaState) -> bool:
-    proposed = MOVES.update().where(MOVES.c.id == move_id, MOVES.c.state == SagaState.PROPOSED.value)
+def _swap_state(connection: sa.Connection, operation_id: str, state: SagaState) -> bool:
+    proposed = MOVES.update().where(MOVES.c.id == operation_id, MOVES.c.state == SagaState.PROPOSED.value)
     return bool(connection.execute(proposed.values(state=state.value)).rowcount)
 
 
-def state_in(connection: sa.Connection, move_id: str) -> SagaState | None:
-    """None if there is no such move."""
-    found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == move_id)).scalar_one_or_none()
+def state_in(connection: sa.Connection, operation_id: str) -> SagaState | None:
+    """None if there is no such operation."""
+    found = connection.execute(sa.select(MOVES.c.state).where(MOVES.c.id == operation_id)).scalar_one_or_none()
     return None if found is None else SagaState(found)
 
 
-def has_others(database: Database, move: Move) -> bool:
-    """Whether the server has another move that has not ended and was not refused."""
+def has_others(database: Database, operation: Operation) -> bool:
+    """Whether the server has another operation that has not ended and was not refused."""
     others = sa.and_(
-        MOVES.c.instance_uuid == move.instance_uuid,
-        MOVES.c.id != move.id,
+        MOVES.c.instance_uuid == operation.instance_uuid,
+        MOVES.c.id != operation.id,
         MOVES.c.state.not_in([SagaState.REFUSED.value, *_ENDED]),
     )
     return bool(_select(database, others))
 
 
-def delete_in(connection: sa.Connection, move_id: str) -> None:
-    """Removes a move that never counted (the request that made it was refused)."""
-    connection.execute(MOVES.delete().where(MOVES.c.id == move_id, MOVES.c.state == SagaState.REFUSED.value))
+def delete_in(connection: sa.Connection, operation_id: str) -> None:
+    """Removes an operation that never counted (the request that made it was refused)."""
+    connection.execute(MOVES.delete().where(MOVES.c.id == operation_id, MOVES.c.state == SagaState.REFUSED.value))

@@ -8,19 +8,19 @@ from typing import TypeAlias
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.moves import Move
+from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, SagaState, StepRecord
 from causeway.store.api.journal import MOVES, STEPS
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
-OPERATION = RowMapper(Move, MOVES, without=frozenset({"data"}))
+OPERATION = RowMapper(Operation, MOVES, without=frozenset({"data"}))
 STEP = RowMapper(StepRecord, STEPS, without=frozenset({"events"}))
 _NEWEST_FIRST = (MOVES.c.started_at.desc(), MOVES.c.id.desc())
 
 
 # An operation with its steps in order.
-WithSteps: TypeAlias = tuple[Move, list[StepRecord]]
+WithSteps: TypeAlias = tuple[Operation, list[StepRecord]]
 
 
 def get(database: Database, operation_id: str) -> WithSteps:

@@ -15,7 +15,7 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
     Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
     """
     with database.write() as connection:
-        move = connection.execute(WANTED, {"of_move": token.move_id}).one_or_none()
+        move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
         if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
             raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
         refuse_unwanted(move)
@@ -30,6 +30,6 @@ def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
     """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
     states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
     with database.read() as connection:
-        move = connection.execute(WANTED, {"of_move": token.move_id}).one_or_none()
+        move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
     if move is None or move.epoch != token.epoch or SagaState(move.state) not in states:
         raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")
