@@ -154,7 +154,19 @@ class MakeDevices(_Impatient):
                 )
 
     def undo(self, run: BuildRun) -> None:
-        give_back(run, lambda: releasing.release(run.services, run.context, run.instance(), run.devices()))
+        give_back(run, partial(self._release, run))
+
+    def _release(self, run: BuildRun) -> None:
+        releasing.release(run.services, run.context, run.instance(), run.devices())
+        volumes = [device for device in run.devices() if device.is_volume]
+        if volumes and run.asked().cell_uuid is not None:
+            with run.database.write() as connection:
+                for device in volumes:
+                    # A volume that was made for the server is gone.
+                    kept = device.volume_id if device.source_type == "volume" else None
+                    block_devices.update_in(
+                        connection, device.uuid, volume_id=kept, attachment_id=None, connection_info=None
+                    )
 
 
 class SpawnGuest(_Impatient):

@@ -95,8 +95,8 @@ class TearDown(Step[Run]):
         return run.memory.host
 
     def patience(self, run: Run) -> Patience:
-        """A user who is told that a delete failed can ask for it again."""
-        return Patience(math.inf if run.memory.waits else 0, LONGEST_PAUSE)
+        """What was accepted is done as soon as it can be: services that are away for a while are waited for."""
+        return Patience(math.inf, LONGEST_PAUSE) if run.memory.waits else super().patience(run)
 
     def do(self, run: Run) -> None:
         try:
@@ -168,9 +168,6 @@ class EndDelete(Step[Run]):
 
     name = "EndDelete"
     pivots = True
-
-    def patience(self, run: Run) -> Patience:  # noqa: ARG002
-        return Patience(0, LONGEST_PAUSE)
 
     def do(self, run: Run) -> None:
         try:

@@ -25,7 +25,10 @@ LOG = logging.getLogger(__name__)
 def release(
     services: ConductorServices, context: RequestContext, instance: Instance, devices: list[BlockDevice]
 ) -> None:
-    """Gives back everything that a server has, which is deleted or was not built."""
+    """Gives back everything that a server has, which is deleted or was not built. May be repeated.
+
+    A volume that its service refuses to delete stays; raises ServiceFailed for services that can't be asked now.
+    """
     known = {vif.id: vif for vif in instance.network_info}
     for port in services.network.ports_of_server(context, instance.uuid):
         vif = known.get(port["id"])
@@ -79,7 +82,7 @@ def _delete_volume(
         services.volumes.delete(context, volume_id, ours=was_made)
     except errors.VolumeNotFound:
         return
-    except (errors.ServiceFailed, errors.InvalidVolume) as failure:
+    except (errors.ServiceRefused, errors.InvalidVolume) as failure:
         # It may have snapshots, of an image of the server for example.
         LOG.warning("Volume %s was not deleted with its server: %s", volume_id, failure.message)
 
@@ -98,5 +101,5 @@ def _delete_unknown_volume(
             services.volumes.delete(ours, volume.id)
         except errors.VolumeNotFound:
             continue
-        except (errors.ServiceFailed, errors.InvalidVolume) as failure:
+        except (errors.ServiceRefused, errors.InvalidVolume) as failure:
             LOG.warning("Volume %s was not deleted with its server: %s", volume.id, failure.message)

@@ -299,6 +299,28 @@ def test_a_delete_that_fails_may_be_asked_for_again(cloud: Cloud) -> None:
     deleted(cloud, server)
 
 
+@pytest.mark.parametrize(
+    ("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")]
+)
+def test_a_delete_waits_for_services_that_are_away_for_a_while(cloud: Cloud, service: str, path: str) -> None:
+    server, volumes = cloud.boot_from_volume(), volumes_of_all(cloud)
+    cloud.fail("status", path, service=service, method="DELETE", status=503, times=2)
+    deleted(cloud, server)
+    assert operation(cloud, server, operations.DELETE).state == "done"
+    assert len(volumes_of_all(cloud)) == len(volumes) - 1
+
+
+def test_a_volume_that_was_made_for_a_server_that_was_not_built_is_not_the_servers(cloud: Cloud) -> None:
+    cloud.break_driver(list(cloud.parts.computes), "spawn")
+    server = ask_for(cloud)
+    found = until(lambda: cloud.show(server), lambda found: found.status == "ERROR", "the build to fail")
+    cloud.settle()
+    assert found.attached_volumes == [] and cloud.attachments(server) == []
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+    cloud.heal()
+    deleted(cloud, server)
+
+
 def test_a_delete_that_waits_for_a_confirm_hears_of_its_end(cloud: Cloud, at_point: Any) -> None:
     """A host that is down holds the confirm up; the delete goes on as soon as that one has ended."""
     server = cloud.boot(flavor="any.small")
