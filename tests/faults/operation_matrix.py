@@ -96,6 +96,8 @@ def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
     """The points that the operation reaches when nothing goes wrong, in their order -> whether a conductor does for it."""
     subject = Subject()
     operation.prepare(site, subject)
+    # The last steps of what it was prepared by are not its own.
+    assert subject.uuid is None or until(lambda: is_settled(site, subject.uuid), bool, PATIENCE)
     if operation.kills_host is not None:
         site.kill_host(operation.kills_host)
     seen: dict[str, bool] = {}

@@ -18,7 +18,7 @@ from causeway.operations.build_failed import TASKS, claim, destroy, give_back, r
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import devices, groups, liveness, making, releasing
 from causeway.sagas.recipe import Recipe, Step
-from causeway.sagas.retries import Patience
+from causeway.sagas.retries import NONE, Patience
 from causeway.scheduler.request import RequestSpec, Selection
 from causeway.store.api import build_requests, group_claims, mappings
 from causeway.store.cell import block_devices, copies, instances
@@ -27,18 +27,18 @@ from causeway.store.database import utcnow
 LOG = logging.getLogger(__name__)
 
 
-class _Impatient(Step[BuildRun]):
-    """A step whose failure its user is told at once: they can ask for another server sooner than they would hear of this one."""
-
-    def patience(self, run: BuildRun) -> Patience:
-        return Patience(0, run.environment.options.stuck_retry_interval)
+# Their user can ask for another server sooner than they would hear of this one.
+BRIEF = Patience(seconds=10.0, longest_pause=3.0)
 
 
-class ChooseHost(_Impatient):
+class ChooseHost(Step[BuildRun]):
     """The scheduler chooses a host and alternates; the first that the server's group allows is claimed."""
 
     name = "ChooseHost"
     writes = frozenset({"group", "networks", "numa_topology", "pci_requests", "targets"})
+
+    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
+        return BRIEF
 
     def do(self, run: BuildRun) -> None:
         services, memory, request = run.services, run.memory, run.request()
@@ -118,12 +118,15 @@ class PlaceInCell(Step[BuildRun]):
             copies.hard_delete(run.services.cells.database(cell_uuid), run.uuid)
 
 
-class MakeDevices(_Impatient):
+class MakeDevices(Step[BuildRun]):
     """Ports are made (not bound yet), volumes made and reserved."""
 
     name = "MakeDevices"
     reads = frozenset({"at", "networks", "targets"})
     writes = frozenset({"ports"})
+
+    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
+        return BRIEF
 
     def do(self, run: BuildRun) -> None:
         instance, present, again = run.instance(), run.devices(), run.is_repeated
@@ -169,12 +172,16 @@ class MakeDevices(_Impatient):
                     )
 
 
-class SpawnGuest(_Impatient):
+class SpawnGuest(Step[BuildRun]):
     """The host makes the guest; if it can't, its alternates are asked one after the other."""
 
     name = "SpawnGuest"
     reads = frozenset({"group", "networks", "ports", "targets"})
     writes = frozenset({"at", "guest"})
+
+    def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
+        """There are alternates instead."""
+        return NONE
 
     def where(self, run: BuildRun) -> str | None:
         return run.target.host

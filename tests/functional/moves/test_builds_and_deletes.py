@@ -310,6 +310,16 @@ def test_a_delete_waits_for_services_that_are_away_for_a_while(cloud: Cloud, ser
     assert len(volumes_of_all(cloud)) == len(volumes) - 1
 
 
+@pytest.mark.parametrize(("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")])
+def test_a_build_waits_for_services_that_are_away_for_a_moment(cloud: Cloud, service: str, path: str) -> None:
+    ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
+    cloud.fail("status", path, service=service, method="POST", status=503, times=1)
+    server = ask_for(cloud)
+    cloud.wait(server, "ACTIVE")
+    assert len(ports_of_network(cloud)) == len(ports) + 1 and len(volumes_of_all(cloud)) == len(volumes) + 1
+    deleted(cloud, server)
+
+
 def test_a_volume_that_was_made_for_a_server_that_was_not_built_is_not_the_servers(cloud: Cloud) -> None:
     cloud.break_driver(list(cloud.parts.computes), "spawn")
     server = ask_for(cloud)
