@@ -13,6 +13,7 @@ from causeway.hardware.requests import asked_of
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.states import DELETING, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings
 from causeway.operations.build_failed import TASKS, claim, destroy, give_back, rolled_back, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
@@ -36,6 +37,7 @@ class ChooseHost(Step[BuildRun]):
 
     name = "ChooseHost"
     writes = frozenset({"group", "networks", "numa_topology", "pci_requests", "targets"})
+    makes = frozenset({Thing.ALLOCATION})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
         return BRIEF
@@ -124,6 +126,7 @@ class MakeDevices(Step[BuildRun]):
     name = "MakeDevices"
     reads = frozenset({"at", "networks", "targets"})
     writes = frozenset({"ports"})
+    makes = frozenset({Thing.ATTACHMENT, Thing.PORT, Thing.VOLUME})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
         return BRIEF
@@ -178,6 +181,7 @@ class SpawnGuest(Step[BuildRun]):
     name = "SpawnGuest"
     reads = frozenset({"group", "networks", "ports", "targets"})
     writes = frozenset({"at", "guest"})
+    makes = frozenset({Thing.DISKS, Thing.GUEST})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
         """There are alternates instead."""

@@ -29,6 +29,7 @@ def ended(run: OperationRun[Any], tasks: Collection[TaskState], **changes: Any) 
 def _end_in(
     connection: sa.Connection, run: OperationRun[Any], tasks: Collection[TaskState], changes: dict[str, Any]
 ) -> bool:
+    """`ended` within the caller's transaction."""
     run.write_history(connection)
     try:
         return instances.end_task_in(connection, run.uuid, tasks, **changes)

@@ -18,6 +18,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.migration import EVACUATION, Migration
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
@@ -76,6 +77,7 @@ class SelectHost(Step[Run]):
     name = "SelectHost"
     reads = frozenset({"forced", "source_host", "source_node", "wanted_host"})
     writes = frozenset({"place"})
+    makes = frozenset({Thing.ALLOCATION})
 
     def do(self, run: Run) -> None:
         services, memory, migration = run.services, run.memory, run.saga.migration_uuid
@@ -118,6 +120,7 @@ class RebuildGuest(Step[Run]):
     name = "RebuildGuest"
     reads = frozenset({"place", "power_on", "source_host"})
     writes = frozenset({"guest"})
+    makes = frozenset({Thing.ATTACHMENT, Thing.DISKS, Thing.GUEST})
 
     def where(self, run: Run) -> str | None:
         return run.memory.place.host if run.memory.place is not None else None

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.states import TaskState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
@@ -35,6 +36,7 @@ class UploadDisk(Step[Run]):
 
     name = "UploadDisk"
     reads = frozenset({"image_id", "rotation"})
+    makes = frozenset({Thing.IMAGE})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host

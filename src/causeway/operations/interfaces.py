@@ -14,6 +14,7 @@ from causeway.clients.port_requests import ALLOCATION, request_of
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import making, port_resources, releasing
@@ -50,6 +51,7 @@ class MakePort(Step[Attach]):
     name = "MakePort"
     reads = frozenset({"requested", "resource_id"})
     writes = frozenset({"vif"})
+    makes = frozenset({Thing.ALLOCATION, Thing.PORT})
 
     def patience(self, run: Attach) -> Patience:  # noqa: ARG002
         return NONE
@@ -92,6 +94,7 @@ class PlugPort(Step[Attach]):
 
     name = "PlugPort"
     writes = frozenset({"vif"})
+    makes = frozenset({Thing.DEVICE})
 
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host

@@ -9,6 +9,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
@@ -34,6 +35,7 @@ class RebuildGuest(Step[Run]):
     name = "RebuildGuest"
     reads = frozenset({"power_on"})
     writes = frozenset({"guest"})
+    makes = frozenset({Thing.DISKS, Thing.GUEST})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host

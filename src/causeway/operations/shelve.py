@@ -15,6 +15,7 @@ from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import liveness
@@ -47,6 +48,7 @@ class StoreDisk(Step[Run]):
     name = "StoreDisk"
     reads = frozenset({"image_id", "was_running"})
     writes = frozenset({"host"})
+    makes = frozenset({Thing.IMAGE})
 
     def where(self, run: Run) -> str | None:
         return run.instance().host

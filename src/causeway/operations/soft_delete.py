@@ -12,6 +12,7 @@ from causeway import errors
 from causeway.model import operations
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
 from causeway.sagas.recipe import Recipe, Step
@@ -91,6 +92,7 @@ class RestoreGuest(Step[Restore]):
 
     name = "RestoreGuest"
     writes = frozenset({"guest"})
+    makes = frozenset({Thing.GUEST})
 
     def where(self, run: Restore) -> str | None:
         return run.instance().host

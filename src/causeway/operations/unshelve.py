@@ -12,6 +12,7 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
+from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.places import Place, at_place, place_of
 from causeway.operations.run import OperationRun
@@ -50,6 +51,7 @@ class SelectHost(Step[Run]):
     name = "SelectHost"
     reads = frozenset({"offloaded", "wanted_host"})
     writes = frozenset({"place"})
+    makes = frozenset({Thing.ALLOCATION})
 
     def do(self, run: Run) -> None:
         if not run.memory.offloaded:
@@ -77,6 +79,7 @@ class StartGuest(Step[Run]):
     name = "StartGuest"
     reads = frozenset({"image_id", "offloaded", "place"})
     writes = frozenset({"guest"})
+    makes = frozenset({Thing.DISKS, Thing.GUEST})
 
     def where(self, run: Run) -> str | None:
         return run.memory.place.host if run.memory.place is not None else run.instance().host

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
+from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import devices
@@ -50,6 +51,7 @@ class ReserveVolume(Step[Attach]):
     name = "ReserveVolume"
     reads = frozenset({"delete_on_termination", "device", "resource_id", "tag"})
     writes = frozenset({"mapping"})
+    makes = frozenset({Thing.ATTACHMENT})
 
     def patience(self, run: Attach) -> Patience:  # noqa: ARG002
         return NONE
@@ -95,6 +97,7 @@ class ConnectVolume(Step[Attach]):
 
     name = "ConnectVolume"
     writes = frozenset({"mapping"})
+    makes = frozenset({Thing.DEVICE})
 
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host

@@ -22,6 +22,8 @@ class Step(ABC, Generic[R]):
     #: the fields of ``run.memory`` that ``do`` and ``undo`` read, and those that they write (and may read); tests hold them to it
     reads: ClassVar[frozenset[str]] = frozenset()
     writes: ClassVar[frozenset[str]] = frozenset()
+    #: kinds of things that ``do`` makes outside of the journal; before the pivot ``undo`` takes them back. Held to it by tests
+    makes: ClassVar[frozenset[str]] = frozenset()
     #: the pivot takes effect with the step's beginning, in one transaction
     pivots: ClassVar[bool] = False
 

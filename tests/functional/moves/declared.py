@@ -1,4 +1,8 @@
-"""What steps really read and write of their operation's memory, held against what they declare (`Step.reads`, `Step.writes`)."""
+"""What steps really do, held against what they declare.
+
+What they read and write of their operation's memory (`Step.reads`, `Step.writes`), and what they make outside of the journal
+(`Step.makes`): on hosts, in Placement, and in the network and volume services.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,55 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from causeway.clients.image import ImageClient
+from causeway.clients.network import NetworkClient
+from causeway.clients.placement import PlacementClient
+from causeway.clients.volume import VolumeClient
+from causeway.model.things import Thing
 from causeway.operations.recipes import RECIPES
+from causeway.rpc.compute import ComputeClient
+from causeway.rpc.scheduler import SchedulerClient
 from causeway.sagas.recipe import Step
 from causeway.sagas.run import Run
+
+# Who is asked for what -> what is there then.
+MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
+    NetworkClient: {"create_port": {Thing.PORT}, "bind_port": {Thing.BINDING}, "create_binding": {Thing.BINDING}},
+    VolumeClient: {"create": {Thing.VOLUME}, "create_attachment": {Thing.ATTACHMENT}},
+    ImageClient: {"create": {Thing.IMAGE}},
+    PlacementClient: {
+        "claim": {Thing.ALLOCATION},
+        "claim_for_move": {Thing.ALLOCATION},
+        "set_allocations": {Thing.ALLOCATION},
+        "move_allocations": {Thing.ALLOCATION},
+    },
+    SchedulerClient: {"select_destinations": {Thing.ALLOCATION}},
+    ComputeClient: {
+        "prep_resize": {Thing.CLAIM},
+        "prep_snapshot_based_resize_at_dest": {Thing.CLAIM},
+        "finish_resize": {Thing.DISKS, Thing.GUEST},
+        "finish_snapshot_based_resize_at_dest": {Thing.DISKS, Thing.GUEST},
+        "build_instance": {Thing.DISKS, Thing.GUEST},
+        "rebuild_guest": {Thing.DISKS, Thing.GUEST},
+        "snapshot_instance": {Thing.IMAGE},
+        "start_guest": {Thing.GUEST},
+        "restore_guest": {Thing.GUEST},
+        "attach_volume": {Thing.DEVICE},
+        "attach_interface": {Thing.DEVICE},
+    },
+}
 
 
 @dataclass
 class Seen:
-    """step -> the fields that it read, and those that it wrote."""
+    """step -> the fields that it read, and those that it wrote; what it made."""
 
     reads: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
     writes: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
+    makes: dict[type[Step[Any]], set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def undeclared(self) -> list[str]:
-        """What a step read that it neither declares to read nor to write, and what it wrote without saying so; told once."""
+        """What steps read that they declare neither to read nor to write, and what they wrote or made undeclared; told once."""
         found = [
             f"{step.name} reads {name}"
             for step, names in list(self.reads.items())
@@ -34,8 +73,13 @@ class Seen:
             for step, names in list(self.writes.items())
             for name in sorted(names - step.writes)
         ]
-        self.reads.clear()
-        self.writes.clear()
+        found += [
+            f"{step.name} makes {thing}"
+            for step, things in list(self.makes.items())
+            for thing in sorted(things - step.makes)
+        ]
+        for seen in (self.reads, self.writes, self.makes):
+            seen.clear()
         return sorted(found)
 
 
@@ -44,12 +88,15 @@ class Watch:
 
     def __init__(self) -> None:
         self.seen = Seen()
-        # ``step`` and ``memory``: at which the thread is.
+        # ``step`` and ``memory``: at which the thread is; ``goes_forward``: it does the step, and does not undo it.
         self._local = threading.local()
         steps = {type(step): step for recipe in RECIPES.values() for step in recipe.steps}
         for kind in steps:
             for name in ("do", "undo"):
-                setattr(kind, name, self._noting_step(kind, getattr(kind, name)))
+                setattr(kind, name, self._noting_step(kind, getattr(kind, name), goes_forward=name == "do"))
+        for maker, methods in MAKERS.items():
+            for name, things in methods.items():
+                setattr(maker, name, self._noting_things(things, getattr(maker, name)))
         for memory in {recipe.memory for recipe in RECIPES.values()}:
             self._watch(memory)
         original = Run.save
@@ -62,19 +109,29 @@ class Watch:
         Run.save = save  # type: ignore[method-assign]
 
     @contextmanager
-    def _inside(self, step: type[Step[Any]] | None, memory: Any) -> Iterator[None]:
+    def _inside(self, step: type[Step[Any]] | None, memory: Any, *, goes_forward: bool = False) -> Iterator[None]:
         local = self._local
-        before = getattr(local, "step", None), getattr(local, "memory", None)
-        local.step, local.memory = step, memory
+        before = getattr(local, "step", None), getattr(local, "memory", None), getattr(local, "goes_forward", False)
+        local.step, local.memory, local.goes_forward = step, memory, goes_forward
         try:
             yield
         finally:
-            local.step, local.memory = before
+            local.step, local.memory, local.goes_forward = before
 
-    def _noting_step(self, kind: type[Step[Any]], original: Callable[..., None]) -> Callable[..., None]:
+    def _noting_step(
+        self, kind: type[Step[Any]], original: Callable[..., None], *, goes_forward: bool
+    ) -> Callable[..., None]:
         def noting(step: Step[Any], run: Any) -> None:
-            with self._inside(kind, run.memory):
+            with self._inside(kind, run.memory, goes_forward=goes_forward):
                 original(step, run)
+
+        return noting
+
+    def _noting_things(self, things: set[Thing], original: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*given: Any, **more: Any) -> Any:
+            if getattr(self._local, "goes_forward", False):
+                self.seen.makes[self._local.step] |= things
+            return original(*given, **more)
 
         return noting
 

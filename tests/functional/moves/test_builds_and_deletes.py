@@ -310,7 +310,9 @@ def test_a_delete_waits_for_services_that_are_away_for_a_while(cloud: Cloud, ser
     assert len(volumes_of_all(cloud)) == len(volumes) - 1
 
 
-@pytest.mark.parametrize(("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")])
+@pytest.mark.parametrize(
+    ("service", "path"), [("network", "/ports"), ("volume", "/attachments"), ("volume", "/volumes")]
+)
 def test_a_build_waits_for_services_that_are_away_for_a_moment(cloud: Cloud, service: str, path: str) -> None:
     ports, volumes = ports_of_network(cloud), volumes_of_all(cloud)
     cloud.fail("status", path, service=service, method="POST", status=503, times=1)

@@ -9,6 +9,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.moves import dead_hosts
 from causeway.moves.notices import told
 from causeway.moves.port_resources import at_target
@@ -39,6 +40,7 @@ class FinishResizeAtDest(Step):
         }
     )
     writes = frozenset({"guest"})
+    makes = frozenset({Thing.DISKS, Thing.GUEST})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL

@@ -13,6 +13,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_source, at_target
 from causeway.moves.notices import told
@@ -58,6 +59,7 @@ class PrepResizeAtDest(Step):
         }
     )
     writes = frozenset({"alternates", "local_devices", "port_ids", "selection", "volume_backed"})
+    makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 
     def where(self, run: Run) -> str | None:
@@ -229,6 +231,7 @@ class PrepResizeAtSource(Step):
         {"attachments", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
     )
     writes = frozenset({"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead"})
+    makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     migration_status = MigrationStatus.MIGRATING

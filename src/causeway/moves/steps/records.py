@@ -22,6 +22,24 @@ from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
 from causeway.store.database import Database, utcnow
 
+# What a record is made of that says that its server has moved.
+OF_A_MOVED_SERVER = frozenset(
+    {
+        "attachments",
+        "disks",
+        "events",
+        "group",
+        "guest",
+        "new_flavor",
+        "offer",
+        "old_flavor",
+        "old_vm_state",
+        "selection",
+        "snapshot",
+        "source_cell",
+    }
+)
+
 
 def require_authority(run: Run, cell_uuid: str) -> None:
     """Raises StateChanged unless the server lives in this cell: nobody deletes records that are the living ones."""
@@ -135,22 +153,7 @@ class SwitchInstanceMapping(Step):
     """
 
     name = "SwitchInstanceMapping"
-    reads = frozenset(
-        {
-            "attachments",
-            "disks",
-            "events",
-            "group",
-            "guest",
-            "new_flavor",
-            "offer",
-            "old_flavor",
-            "old_vm_state",
-            "selection",
-            "snapshot",
-            "source_cell",
-        }
-    )
+    reads = OF_A_MOVED_SERVER
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
@@ -222,22 +225,7 @@ class MoveRecord(Step):
     """The pivot of a move inside a cell: the server's record names its new host, waiting for confirm or revert."""
 
     name = "MoveRecord"
-    reads = frozenset(
-        {
-            "attachments",
-            "disks",
-            "events",
-            "group",
-            "guest",
-            "new_flavor",
-            "offer",
-            "old_flavor",
-            "old_vm_state",
-            "selection",
-            "snapshot",
-            "source_cell",
-        }
-    )
+    reads = OF_A_MOVED_SERVER
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:

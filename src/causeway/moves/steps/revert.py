@@ -13,6 +13,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
+from causeway.model.things import Thing
 from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
@@ -109,6 +110,7 @@ class ReturnRecords(Step):
 
     name = "ReturnRecords"
     reads = frozenset({"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell"})
+    makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Run) -> None:
         source = run.source_instance()
@@ -152,6 +154,7 @@ class BeginRevert(Step):
 
     name = "BeginRevert"
     reads = frozenset({"attachments", "old_flavor", "old_vm_state", "source_cell"})
+    makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Run) -> None:
         if not run.move.pivoted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import sqlalchemy as sa
 
+from causeway.model.things import Thing
 from causeway.moves.destination import request_spec
 from causeway.moves.port_resources import ask_for_ports
 from causeway.moves.recipe import Step
@@ -35,6 +36,7 @@ class SelectDestination(Step):
         }
     )
     writes = frozenset({"alternates", "group", "port_allocations", "port_requests", "selection"})
+    makes = frozenset({Thing.ALLOCATION})
 
     def do(self, run: Run) -> None:
         memory = run.memory

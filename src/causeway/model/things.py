@@ -1,0 +1,20 @@
+"""What operations make outside of the journal. `docs/architecture.md` says under which ids, and how an undo finds it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Thing(StrEnum):
+    """Of a server: what a step declares that it makes (`Step.makes`), so that its undo takes it back."""
+
+    PORT = "port"
+    BINDING = "binding"
+    VOLUME = "volume"
+    ATTACHMENT = "attachment"
+    IMAGE = "image"
+    ALLOCATION = "allocation"
+    CLAIM = "claim"
+    DISKS = "disks"
+    GUEST = "guest"
+    DEVICE = "device"

@@ -1,0 +1,26 @@
+"""What a step makes outside of the journal before its saga's pivot can be taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from causeway.model.things import Thing
+from causeway.operations.recipes import RECIPES
+from causeway.sagas.recipe import Recipe, Step
+
+# A rebuild makes a disk in the place of one that is gone by then: a server in ERROR that can be rebuilt again is what is left.
+NOT_TAKEN_BACK = {("rebuild", "RebuildGuest")}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
+def test_who_makes_something_before_the_pivot_can_take_it_back(recipe: Recipe[Any]) -> None:
+    before = recipe.steps[: recipe.index(recipe.pivot) + 1] if recipe.pivot else recipe.steps
+    makers = {step.name for step in before if step.makes and type(step).undo is Step.undo}
+    assert {(recipe.name, name) for name in makers} <= NOT_TAKEN_BACK
+
+
+def test_what_is_made_is_known_by_name() -> None:
+    made = {thing for recipe in RECIPES.values() for step in recipe.steps for thing in step.makes}
+    assert made == set(Thing)
