@@ -201,6 +201,7 @@ class LeaveHost(Step[Run]):
 
     name = "LeaveHost"
     reads = frozenset({"host", "offloads"})
+    makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Run) -> None:
         if not run.memory.offloads:

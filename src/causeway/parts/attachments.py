@@ -22,7 +22,7 @@ def reserve_anew(
     """Every connected attachment is replaced by one that is not; a volume is never without one. May be repeated.
 
     ``in_doubt``: the volume service is asked of those that are not known to be connected, for a host may have done so and
-    then failed.
+    then failed. Raises StateChanged if somebody else has replaced one meanwhile.
     """
     for device in present:
         if not device.is_volume or device.volume_id is None:
@@ -31,11 +31,14 @@ def reserve_anew(
             continue
         old = device.attachment_id
         known = {other.attachment_id for other in present}
-        device.attachment_id = devices.reserve_volume(
-            services, context, device.volume_id, device.instance_uuid, known, ours=True
-        )
-        device.connection_info = None
-        block_devices.update(database, device.uuid, attachment_id=device.attachment_id, connection_info=None)
+        new = devices.reserve_volume(services, context, device.volume_id, device.instance_uuid, known, ours=True)
+        if not block_devices.swap_attachment(database, device.uuid, old, new):
+            # Who was only slow comes after another conductor that did the same.
+            services.volumes.delete_attachment(context, new)
+            raise errors.StateChanged(
+                f"Volume {device.volume_id} of server {device.instance_uuid} has got another attachment meanwhile."
+            )
+        device.attachment_id, device.connection_info = new, None
         if old is not None:
             services.volumes.delete_attachment(context, old)
 

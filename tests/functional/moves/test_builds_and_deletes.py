@@ -6,13 +6,13 @@ Two conductors share the work. Who dies is a thread that ends where it stands: n
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from moves_cloud import Cloud, another_conductor, until
-from tests.lease_checks import end_lease
+from slow_conductors import Hold, go_on, take_over
 
 from causeway import errors
 from causeway.audit import audit_embedded
@@ -225,18 +225,6 @@ def test_a_port_that_outlived_the_record_of_its_server_goes_with_it(cloud: Cloud
     assert operation(cloud, server, operations.BUILD).state == "failed"
 
 
-class Hold:
-    """Holds up whoever reaches a point first."""
-
-    def __init__(self, at_point: Callable[..., None], point: str) -> None:
-        self.reached, self.opened = threading.Event(), threading.Event()
-        at_point(point, self._wait)
-
-    def _wait(self) -> None:
-        self.reached.set()
-        assert self.opened.wait(30)
-
-
 @pytest.mark.parametrize(
     ("point", "outcome"),
     [
@@ -366,21 +354,9 @@ def test_a_conductor_that_was_only_slow_does_no_harm(
     hold = Hold(at_point, point)
     server = ask_for(cloud)
     assert hold.reached.wait(10)
-    owner = operation(cloud, server, operations.BUILD).owner
-    own = cloud.parts.conductor
-    taker = other if other._services.life.owner != owner else own
-
-    def taken_over() -> bool:
-        end_lease(cloud.parts.api_database, operation(cloud, server, operations.BUILD))
-        taker._keeper.take_over()
-        return bool(operation(cloud, server, operations.BUILD).owner != owner)
-
-    until(taken_over, bool, "the takeover")
+    take_over(cloud, other, operation(cloud, server, operations.BUILD).id)
     cloud.wait(server, "ACTIVE")
-    # Who has lost a lease in earnest is not certain of it any more.
-    own._services.stopping.wait(2)
-    hold.opened.set()
-    until(lambda: own._keeper.is_busy or other._keeper.is_busy, lambda busy: not busy, "the slow one to end")
+    go_on(cloud, other, hold)
     check_built(cloud, server)
     deleted(cloud, server)
 

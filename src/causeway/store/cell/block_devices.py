@@ -58,6 +58,16 @@ def update(database: Database, uuid: str, **changes: Any) -> None:
         update_in(connection, uuid, **changes)
 
 
+def swap_attachment(database: Database, uuid: str, old: str | None, new: str) -> bool:
+    """Gives a volume that is connected nowhere another attachment; False if it has neither ``old`` nor, from before, ``new``."""
+    is_swappable = (TABLE.c.attachment_id == new) | TABLE.c.attachment_id.is_not_distinct_from(old)
+    changes = MAPPER.changes({"attachment_id": new, "connection_info": None})
+    with database.write() as connection:
+        return bool(
+            connection.execute(TABLE.update().where(TABLE.c.uuid == uuid, is_swappable).values(changes)).rowcount
+        )
+
+
 def change_in(connection: sa.Connection, before: Iterable[BlockDevice], after: Iterable[BlockDevice]) -> None:
     """Makes ``before``, as it was read in this transaction, into ``after``: only the fields that differ are written."""
     old = {device.uuid: device for device in before}
