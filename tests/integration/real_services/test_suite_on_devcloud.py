@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.functional.processes.rabbit import rabbit, why_not
-from tests.functional.processes.suite_cloud import SuiteDeployment, run_suite
+from tests.functional.processes.suite_cloud import SUITE_OPTIONS, SuiteDeployment, run_suite
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(why_not() is not None, reason=str(why_not()))]
 
@@ -20,7 +20,9 @@ SAMPLE = (
 
 def test_a_sample_of_the_suite(tmp_path: Path) -> None:
     with rabbit(tmp_path / "rabbit") as queue:
-        cloud = SuiteDeployment(tmp_path, queue)
+        # Some of the sample want what fails to be rolled back at once.
+        moves = SUITE_OPTIONS["moves"] | {"patience": 0.0, "patience_while_off": 0.0, "whole_tries": 1}
+        cloud = SuiteDeployment(tmp_path, queue, options=SUITE_OPTIONS | {"moves": moves})
         try:
             cloud.start()
             outcome = run_suite(tmp_path / "cloud.yaml", *SAMPLE, seconds=300)
