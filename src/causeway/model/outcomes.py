@@ -45,6 +45,13 @@ class GuestOutcome:
 
 
 @dataclass
+class UploadedDisk:
+    """A root disk that is an image now. ``bytes_done``: the image's size; None: it is on a volume, or an older host made it."""
+
+    bytes_done: int | None = None
+
+
+@dataclass
 class Snapshot:
     """A local disk of a moved server in the image service. ``size`` in bytes."""
 

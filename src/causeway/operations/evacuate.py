@@ -145,6 +145,7 @@ class RebuildGuest(Step[Run]):
                 snapshot_id=None,
                 power_on=run.memory.power_on,
             )
+            run.transferred(run.memory.guest.bytes_done)
 
     def undo(self, run: Run) -> None:
         there = _there(run)

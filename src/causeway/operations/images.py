@@ -48,11 +48,17 @@ class UploadDisk(Step[Run]):
         if not run.is_repeated:
             _notify(run, "start")
         with run.event(event, host):
-            if run.is_repeated and run.services.images.show(run.context, image_id).status == "active":
-                # All that is wanted of the host, which may have died since.
-                return
+            if run.is_repeated:
+                image = run.services.images.show(run.context, image_id)
+                if image.status == "active":
+                    # All that is wanted of the host, which may have died since.
+                    run.transferred(image.size)
+                    return
             guests.require_host(run, host)
-            run.computes.snapshot_instance(run.context, host, instance=instance, image_id=image_id)
+            uploaded = run.computes.upload_disk(
+                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id
+            )
+            run.transferred(uploaded.bytes_done)
 
     def undo(self, run: Run) -> None:
         run.services.images.delete(run.context, run.memory.image_id)

@@ -61,6 +61,7 @@ class RebuildGuest(Step[Run]):
                 snapshot_id=None,
                 power_on=run.memory.power_on,
             )
+            run.transferred(run.memory.guest.bytes_done)
 
 
 class EndRebuild(Step[Run]):

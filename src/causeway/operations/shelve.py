@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
+from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
@@ -65,11 +66,16 @@ class StoreDisk(Step[Run]):
             notifier.instance_exists(run.context, instance, host=host)
             notifier.instance_action(run.context, instance, "shelve", "start", host=host, block_devices=present)
         with run.event("compute_shelve_instance", host):
-            if run.is_repeated and self._is_stored(run):
+            stored = self._stored(run) if run.is_repeated else None
+            if stored is not None:
                 # All that is wanted of the host, which may have died since.
+                run.transferred(stored.size)
                 return
             guests.require_host(run, host)
-            computes.store_disk(run.context, host, token=run.token(self.name), instance=instance, image_id=image_id)
+            uploaded = computes.store_disk(
+                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id
+            )
+            run.transferred(uploaded.bytes_done)
 
     def undo(self, run: Run) -> None:
         instance = run.instance()
@@ -87,20 +93,22 @@ class StoreDisk(Step[Run]):
                 block_devices=run.devices(),
             )
 
-    def _is_stored(self, run: Run) -> bool:
-        """Whether the image is complete: the guest was powered off before it was made."""
-        image_id = run.memory.image_id
+    def _stored(self, run: Run) -> ImageMeta | None:
+        """The image if it is complete, else None: the guest was powered off before it was made."""
+        if run.memory.image_id is None:
+            return None
         try:
-            return image_id is not None and run.services.images.show(run.context, image_id).status == "active"
+            image = run.services.images.show(run.context, run.memory.image_id)
         except errors.ImageNotFound:
-            return False
+            return None
+        return image if image.status == "active" else None
 
     def _drop_image(self, run: Run, instance: Instance) -> None:
         """The image goes, unless the host is said to be dead: then one that is complete may be the only copy of the disk."""
         image_id, host = run.memory.image_id, instance.host or ""
         if image_id is None:
             return
-        if liveness.of_host(run.services, run.database, host).is_fenced and self._is_stored(run):
+        if liveness.of_host(run.services, run.database, host).is_fenced and self._stored(run):
             LOG.warning("Image %s of server %s stays: host %s of its disk is dead", image_id, run.uuid, host)
             return
         run.services.images.delete(run.context, image_id)

@@ -107,6 +107,7 @@ class StartGuest(Step[Run]):
                 snapshot_id=image_id,
                 power_on=True,
             )
+            run.transferred(run.memory.guest.bytes_done)
 
     def undo(self, run: Run) -> None:
         there = _there(run)

@@ -10,7 +10,7 @@ from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
 from causeway.rpc.compute_guests import NOTHING, ComputeGuests
 from causeway.rpc.compute_verbs import ComputeVerbs
 
@@ -117,14 +117,31 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
 
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
-    ) -> None:
-        """`power_off_instance`, then `snapshot_instance`, unless ``image_id`` is None: then the disk is on a volume."""
-        self._order("store_disk", NOTHING, self._store_disk, context, host, token, instance=instance, image_id=image_id)
+    ) -> UploadedDisk:
+        """`power_off_instance`, then `upload_disk`, unless ``image_id`` is None: then the disk is on a volume."""
+        return self._order(
+            "store_disk", UploadedDisk, self._store_disk, context, host, token, instance=instance, image_id=image_id
+        )
 
-    def _store_disk(self, context: RequestContext, host: str, *, instance: Instance, image_id: str | None) -> None:
+    def _store_disk(
+        self, context: RequestContext, host: str, *, instance: Instance, image_id: str | None
+    ) -> UploadedDisk:
         self.power_off_instance(context, host, instance=instance)
-        if image_id is not None:
-            self.snapshot_instance(context, host, instance=instance, image_id=image_id)
+        if image_id is None:
+            return UploadedDisk()
+        return self._upload_disk(context, host, instance=instance, image_id=image_id)
+
+    def upload_disk(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str
+    ) -> UploadedDisk:
+        """`snapshot_instance`."""
+        return self._order(
+            "upload_disk", UploadedDisk, self._upload_disk, context, host, token, instance=instance, image_id=image_id
+        )
+
+    def _upload_disk(self, context: RequestContext, host: str, *, instance: Instance, image_id: str) -> UploadedDisk:
+        self.snapshot_instance(context, host, instance=instance, image_id=image_id)
+        return UploadedDisk()
 
     def _order(
         self,

@@ -91,6 +91,11 @@ class Run(Generic[S, M]):
         """Whether the present step is being undone."""
         return self.step is not None and self.step.phase is StepPhase.UNDO
 
+    def transferred(self, size: int | None) -> None:
+        """The present step has moved ``size`` bytes, and that was all of them; None: it is not known, or there were none."""
+        if self.step is not None and size is not None:
+            self.step.bytes_done = self.step.bytes_total = size
+
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
         """A named part of the present step, with its times and its result. One that is repeated is counted, not added."""

@@ -44,7 +44,7 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
         "finish_snapshot_based_resize_at_dest": {Thing.DISKS, Thing.GUEST},
         "build_instance": {Thing.DISKS, Thing.GUEST},
         "rebuild_guest": {Thing.DISKS, Thing.GUEST},
-        "snapshot_instance": {Thing.IMAGE},
+        "upload_disk": {Thing.IMAGE},
         "start_guest": {Thing.GUEST},
         "restore_guest": {Thing.GUEST},
         "attach_volume": {Thing.DEVICE},

@@ -14,7 +14,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway.clients import image
-from causeway.compute.handover import disk_transfer
+from causeway.compute.host import transfer_progress
 from causeway.rpc.transport import Outgoing, Verdict
 
 
@@ -82,7 +82,7 @@ class Transfer:
 
     def __init__(self, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
         self.reached, self.opened, self.reports = threading.Event(), threading.Event(), 0
-        monkeypatch.setattr(disk_transfer, "REPORT_INTERVAL", 0.0)
+        monkeypatch.setattr(transfer_progress, "REPORT_INTERVAL", 0.0)
         monkeypatch.setattr(image, "UPLOAD_CHUNK_BYTES", 16)
         monkeypatch.setattr(image, "DOWNLOAD_CHUNK_BYTES", 16)
 

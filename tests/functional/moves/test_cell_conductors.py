@@ -10,7 +10,7 @@ from moves_cloud import Cloud, until
 
 from causeway import roles
 from causeway.audit import audit_embedded
-from causeway.compute.handover import disk_transfer
+from causeway.compute.host import transfer_progress
 from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.cells import cloud_records
 from causeway.conductor.cells.cell import CellEndpoint
@@ -68,7 +68,7 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the compute hears comes from the super conductor, through its cell's conductor."""
-    monkeypatch.setattr(disk_transfer, "REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr(transfer_progress, "REPORT_INTERVAL", 0.0)
     handed_up, noted, cancelled = [], threading.Event(), threading.Event()
 
     def on_send(message: Outgoing) -> Verdict:

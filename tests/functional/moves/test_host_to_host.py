@@ -233,7 +233,7 @@ def test_a_host_that_does_not_fit_is_no_valid_host(cloud: Cloud) -> None:
 
 
 def test_deleting_a_server_stops_its_disk_on_the_way(cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("causeway.compute.handover.disk_transfer.REPORT_INTERVAL", 0.0)
+    monkeypatch.setattr("causeway.compute.host.transfer_progress.REPORT_INTERVAL", 0.0)
     server = cloud.boot(flavor="any.small")
     fetched = cloud.parts.computes[other_hosts(cloud, server)[0]].host.conductor.__class__
     report = fetched.report_progress

@@ -20,6 +20,7 @@ OLDER = {
     "restore_guest": ["power_on_instance"],
     "stop_guest": ["power_off_instance"],
     "store_disk": ["power_off_instance", "snapshot_instance"],
+    "upload_disk": ["snapshot_instance"],
 }
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "rebuild_guest": {"block_devices": [], "snapshot_id": None, "power_on": True},
@@ -28,6 +29,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "restore_guest": {"block_devices": []},
     "stop_guest": {},
     "store_disk": {"image_id": "image"},
+    "upload_disk": {"image_id": "image"},
 }
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from causeway import errors
-from causeway.compute.guests import guest
+from causeway.compute.guests import disk_images, guest
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import PowerState, VmState
+from causeway.model.states import PowerState
 
 
 class GuestStatesEndpoint:
@@ -47,26 +46,4 @@ class GuestStatesEndpoint:
             return GuestOutcome(power_state, vifs, volumes)
 
     def snapshot_instance(self, context: RequestContext, *, instance: Instance, image_id: str) -> None:
-        host, driver, uuid = self._host, self._host.driver, instance.uuid
-        with host.lock(uuid):
-            state = driver.inspect(uuid).power_state
-            # Paused by an attempt before, which was broken off: what its user paused is PAUSED in the record.
-            was_left = state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE
-            runs = was_left or state is PowerState.RUNNING
-            if runs and not was_left:
-                driver.pause(uuid)
-            try:
-                export = driver.export_disk(instance, "disk", flatten=True)
-                disk = export.__enter__()
-            finally:
-                # The copy is made: the guest need not wait for the upload.
-                if runs:
-                    driver.unpause(uuid)
-            try:
-                host.images.upload(context, image_id, disk.path, disk.size)
-            except errors.ServiceRefused:
-                # Uploaded by an earlier attempt whose answer was lost.
-                if host.images.show(context, image_id).status != "active":
-                    raise
-            finally:
-                export.__exit__(None, None, None)
+        disk_images.upload(self._host, context, instance, image_id)

@@ -5,42 +5,44 @@ An order that is repeated after its answer was lost finds the outcome that was r
 
 from __future__ import annotations
 
+from causeway.compute.guests import disk_images, rebuild
 from causeway.compute.guests.build import BuildEndpoint
-from causeway.compute.guests.guest_states import GuestStatesEndpoint
 from causeway.compute.guests.power import PowerEndpoint
-from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced
+from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
 
 
 class OrdersEndpoint:
-    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest."""
+    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest, upload_disk."""
 
     def __init__(self, host: Host) -> None:
         self.fence = host.fence
+        self._host = host
         self._build = BuildEndpoint(host)
-        self._guests = GuestStatesEndpoint(host)
         self._power = PowerEndpoint(host)
-        self._rebuild = RebuildEndpoint(host)
 
     @fenced
     def rebuild_guest(
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
         snapshot_id: str | None,
         power_on: bool,
     ) -> GuestOutcome:
-        return self._rebuild.rebuild_instance(
-            context, instance=instance, block_devices=block_devices, snapshot_id=snapshot_id, power_on=power_on
+        progress = self._progress(context, token)
+        outcome = rebuild.rebuild(
+            self._host, context, instance, block_devices, snapshot_id, power_on=power_on, progress=progress
         )
+        outcome.bytes_done = progress.bytes_done
+        return outcome
 
     @fenced
     def remove_guest(
@@ -84,10 +86,22 @@ class OrdersEndpoint:
         self,
         context: RequestContext,
         *,
-        token: MoveToken,  # noqa: ARG002
+        token: MoveToken,
         instance: Instance,
         image_id: str | None,
-    ) -> None:
+    ) -> UploadedDisk:
         self._power.power_off_instance(context, instance=instance)
-        if image_id is not None:
-            self._guests.snapshot_instance(context, instance=instance, image_id=image_id)
+        return self._uploaded(context, token, instance, image_id) if image_id is not None else UploadedDisk()
+
+    @fenced
+    def upload_disk(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str
+    ) -> UploadedDisk:
+        return self._uploaded(context, token, instance, image_id)
+
+    def _uploaded(self, context: RequestContext, token: MoveToken, instance: Instance, image_id: str) -> UploadedDisk:
+        progress = self._progress(context, token)
+        return UploadedDisk(disk_images.upload(self._host, context, instance, image_id, progress))
+
+    def _progress(self, context: RequestContext, token: MoveToken) -> TransferProgress:
+        return TransferProgress(self._host, context, token, is_joined=True)

@@ -9,7 +9,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
-from causeway.virt.driver import RootDisk
+from causeway.virt.driver import Progress, RootDisk, no_progress
 
 
 class RebuildEndpoint:
@@ -27,55 +27,77 @@ class RebuildEndpoint:
         snapshot_id: str | None,
         power_on: bool,
     ) -> GuestOutcome:
-        host = self._host
-        with (
-            host.lock(instance.uuid),
-            host.vif_events.watch(instance.uuid) as watch,
-            claimed(host, instance) as instance,
-        ):
-            try:
-                # What can't be fetched must not cost the guest that is there.
-                root_disk = None if is_volume_backed(block_devices) else self._root_disk(context, instance, snapshot_id)
-                self._destroy_with_disks(instance, block_devices)
-                for vif in instance.network_info:
-                    guest.bind_port(host, context, instance, vif)
-                vifs = guest.refreshed_ports(host, context, instance)
-                with guest.connected_volumes(host, context, block_devices) as volumes:
-                    power_state = host.driver.spawn(
-                        guest.spec_of(
-                            host,
-                            instance,
-                            vifs,
-                            volumes,
-                            block_devices=block_devices,
-                            root_disk=root_disk,
-                            power_on=power_on,
-                        ),
-                        vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
-                    )
-            finally:
-                host.image_cache.discard_received(instance.uuid)
-            return GuestOutcome(
-                power_state,
-                guest.refreshed_ports(host, context, instance),
-                volumes,
-                numa_topology=instance.numa_topology,
-                pci_devices=instance.pci_devices,
+        return rebuild(self._host, context, instance, block_devices, snapshot_id, power_on=power_on)
+
+
+def rebuild(
+    host: Host,
+    context: RequestContext,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    snapshot_id: str | None,
+    *,
+    power_on: bool,
+    progress: Progress = no_progress,
+) -> GuestOutcome:
+    """Makes the guest anew, from the image ``snapshot_id`` or the server's own.
+
+    ``progress`` is told of the image's download, if it is not on the host yet.
+    """
+    with (
+        host.lock(instance.uuid),
+        host.vif_events.watch(instance.uuid) as watch,
+        claimed(host, instance) as instance,
+    ):
+        try:
+            # What can't be fetched must not cost the guest that is there.
+            root_disk = (
+                None if is_volume_backed(block_devices) else _root_disk(host, context, instance, snapshot_id, progress)
             )
+            _destroy_with_disks(host, instance, block_devices)
+            for vif in instance.network_info:
+                guest.bind_port(host, context, instance, vif)
+            vifs = guest.refreshed_ports(host, context, instance)
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                power_state = host.driver.spawn(
+                    guest.spec_of(
+                        host,
+                        instance,
+                        vifs,
+                        volumes,
+                        block_devices=block_devices,
+                        root_disk=root_disk,
+                        power_on=power_on,
+                    ),
+                    vifs_plugged=guest.plugging(host, watch, vifs if power_on else []),
+                )
+        finally:
+            host.image_cache.discard_received(instance.uuid)
+        return GuestOutcome(
+            power_state,
+            guest.refreshed_ports(host, context, instance),
+            volumes,
+            numa_topology=instance.numa_topology,
+            pci_devices=instance.pci_devices,
+        )
 
-    def _root_disk(self, context: RequestContext, instance: Instance, snapshot_id: str | None) -> RootDisk:
-        host, size_gb = self._host, instance.flavor.root_gb
-        if snapshot_id is None:
-            base = host.image_cache.fetch(context, instance.image_ref)
-            return RootDisk(base=base, base_image_id=instance.image_ref, size_gb=size_gb)
-        path = host.image_cache.received(snapshot_id, instance.uuid)
-        host.images.download(context, snapshot_id, path)
-        return RootDisk(base=None, base_image_id=None, snapshot=path, size_gb=size_gb)
 
-    def _destroy_with_disks(self, instance: Instance, block_devices: list[BlockDevice]) -> None:
-        driver = self._host.driver
-        facts = driver.inspect(instance.uuid)
-        if facts.power_state is not None or facts.has_disks:
-            connected = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
-            driver.destroy(instance.uuid, instance.network_info, connected, destroy_disks=True)
-        driver.delete_disks(instance.uuid)
+def _root_disk(
+    host: Host, context: RequestContext, instance: Instance, snapshot_id: str | None, progress: Progress
+) -> RootDisk:
+    size_gb = instance.flavor.root_gb
+    if snapshot_id is None:
+        base = host.image_cache.fetch(context, instance.image_ref, progress)
+        return RootDisk(base=base, base_image_id=instance.image_ref, size_gb=size_gb)
+    path = host.image_cache.received(snapshot_id, instance.uuid)
+    host.images.download(context, snapshot_id, path, progress)
+    return RootDisk(base=None, base_image_id=None, snapshot=path, size_gb=size_gb)
+
+
+def _destroy_with_disks(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> None:
+    driver = host.driver
+    facts = driver.inspect(instance.uuid)
+    if facts.power_state is not None or facts.has_disks:
+        connected = [device for device in guest.volumes_of(block_devices) if device.connection_info is not None]
+        driver.destroy(instance.uuid, instance.network_info, connected, destroy_disks=True)
+    driver.delete_disks(instance.uuid)

@@ -10,10 +10,7 @@ Ephemeral disks go along, each by itself; swap is made anew. The receiver checks
 from __future__ import annotations
 
 import dataclasses
-import logging
 import shutil
-import threading
-import time
 import uuid as uuids
 from contextlib import AbstractContextManager
 from functools import partial
@@ -22,6 +19,7 @@ from pathlib import Path
 from causeway import errors, metrics
 from causeway.compute.handover import disk_fetch
 from causeway.compute.host import Host
+from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
@@ -29,11 +27,6 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
-
-LOG = logging.getLogger(__name__)
-
-# Seconds between two reports of how far a transfer has come.
-REPORT_INTERVAL = 2.0
 
 
 def send(
@@ -176,26 +169,17 @@ def _reaching(point: str, report: Progress) -> Progress:
 
 
 def progress(host: Host, context: RequestContext, token: MoveToken, direction: str) -> Progress:
-    """Reports bytes done of bytes total to the conductor, not more often than every `REPORT_INTERVAL` seconds.
+    """Counts what is sent or received, and reports it to the conductor now and then (`TransferProgress`).
 
     A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
     """
-    lock = threading.Lock()
-    next_report = time.monotonic() + REPORT_INTERVAL
+    report = TransferProgress(host, context, token, is_joined=False)
     counted = 0
 
-    def report(done: int, total: int) -> None:
-        nonlocal next_report, counted
-        with lock:
-            metrics.MOVE_BYTES.labels(direction).inc(max(0, done - counted))
-            counted = done
-            if time.monotonic() < next_report:
-                return
-            next_report = time.monotonic() + REPORT_INTERVAL
-        try:
-            host.conductor.report_progress(context, token=token, bytes_done=done, bytes_total=total)
-        except (errors.RpcTimeout, errors.ServiceFailed, errors.DatabaseFailed) as failure:
-            # Nobody's move fails because its progress can't be shown.
-            LOG.warning("Progress of migration %s was not reported: %s", token.migration_uuid, failure.message)
+    def transferred(done: int, total: int) -> None:
+        nonlocal counted
+        metrics.MOVE_BYTES.labels(direction).inc(max(0, done - counted))
+        counted = done
+        report(done, total)
 
-    return report
+    return transferred

@@ -85,8 +85,7 @@ class FinishResizeAtDest(Step):
                     network_info=at_target(memory, run.source_instance().network_info),
                 ),
             )
-        if run.step is not None and memory.guest.bytes_done is not None:
-            run.step.bytes_done = run.step.bytes_total = memory.guest.bytes_done
+        run.transferred(memory.guest.bytes_done)
 
     def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.finish_snapshot_based_resize_at_dest(

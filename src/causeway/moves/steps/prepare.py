@@ -256,8 +256,7 @@ class PrepResizeAtSource(Step):
         ):
             outcome = self._hand_over(run)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
-        if run.step is not None and memory.bytes_of_disks is not None:
-            run.step.bytes_done = run.step.bytes_total = memory.bytes_of_disks
+        run.transferred(memory.bytes_of_disks)
         for device, volume_id in volumes(run.source_devices()):
             self._swap_attachment(run, device, volume_id)
         with run.source_database.write() as connection:

@@ -1,0 +1,61 @@
+"""How far a transfer of a disk or an image has come, as a compute reports it to its cell's conductor."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from causeway import errors
+from causeway.compute.host.host import Host
+from causeway.context import RequestContext
+from causeway.model.outcomes import MoveToken
+
+LOG = logging.getLogger(__name__)
+
+# Seconds between two reports of how far a transfer has come.
+REPORT_INTERVAL = 2.0
+# Seconds after a report that failed. Waiting for its answer held the transfer up, which is not to become the rule.
+PAUSE_AFTER_FAILURE = 60.0
+
+
+class TransferProgress:
+    """A `Progress` that reports bytes done of bytes total for a step, not more often than every `REPORT_INTERVAL` seconds.
+
+    A report that fails holds nobody up for long and fails nothing. But a transfer that nobody wants any more is ended by what
+    this raises: Cancelled, StateChanged (its server is to be deleted), TakenOver unless ``is_joined``.
+
+    ``is_joined``: whoever takes the operation over joins the transfer, which goes on without reports.
+    """
+
+    def __init__(self, host: Host, context: RequestContext, token: MoveToken, *, is_joined: bool) -> None:
+        self._host = host
+        self._context = context
+        self._token = token
+        self._is_joined = is_joined
+        self._next_report = time.monotonic() + REPORT_INTERVAL
+        self._bytes_done: int | None = None
+
+    @property
+    def bytes_done(self) -> int | None:
+        """How many bytes are through; None if nothing was transferred, because what is wanted was there already."""
+        return self._bytes_done
+
+    def __call__(self, done: int, total: int) -> None:
+        self._bytes_done = done
+        if time.monotonic() < self._next_report:
+            return
+        pause = PAUSE_AFTER_FAILURE
+        try:
+            self._host.conductor.report_progress(self._context, token=self._token, bytes_done=done, bytes_total=total)
+            pause = REPORT_INTERVAL
+        except errors.TakenOver:
+            if not self._is_joined:
+                raise
+            pause = float("inf")
+        except (errors.Cancelled, errors.StateChanged):
+            raise
+        except errors.CausewayError as failure:
+            # Nobody's work fails because its progress can't be shown.
+            LOG.warning("Progress of operation %s was not reported: %s", self._token.migration_uuid, failure.message)
+        finally:
+            self._next_report = time.monotonic() + pause
