@@ -185,6 +185,7 @@ def test_an_upload_under_way_stops_when_it_is_cancelled(
     cloud.settle()
     ended = newest(cloud, server)
     assert (ended["state"], ended["error"]["code"]) == ("failed", "move_cancelled")
+    assert (ended["steps"][0]["phase"], ended["steps"][0]["state"]) == ("do", "failed")
     assert reports.reported == [CHUNK, 2 * CHUNK]
     assert list(cloud.admin.image.images(instance_uuid=server.id)) == []
     assert cloud.reality(server) == before

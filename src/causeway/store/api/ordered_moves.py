@@ -10,9 +10,10 @@ from causeway.store.database import Database
 
 
 def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
-    """Notes how far the transfer of the running step has come.
+    """Notes how far the transfer of the running step has come; nothing, if the step has ended, or is another owner's by now.
 
-    Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the transfer any more.
+    The steps of short operations have no bytes. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody
+    wants the transfer any more.
     """
     with database.write() as connection:
         move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
@@ -21,7 +22,13 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
         refuse_unwanted(move)
         connection.execute(
             STEPS.update()
-            .where(STEPS.c.move_id == token.move_id, STEPS.c.step == token.step, STEPS.c.ended_at.is_(None))
+            .where(
+                STEPS.c.move_id == token.move_id,
+                STEPS.c.step == token.step,
+                STEPS.c.ended_at.is_(None),
+                # It may be taken over since the look above.
+                STEPS.c.epoch == token.epoch,
+            )
             .values(bytes_done=done, bytes_total=total)
         )
 
