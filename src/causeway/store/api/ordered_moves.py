@@ -12,8 +12,8 @@ from causeway.store.database import Database
 def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
     """Notes how far the transfer of the running step has come; nothing, if the step has ended, or is another owner's by now.
 
-    The steps of short operations have no bytes. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody
-    wants the transfer any more.
+    The steps of short operations have no bytes. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if
+    nobody wants the transfer any more.
     """
     with database.write() as connection:
         move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
