@@ -23,6 +23,65 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
     Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
 
+    def build_guest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        """`build_instance`. ``again``: the host was asked before; what it may have made is destroyed first."""
+        return self._order(
+            "build_guest",
+            GuestOutcome,
+            self._build_instance,
+            context,
+            host,
+            token,
+            since=versions.ALL_ORDERS_RPC,
+            instance=instance,
+            block_devices=block_devices,
+            again=again,
+        )
+
+    def _build_instance(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        if again:
+            self.destroy_instance(context, host, instance=instance, block_devices=block_devices)
+        return self.build_instance(context, host, instance=instance, block_devices=block_devices)
+
+    def undo_build(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        """`destroy_instance`, for what `build_guest` has made, or was to. Whoever takes the build over may build there again."""
+        self._order(
+            "undo_build",
+            NOTHING,
+            self.destroy_instance,
+            context,
+            host,
+            token,
+            since=versions.ALL_ORDERS_RPC,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
     def rebuild_guest(
         self,
         context: RequestContext,
@@ -134,10 +193,11 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
         context: RequestContext,
         host: str,
         token: MoveToken,
+        since: str = versions.ORDERS_RPC,
         **given: Any,
     ) -> T:
-        """``without_token``: the same of a host that knows nothing of orders."""
-        if self._rpc.can_send(versions.ORDERS_RPC):
+        """``without_token``: the same of a host that does not know the order, which is older than the version ``since``."""
+        if self._rpc.can_send(since):
             try:
                 return self._rpc.call(
                     context,
@@ -145,7 +205,7 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
                     result=result,
                     server=host,
                     monitor=True,
-                    version=versions.ORDERS_RPC,
+                    version=since,
                     token=token,
                     **given,
                 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from causeway import errors
-from causeway.compute.host.fence import UNDONE_BY, Fence
+from causeway.compute.host.fence import DONE_ANEW, UNDONE_BY, Fence
 from causeway.model.outcomes import MoveToken
 
 
@@ -46,8 +46,16 @@ def test_an_order_of_an_older_epoch_is_refused(fence: Fence, done: list[str]) ->
     assert done == ["prep_resize"]
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 3], ids=["older", "same", "newer"])
-@pytest.mark.parametrize(("method", "undoing"), [(method, end) for method, ends in UNDONE_BY.items() for end in ends])
+@pytest.mark.parametrize(
+    ("method", "undoing", "epoch"),
+    [
+        pytest.param(method, end, epoch, id=f"{method}-{end}-{name}")
+        for method, ends in UNDONE_BY.items()
+        for end in ends
+        for epoch, name in ((1, "older"), (2, "same"), (3, "newer"))
+        if epoch < 3 or method not in DONE_ANEW
+    ],
+)
 def test_what_was_undone_is_not_done_by_an_order_that_comes_late(
     fence: Fence, done: list[str], tmp_path: Path, method: str, undoing: str, epoch: int
 ) -> None:
@@ -81,3 +89,43 @@ def test_undoing_that_failed_refuses_nothing_yet(fence: Fence, done: list[str]) 
     with pytest.raises(errors.GuestFailed):
         fence.once(token(), "drop_move_at_dest", type(None), fail)
     assert order(fence, done, "finish_snapshot_based_resize_at_dest") == 1
+
+
+@pytest.mark.parametrize("method", sorted(DONE_ANEW))
+def test_what_may_have_changed_since_is_done_anew_in_a_new_epoch_and_once_in_each(
+    fence: Fence, done: list[str], method: str
+) -> None:
+    assert [order(fence, done, method, epoch) for epoch in (1, 1, 2, 2)] == [1, 1, 2, 2]
+    with pytest.raises(errors.TakenOver):
+        order(fence, done, method, epoch=1)
+    assert done == [method, method]
+
+
+def test_who_takes_a_build_over_builds_on_the_same_host_though_it_was_undone_there(
+    fence: Fence, done: list[str], tmp_path: Path
+) -> None:
+    for method in ("build_guest", "undo_build"):
+        order(fence, done, method, epoch=1)
+    assert order(fence, done, "build_guest", epoch=2) == 3
+    with pytest.raises(errors.TakenOver):
+        order(Fence(tmp_path, "host1"), done, "undo_build", epoch=1)
+    # What undid the first attempt has not undone the second one.
+    assert order(fence, done, "undo_build", epoch=2) == 4
+    for epoch, error in ((1, errors.TakenOver), (2, errors.ClaimRefused)):
+        with pytest.raises(error):
+            order(fence, done, "build_guest", epoch)
+    assert len(done) == 4
+
+
+def test_an_answer_that_is_only_repeated_shows_the_new_epoch_too(fence: Fence, done: list[str]) -> None:
+    order(fence, done, "remove_guest", epoch=1)
+    assert order(fence, done, "remove_guest", epoch=2) == 1
+    with pytest.raises(errors.TakenOver):
+        order(fence, done, "start_guest", epoch=1)
+
+
+def test_nobody_else_may_read_the_outcomes(fence: Fence, done: list[str], tmp_path: Path) -> None:
+    """They say how volumes are connected."""
+    order(fence, done, "connect_volume")
+    (record,) = tmp_path.glob("*.json")
+    assert record.stat().st_mode & 0o077 == 0

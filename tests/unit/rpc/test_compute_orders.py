@@ -10,7 +10,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.outcomes import MoveToken
-from causeway.rpc.compute_orders import ComputeOrders
+from causeway.rpc.compute_devices import ComputeDevices
 
 TOKEN = MoveToken("move", "migration", 1, "Step")
 OLDER = {
@@ -20,6 +20,12 @@ OLDER = {
     "restore_guest": ["power_on_instance"],
     "stop_guest": ["power_off_instance"],
     "store_disk": ["power_off_instance", "snapshot_instance"],
+    "build_guest": ["destroy_instance", "build_instance"],
+    "undo_build": ["destroy_instance"],
+    "connect_volume": ["attach_volume"],
+    "disconnect_volume": ["detach_volume"],
+    "plug_port": ["attach_interface"],
+    "unplug_port": ["detach_interface"],
 }
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "rebuild_guest": {"block_devices": [], "snapshot_id": None, "power_on": True},
@@ -28,7 +34,18 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "restore_guest": {"block_devices": []},
     "stop_guest": {},
     "store_disk": {"image_id": "image"},
+    "build_guest": {"block_devices": [], "again": True},
+    "undo_build": {"block_devices": []},
+    "connect_volume": {"block_device": None},
+    "disconnect_volume": {"block_device": None},
+    "plug_port": {"port_id": "port"},
+    "unplug_port": {"vif": None},
 }
+CAME_FIRST = {"rebuild_guest", "remove_guest", "start_guest", "restore_guest", "stop_guest", "store_disk"}
+
+
+def since(order: str) -> str:
+    return versions.ORDERS_RPC if order in CAME_FIRST else versions.ALL_ORDERS_RPC
 
 
 class Rpc:
@@ -39,12 +56,12 @@ class Rpc:
         self._knows, self._may_send = knows, may_send
 
     def can_send(self, version: str) -> bool:
-        assert version == versions.ORDERS_RPC
+        assert version in (versions.ORDERS_RPC, versions.ALL_ORDERS_RPC)
         return self._may_send
 
     def call(self, _context: Any, method: str, **given: Any) -> None:
         if method in OLDER:
-            assert given["token"] == TOKEN and given["version"] == versions.ORDERS_RPC
+            assert given["token"] == TOKEN and given["version"] == since(method)
             if not self._knows:
                 raise errors.NoSuchMethod(method)
         else:
@@ -55,8 +72,30 @@ class Rpc:
 @pytest.mark.parametrize("order", OLDER)
 @pytest.mark.parametrize(("knows", "may_send"), [(True, True), (False, True), (False, False)])
 def test_an_order(order: str, knows: bool, may_send: bool) -> None:
-    computes, rpc = ComputeOrders(), Rpc(knows=knows, may_send=may_send)
+    computes, rpc = ComputeDevices(), Rpc(knows=knows, may_send=may_send)
     computes._rpc = rpc  # type: ignore[assignment]
     given = {"token": TOKEN, "instance": None, **ARGUMENTS[order]}
     getattr(computes, order)(RequestContext(overwrite=False), "host", **given)
     assert rpc.asked == ([order] if knows and may_send else OLDER[order])
+
+
+def test_a_host_that_was_not_asked_before_has_nothing_to_destroy() -> None:
+    computes, rpc = ComputeDevices(), Rpc(knows=False, may_send=True)
+    computes._rpc = rpc  # type: ignore[assignment]
+    given: Any = {"token": TOKEN, "instance": None, "block_devices": [], "again": False}
+    computes.build_guest(RequestContext(overwrite=False), "host", **given)
+    assert rpc.asked == ["build_instance"]
+
+
+@pytest.mark.parametrize(("level", "order"), [("1.2", "destroy_instance"), ("1.3", "remove_guest")])
+def test_an_upgrade_level_allows_the_orders_that_its_hosts_know(level: str, order: str) -> None:
+    class Capped(Rpc):
+        def can_send(self, version: str) -> bool:
+            return version <= level
+
+    computes, rpc = ComputeDevices(), Capped(knows=True, may_send=True)
+    computes._rpc = rpc  # type: ignore[assignment]
+    given: Any = {"token": TOKEN, "instance": None, "block_devices": []}
+    computes.remove_guest(RequestContext(overwrite=False), "host", **given)
+    computes.undo_build(RequestContext(overwrite=False), "host", **given)
+    assert rpc.asked == [order, "destroy_instance"]

@@ -6,6 +6,7 @@ An order that is repeated after its answer was lost finds the outcome that was r
 from __future__ import annotations
 
 from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
@@ -14,18 +15,47 @@ from causeway.compute.host.fence import fenced
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken
 
 
 class OrdersEndpoint:
-    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest."""
+    """RPC: build_guest and undo_build; rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest;
+    connect_volume, disconnect_volume, plug_port, unplug_port.
+    """
 
     def __init__(self, host: Host) -> None:
         self.fence = host.fence
         self._build = BuildEndpoint(host)
+        self._devices = DevicesEndpoint(host)
         self._guests = GuestStatesEndpoint(host)
         self._power = PowerEndpoint(host)
         self._rebuild = RebuildEndpoint(host)
+
+    @fenced
+    def build_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        if again:
+            self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+        return self._build.build_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def undo_build(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
 
     @fenced
     def rebuild_guest(
@@ -91,3 +121,47 @@ class OrdersEndpoint:
         self._power.power_off_instance(context, instance=instance)
         if image_id is not None:
             self._guests.snapshot_instance(context, instance=instance, image_id=image_id)
+
+    @fenced
+    def connect_volume(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_device: BlockDevice,
+    ) -> BlockDevice:
+        return self._devices.attach_volume(context, instance=instance, block_device=block_device)
+
+    @fenced
+    def disconnect_volume(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_device: BlockDevice,
+    ) -> None:
+        self._devices.detach_volume(context, instance=instance, block_device=block_device)
+
+    @fenced
+    def plug_port(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        port_id: str,
+    ) -> list[Vif]:
+        return self._devices.attach_interface(context, instance=instance, port_id=port_id)
+
+    @fenced
+    def unplug_port(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        vif: Vif,
+    ) -> None:
+        self._devices.detach_interface(context, instance=instance, vif=vif)

@@ -7,6 +7,9 @@ is answered with the outcome that was recorded. So no step takes effect twice, h
 An order can also come too late: it was sent, its sender gave up waiting, had its effects undone, and then it arrives, of the
 same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
 
+But for what `DONE_ANEW` names: there who takes an operation over begins anew, on the same host too. What was done and undone in
+an earlier epoch does not count then; orders of that epoch are refused all the same.
+
 The records are files: they outlive the process. They are small, and deleted when their move is long past. If one can't be read,
 the journal is asked whether the order is wanted now: of the present epoch, and forward only while the move goes forward.
 """
@@ -41,7 +44,13 @@ UNDONE_BY = {
     "rebuild_guest": ("remove_guest",),
     "start_guest": ("stop_guest",),
     "store_disk": ("restore_guest",),
+    "build_guest": ("undo_build",),
+    "connect_volume": ("disconnect_volume",),
+    "plug_port": ("unplug_port",),
 }
+# What a new epoch does once more, though it was done: the guest may be another one by then, or be gone, or have its devices
+# again since it was made anew by a hard reboot.
+DONE_ANEW = frozenset({"build_guest", "undo_build", "disconnect_volume", "unplug_port"})
 
 LOG = logging.getLogger(__name__)
 
@@ -96,13 +105,16 @@ class Fence:
                 raise errors.TakenOver(
                     f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
                 )
+            if token.epoch > record.epoch:
+                record.epoch = token.epoch
+                if method in DONE_ANEW:
+                    for former in (method, *UNDONE_BY.get(method, ())):
+                        record.outcomes.pop(former, None)
+                self._write(path, record)
             if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
                 raise self._undone(token)
             if method in record.outcomes:
                 return msgspec.convert(record.outcomes[method], outcome)
-            if token.epoch > record.epoch:
-                record.epoch = token.epoch
-                self._write(path, record)
             if record.torn:
                 # Whether it was done, or undone, was in the record. The journal knows whether it is wanted now, and
                 # done again it finds what is there.
@@ -135,7 +147,8 @@ class Fence:
         return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
-        durable.write(path, msgspec.json.encode(record))
+        # Outcomes say how volumes are connected, and with which secrets.
+        durable.write(path, msgspec.json.encode(record), mode=0o600)
 
 
 @functools.cache
