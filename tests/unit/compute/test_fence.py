@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from causeway import errors
-from causeway.compute.host.fence import DONE_ANEW, UNDONE_BY, Fence
+from causeway.compute.host import fence as fences
+from causeway.compute.host.fence import DONE_ANEW, KEPT_FOR, UNDONE_BY, Fence
 from causeway.model.outcomes import MoveToken
 
 
@@ -129,3 +131,18 @@ def test_nobody_else_may_read_the_outcomes(fence: Fence, done: list[str], tmp_pa
     order(fence, done, "connect_volume")
     (record,) = tmp_path.glob("*.json")
     assert record.stat().st_mode & 0o077 == 0
+
+
+def test_records_of_what_is_long_past_go_while_the_host_runs(
+    fence: Fence, done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order(fence, done, "connect_volume", move="of last week")
+    order(fence, done, "connect_volume", move="of today")
+    old = (tmp_path / "of last week.json").stat().st_mtime - KEPT_FOR - 1
+    os.utime(tmp_path / "of last week.json", (old, old))
+    order(fence, done, "connect_volume", move="the next one")
+    assert len(list(tmp_path.glob("*.json"))) == 3
+    now = fences.time.monotonic()
+    monkeypatch.setattr(fences.time, "monotonic", lambda: now + fences.LOOK_EVERY)
+    order(fence, done, "connect_volume", move="of tomorrow")
+    assert {path.stem for path in tmp_path.glob("*.json")} == {"of today", "the next one", "of tomorrow"}

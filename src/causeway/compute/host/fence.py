@@ -20,6 +20,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -56,6 +57,8 @@ LOG = logging.getLogger(__name__)
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
+# Seconds between two looks for those.
+LOOK_EVERY = 24 * 3600
 
 
 @dataclass
@@ -88,15 +91,15 @@ class Fence:
         self._ask = ask
         durable.make_folder(directory)
         durable.discard_unfinished(directory)
-        for path in directory.glob("*.json"):
-            if path.stat().st_mtime < time.time() - KEPT_FOR:
-                path.unlink(missing_ok=True)
+        self._delete_old()
 
     def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
         """Does ``work`` unless it was done for this move, and returns its outcome. What fails is not recorded.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
+        if time.monotonic() >= self._looks_at:
+            self._delete_old()
         # Two lives of one order meet here: the second waits, and finds the first one's outcome.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
@@ -124,6 +127,14 @@ class Fence:
             record.outcomes[method] = msgspec.to_builtins(result)
             self._write(path, record)
             return result
+
+    def _delete_old(self) -> None:
+        """Deletes the records of moves that are long past: every build, attach and detach has one."""
+        self._looks_at = time.monotonic() + LOOK_EVERY
+        for path in self._directory.glob("*.json"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < time.time() - KEPT_FOR:
+                    path.unlink()
 
     def refuse_after(self, token: MoveToken, method: str) -> None:
         """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
