@@ -84,6 +84,15 @@ def test_another_move_may_do_what_this_one_has_undone(fence: Fence, done: list[s
     assert order(fence, done, method, move="the next one") == 2
 
 
+@pytest.mark.parametrize(("method", "undoing"), [("connect_volume", "disconnect_volume"), ("plug_port", "unplug_port")])
+def test_what_was_done_on_one_host_may_be_undone_on_the_servers_next_one(
+    fence: Fence, done: list[str], tmp_path: Path, method: str, undoing: str
+) -> None:
+    order(fence, done, method)
+    order(Fence(tmp_path / "next", "host2"), done, undoing)
+    assert done == [method, undoing]
+
+
 def test_undoing_that_failed_refuses_nothing_yet(fence: Fence, done: list[str]) -> None:
     def fail() -> None:
         raise errors.GuestFailed("The hypervisor does not answer.")
