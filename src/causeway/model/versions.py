@@ -6,14 +6,15 @@
 | 2 | 1.1 | moves between cells; pause, suspend, rebuild, images of servers |
 | 3 | 1.2 | hosts show the copy of a server that is kept before the other one is destroyed |
 | 4 | 1.3 | guests are rebuilt and removed once for an operation, however often that is ordered |
+| 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 4
-RPC = "1.3"
+SERVICE = 5
+RPC = "1.4"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -22,6 +23,8 @@ VERIFY_SERVICE = 3
 VERIFY_RPC = "1.2"
 # The first one that carries out an order once for an operation that is no move.
 ORDERS_RPC = "1.3"
+# The first one that does so for builds, attaches and detaches too.
+ALL_ORDERS_RPC = "1.4"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

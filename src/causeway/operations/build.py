@@ -15,7 +15,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings
-from causeway.operations.build_failed import TASKS, claim, destroy, give_back, rolled_back, undo_late
+from causeway.operations.build_failed import TASKS, claim, give_back, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import devices, groups, liveness, making, releasing
 from causeway.sagas.recipe import Recipe, Step
@@ -181,7 +181,7 @@ class SpawnGuest(Step[BuildRun]):
     name = "SpawnGuest"
     reads = frozenset({"group", "networks", "ports", "targets"})
     writes = frozenset({"at", "guest"})
-    makes = frozenset({Thing.DISKS, Thing.GUEST})
+    makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 
     def patience(self, run: BuildRun) -> Patience:  # noqa: ARG002
         """There are alternates instead."""
@@ -191,8 +191,8 @@ class SpawnGuest(Step[BuildRun]):
         return run.target.host
 
     def do(self, run: BuildRun) -> None:
-        instance, present, memory = run.instance(), run.devices(), run.memory
-        if run.is_repeated:
+        instance, present, memory, again = run.instance(), run.devices(), run.memory, run.is_repeated
+        if again:
             self._begin_again(run)
         elif any(device.is_volume for device in present):
             # Making them may have taken long.
@@ -205,26 +205,32 @@ class SpawnGuest(Step[BuildRun]):
                     self._turn_to(run, place)
                 except errors.ClaimRefused:
                     continue
+                # The record named the last one that was asked: nobody asked this one.
+                again = False
             self._tell_ports(run)
             try:
                 with run.event("compute__do_build_and_run_instance", run.target.host):
                     self._require_up_if_repeated(run)
-                    memory.guest = run.computes.build_instance(
-                        run.context, run.target.host, instance=instance, block_devices=present
+                    memory.guest = run.computes.build_guest(
+                        run.context,
+                        run.target.host,
+                        token=run.token(self.name),
+                        instance=instance,
+                        block_devices=present,
+                        again=again,
                     )
                     return
             except (errors.ClaimRefused, errors.GuestFailed, errors.RpcTimeout, errors.HostDown) as refusal:
                 LOG.warning("Host %s could not build server %s: %s", run.target.host, run.uuid, refusal.message)
                 failure = refusal
-                if isinstance(failure, errors.RpcTimeout):
-                    destroy(run.services, run, run.target)
+                if again or isinstance(failure, errors.RpcTimeout):
+                    undo_guest(run.services, run, run.target)
         raise failure or errors.NoValidHost("No valid host was found.")
 
     def _begin_again(self, run: BuildRun) -> None:
-        """The record names the host that was asked last: it may have the guest, or be about to make it."""
+        """The record names the host that was asked last: it may have the guest, or be about to make it, and makes it anew."""
         memory, host = run.memory, run.instance().host
         memory.at = next((place for place, target in enumerate(memory.targets) if target.host == host), memory.at)
-        destroy(run.services, run, run.target)
         claim(run.services, run.instance(), run.target)
 
     def _require_up_if_repeated(self, run: BuildRun) -> None:
@@ -259,7 +265,7 @@ class SpawnGuest(Step[BuildRun]):
             )
 
     def undo(self, run: BuildRun) -> None:
-        destroy(run.services, run, run.target)
+        undo_guest(run.services, run, run.target)
 
 
 class EndBuild(Step[BuildRun]):

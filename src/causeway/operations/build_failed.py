@@ -46,19 +46,23 @@ def claim(services: ConductorServices, instance: Instance, target: Selection) ->
     )
 
 
-def destroy(services: ConductorServices, run: BuildRun, target: Selection) -> None:
+def undo_guest(services: ConductorServices, run: BuildRun, target: Selection) -> None:
     """For a host that may have made the guest, or be about to. If it can't be told to destroy it now, it is later."""
-    instance, present = run.instance(), run.devices()
+    instance, present, token = run.instance(), run.devices(), run.token("SpawnGuest")
     host, cell_uuid = target.host, target.cell_uuid
     if liveness.of_host(services, services.cells.database(cell_uuid), host).is_up:
         try:
-            services.computes(cell_uuid).destroy_instance(run.context, host, instance=instance, block_devices=present)
+            services.computes(cell_uuid).undo_build(
+                run.context, host, token=token, instance=instance, block_devices=present
+            )
+        except errors.TakenOver:
+            raise
         except errors.CausewayError as failure:
             LOG.info("Host %s was not told to destroy server %s: %s", host, run.uuid, failure.message)
         else:
             return
     LOG.warning("Host %s may have a guest of server %s: it is told to destroy it later", host, run.uuid)
-    leftovers.note(services, host, cell_uuid, Missed.DESTROY, instance, present)
+    leftovers.note(services, host, cell_uuid, Missed.DESTROY, instance, present, token)
 
 
 def rolled_back(run: BuildRun, cause: errors.CausewayError) -> None:
@@ -131,7 +135,7 @@ def undo_late(run: BuildRun) -> None:
     _drop_late_volumes(run, [device for device in server[1] if device.is_volume], present)
     for target in run.memory.targets[: run.memory.at + 1]:
         if living is None or living.host != target.host:
-            destroy(services, run, target)
+            undo_guest(services, run, target)
     if living is None or living.host is None:
         services.placement.delete_allocations(run.uuid)
     elif built is not None and living.host == built.targets[built.at].host:

@@ -159,7 +159,9 @@ class TearDown(Step[Run]):
             leftovers.note(services, host, run.cell.uuid, Missed.DESTROY, instance, present)
             return
         services.notifier.instance_action(run.context, instance, "shutdown", "start", host=host)
-        run.computes.destroy_instance(run.context, host, instance=instance, block_devices=present)
+        run.computes.remove_guest(
+            run.context, host, token=run.token(self.name), instance=instance, block_devices=present
+        )
         services.notifier.instance_action(run.context, instance, "shutdown", "end", host=host)
 
 

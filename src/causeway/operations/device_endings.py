@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import Instance, InstanceAction
+from causeway.operations import guests
 from causeway.operations.run import OperationRun
 from causeway.parts import history
 from causeway.store.api import journal
 from causeway.store.cell import actions
+
+
+class Detaching(Protocol):
+    """What a detach remembers. ``is_kept``: the guest does not let go of the volume or port."""
+
+    is_kept: bool
+
+
+D = TypeVar("D", bound=Detaching)
 
 
 def begin(run: OperationRun[Any]) -> None:
@@ -56,6 +68,28 @@ def instance_of(run: OperationRun[Any]) -> Instance | None:
         return run.instance(tags=False)
     except errors.ServerNotFound:
         return None
+
+
+def host_of(run: OperationRun[Any]) -> str | None:
+    """The server's host; None if it has none, or was deleted."""
+    instance = instance_of(run)
+    return None if instance is None else instance.host
+
+
+@contextmanager
+def letting_go(run: OperationRun[D], host: str) -> Iterator[None]:
+    """For the order to a guest to let go of something. If the guest keeps it, the detach has failed and all is as it was.
+
+    Raises HostDown or HostFenced if the host was asked before and does not report now.
+    """
+    try:
+        with run.event(f"compute_{run.saga.recipe}", host):
+            if run.is_repeated:
+                guests.require_host(run, host)
+            yield
+    except errors.GuestFailed as failure:
+        run.memory.is_kept = True
+        failed(run, failure)
 
 
 def is_asked_anew(run: OperationRun[Any]) -> bool:

@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import sqlalchemy as sa
 
-from causeway import errors
 from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
 from causeway.clients.port_requests import ALLOCATION, request_of
@@ -109,7 +108,9 @@ class PlugPort(Step[Attach]):
         host = instance.host or ""
         instance.network_info = [*instance.network_info, vif]
         with run.event("compute_attach_interface", host):
-            found = run.computes.attach_interface(run.context, host, instance=instance, port_id=vif.id)
+            found = run.computes.plug_port(
+                run.context, host, token=run.token(self.name), instance=instance, port_id=vif.id
+            )
         run.memory.vif = plugged = next(port for port in found if port.id == vif.id)
         with run.database.write() as connection:
             # Others may have plugged or unplugged meanwhile: what the host saw of their ports is not the last word.
@@ -123,7 +124,7 @@ class PlugPort(Step[Attach]):
             return
         if instance.host:
             guests.require_host(run, instance.host)
-            run.computes.detach_interface(run.context, instance.host, instance=instance, vif=vif)
+            run.computes.unplug_port(run.context, instance.host, token=run.token(self.name), instance=instance, vif=vif)
         with run.database.write() as connection:
             _take_from_record(connection, run.uuid, vif.id)
 
@@ -136,8 +137,7 @@ class UnplugPort(Step[Detach]):
     writes = frozenset({"is_kept", "vif"})
 
     def where(self, run: Detach) -> str | None:
-        instance = device_endings.instance_of(run)
-        return None if instance is None else instance.host
+        return device_endings.host_of(run)
 
     def do(self, run: Detach) -> None:
         device_endings.begin(run)
@@ -147,14 +147,8 @@ class UnplugPort(Step[Detach]):
         run.memory.vif = vif = _vif(run, instance)
         if vif is None or not instance.host:
             return
-        try:
-            with run.event("compute_detach_interface", instance.host):
-                if run.is_repeated:
-                    guests.require_host(run, instance.host)
-                run.computes.detach_interface(run.context, instance.host, instance=instance, vif=vif)
-        except errors.GuestFailed as failure:
-            run.memory.is_kept = True
-            device_endings.failed(run, failure)
+        with device_endings.letting_go(run, instance.host):
+            run.computes.unplug_port(run.context, instance.host, token=run.token(self.name), instance=instance, vif=vif)
 
 
 def _vif(run: Detach, instance: Instance) -> Vif | None:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
@@ -114,8 +115,12 @@ class ConnectVolume(Step[Attach]):
                 # As in the field the volume is in use all the same.
                 run.services.volumes.complete_attachment(run.context, mapping.attachment_id or "")
             else:
-                mapping = run.computes.attach_volume(
-                    run.context, instance.host, instance=instance, block_device=mapping
+                mapping = run.computes.connect_volume(
+                    run.context,
+                    instance.host,
+                    token=run.token(self.name),
+                    instance=instance,
+                    block_device=mapping,
                 )
         run.memory.mapping = mapping
         with run.database.write() as connection:
@@ -126,7 +131,7 @@ class ConnectVolume(Step[Attach]):
         instance, mapping = device_endings.instance_of(run), run.memory.mapping
         if instance is not None and instance.host and mapping is not None:
             guests.require_host(run, instance.host)
-            run.computes.detach_volume(run.context, instance.host, instance=instance, block_device=mapping)
+            _disconnect(run, self.name, instance.host, instance, mapping)
 
 
 class DisconnectVolume(Step[Detach]):
@@ -137,8 +142,7 @@ class DisconnectVolume(Step[Detach]):
     writes = frozenset({"is_kept", "mapping"})
 
     def where(self, run: Detach) -> str | None:
-        instance = device_endings.instance_of(run)
-        return None if instance is None else instance.host
+        return device_endings.host_of(run)
 
     def do(self, run: Detach) -> None:
         device_endings.begin(run)
@@ -148,14 +152,8 @@ class DisconnectVolume(Step[Detach]):
         )
         if instance is None or mapping is None or not instance.host:
             return
-        try:
-            with run.event("compute_detach_volume", instance.host):
-                if run.is_repeated:
-                    guests.require_host(run, instance.host)
-                run.computes.detach_volume(run.context, instance.host, instance=instance, block_device=mapping)
-        except errors.GuestFailed as failure:
-            run.memory.is_kept = True
-            device_endings.failed(run, failure)
+        with device_endings.letting_go(run, instance.host):
+            _disconnect(run, self.name, instance.host, instance, mapping)
 
 
 class ReleaseVolume(Step[Detach]):
@@ -178,6 +176,10 @@ class ReleaseVolume(Step[Detach]):
         with run.database.write() as connection:
             block_devices.delete_in(connection, mapping.uuid)
             run.write_history(connection)
+
+
+def _disconnect(run: Attach | Detach, step: str, host: str, instance: Instance, mapping: BlockDevice) -> None:
+    run.computes.disconnect_volume(run.context, host, token=run.token(step), instance=instance, block_device=mapping)
 
 
 def _undo_late(run: Attach) -> None:

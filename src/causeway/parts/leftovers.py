@@ -47,9 +47,10 @@ def note(
     what: Missed,
     instance: Instance,
     block_devices: list[BlockDevice],
+    token: MoveToken | None = None,
 ) -> None:
-    """Notes what a host was not told by who is no move, in a transaction of its own."""
-    missed = dataclasses.replace(missed_order(host, what, instance, None), block_devices=block_devices)
+    """Notes what a host was not told by who is no move, in a transaction of its own. ``token``: of a build."""
+    missed = dataclasses.replace(missed_order(host, what, instance, token), block_devices=block_devices)
     with services.api.write() as connection:
         leftovers.note_in(connection, host, cell_uuid, missed)
 

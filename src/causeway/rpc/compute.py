@@ -13,67 +13,21 @@ from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import DiskMeasure, PreCheck
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.network import Vif
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.rpc.client import RpcClient
+from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
-from causeway.rpc.compute_orders import ComputeOrders
 from causeway.rpc.transport import Transport
 
 TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeOrders):
+class ComputeClient(ComputeDevices):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
         self._rpc = RpcClient(transport, TOPIC, version=VERSION, version_cap=version_cap)
-
-    # devices
-
-    def attach_volume(
-        self, context: RequestContext, host: str, *, instance: Instance, block_device: BlockDevice
-    ) -> BlockDevice:
-        return self._rpc.call(
-            context,
-            "attach_volume",
-            result=BlockDevice,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_device=block_device,
-        )
-
-    def detach_volume(
-        self, context: RequestContext, host: str, *, instance: Instance, block_device: BlockDevice
-    ) -> None:
-        self._rpc.call(
-            context,
-            "detach_volume",
-            result=NOTHING,
-            server=host,
-            monitor=True,
-            instance=instance,
-            block_device=block_device,
-        )
-
-    def attach_interface(self, context: RequestContext, host: str, *, instance: Instance, port_id: str) -> list[Vif]:
-        """Binds a port to the host and plugs it; returns the server's ports."""
-        return self._rpc.call(
-            context,
-            "attach_interface",
-            result=list[Vif],
-            server=host,
-            monitor=True,
-            instance=instance,
-            port_id=port_id,
-        )
-
-    def detach_interface(self, context: RequestContext, host: str, *, instance: Instance, vif: Vif) -> None:
-        self._rpc.call(
-            context, "detach_interface", result=NOTHING, server=host, monitor=True, instance=instance, vif=vif
-        )
 
     # moves between cells: names from the field
 

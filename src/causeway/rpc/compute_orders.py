@@ -23,6 +23,65 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
     Each order raises TakenOver if another conductor owns the operation, and ClaimRefused if the operation has undone it since.
     """
 
+    def build_guest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        """`build_instance`. ``again``: the host was asked before; what it may have made is destroyed first."""
+        return self._order(
+            "build_guest",
+            GuestOutcome,
+            self._build_instance,
+            context,
+            host,
+            token,
+            since=versions.ALL_ORDERS_RPC,
+            instance=instance,
+            block_devices=block_devices,
+            again=again,
+        )
+
+    def _build_instance(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        if again:
+            self.destroy_instance(context, host, instance=instance, block_devices=block_devices)
+        return self.build_instance(context, host, instance=instance, block_devices=block_devices)
+
+    def undo_build(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        """`destroy_instance`, for what `build_guest` has made, or was to. Whoever takes the build over may build there again."""
+        self._order(
+            "undo_build",
+            NOTHING,
+            self.destroy_instance,
+            context,
+            host,
+            token,
+            since=versions.ALL_ORDERS_RPC,
+            instance=instance,
+            block_devices=block_devices,
+        )
+
     def rebuild_guest(
         self,
         context: RequestContext,
@@ -118,30 +177,55 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
     ) -> UploadedDisk:
-        """`power_off_instance`, then `upload_disk`, unless ``image_id`` is None: then the disk is on a volume."""
-        return self._order(
-            "store_disk", UploadedDisk, self._store_disk, context, host, token, instance=instance, image_id=image_id
-        )
+        """The guest is powered off, and its disk is uploaded, unless ``image_id`` is None: then the disk is on a volume."""
 
-    def _store_disk(
-        self, context: RequestContext, host: str, *, instance: Instance, image_id: str | None
-    ) -> UploadedDisk:
-        self.power_off_instance(context, host, instance=instance)
-        if image_id is None:
+        def store(context: RequestContext, host: str, **given: Any) -> UploadedDisk:
+            self._order("store_disk", NOTHING, self._store_disk, context, host, token, **given, image_id=image_id)
             return UploadedDisk()
-        return self._upload_disk(context, host, instance=instance, image_id=image_id)
+
+        if image_id is None:
+            return store(context, host, instance=instance)
+        return self._upload_disk(context, host, store, token, instance=instance, image_id=image_id, power_off=True)
+
+    def _store_disk(self, context: RequestContext, host: str, *, instance: Instance, image_id: str | None) -> None:
+        self.power_off_instance(context, host, instance=instance)
+        if image_id is not None:
+            self.snapshot_instance(context, host, instance=instance, image_id=image_id)
 
     def upload_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str
     ) -> UploadedDisk:
         """`snapshot_instance`."""
-        return self._order(
-            "upload_disk", UploadedDisk, self._upload_disk, context, host, token, instance=instance, image_id=image_id
-        )
 
-    def _upload_disk(self, context: RequestContext, host: str, *, instance: Instance, image_id: str) -> UploadedDisk:
-        self.snapshot_instance(context, host, instance=instance, image_id=image_id)
-        return UploadedDisk()
+        def upload(context: RequestContext, host: str, **given: Any) -> UploadedDisk:
+            self.snapshot_instance(context, host, **given, image_id=image_id)
+            return UploadedDisk()
+
+        return self._upload_disk(context, host, upload, token, instance=instance, image_id=image_id, power_off=False)
+
+    def _upload_disk(
+        self,
+        context: RequestContext,
+        host: str,
+        of_older_host: Callable[..., UploadedDisk],
+        token: MoveToken,
+        *,
+        instance: Instance,
+        image_id: str,
+        power_off: bool,
+    ) -> UploadedDisk:
+        return self._order(
+            "upload_disk",
+            UploadedDisk,
+            lambda context, host, instance, **_given: of_older_host(context, host, instance=instance),
+            context,
+            host,
+            token,
+            since=versions.ALL_ORDERS_RPC,
+            instance=instance,
+            image_id=image_id,
+            power_off=power_off,
+        )
 
     def _order(
         self,
@@ -151,10 +235,11 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
         context: RequestContext,
         host: str,
         token: MoveToken,
+        since: str = versions.ORDERS_RPC,
         **given: Any,
     ) -> T:
-        """``without_token``: the same of a host that knows nothing of orders."""
-        if self._rpc.can_send(versions.ORDERS_RPC):
+        """``without_token``: the same of a host that does not know the order, which is older than the version ``since``."""
+        if self._rpc.can_send(since):
             try:
                 return self._rpc.call(
                     context,
@@ -162,7 +247,7 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
                     result=result,
                     server=host,
                     monitor=True,
-                    version=versions.ORDERS_RPC,
+                    version=since,
                     token=token,
                     **given,
                 )

@@ -80,6 +80,8 @@ class Late:
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
         run.is_over = True
         try:
+            # Who has seen the last owner's orders refuses those of an earlier epoch.
+            run.saga.epoch = self._environment.journal.get(run.saga.id).epoch
             undo(run)
         except errors.CausewayError as failure:
             LOG.warning(

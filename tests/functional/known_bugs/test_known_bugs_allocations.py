@@ -58,7 +58,7 @@ def test_a_revert_that_meets_another_writer_gives_the_allocations_back_all_the_s
 def test_a_delete_that_meets_another_writer_frees_everything_all_the_same(cloud: KnownBugsCloud) -> None:
     """1836754, 1859496: a delete asks for no generation."""
     server = cloud.boot()
-    met = cloud.at("destroy_instance", lambda: another_writer(cloud, server))
+    met = cloud.at("remove_guest", lambda: another_writer(cloud, server))
     cloud.member.compute.delete_server(server.id)
     cloud.gone(server)
     assert met.is_set()

@@ -12,10 +12,30 @@ from cloud_reality import Reality
 from deployed_cloud import DeployedCloud
 from patience import PATIENCE, until
 
+from causeway.context import admin_context
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.errors import GuestFailed
+from causeway.rpc.compute import TOPIC
 from causeway.rpc.transport import Outgoing, Verdict
+
+
+class LateOrder:
+    """An order that is under way for so long that its sender does not wait for it any more."""
+
+    def __init__(self, parts: EmbeddedCloud) -> None:
+        self._parts = parts
+        self.message: Outgoing | None = None
+
+    def arrives(self) -> None:
+        """Raises what the host answers."""
+        assert self.message is not None, "it was not sent"
+        cell_uuid = self._parts.cells.of_server(self.message.arguments["instance"].uuid)[0].uuid
+        self._parts.around.transports.on_send = None
+        computes = self._parts.conductor._services.computes(cell_uuid)
+        computes._rpc.call(
+            admin_context(), self.message.method, result=object, server=self.message.server, **self.message.arguments
+        )
 
 
 class Faults(Reality):
@@ -49,6 +69,21 @@ class Faults(Reality):
             return left.pop() if message.method in methods and left else Verdict.DELIVER
 
         self.parts.around.transports.on_send = on_send
+
+    def delay(self, *methods: str, sender_dies: bool = False) -> LateOrder:
+        """The next order to a compute by one of these names is not answered, and arrives when the test says so."""
+        late = LateOrder(self.parts)
+
+        def on_send(message: Outgoing) -> Verdict:
+            if message.topic == TOPIC and message.method in methods and late.message is None:
+                late.message = message
+                if sender_dies:
+                    raise SystemExit
+                return Verdict.LOSE_REQUEST
+            return Verdict.DELIVER
+
+        self.parts.around.transports.on_send = on_send
+        return late
 
     @contextmanager
     def held(self, method: str) -> Iterator[threading.Event]:

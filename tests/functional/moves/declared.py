@@ -42,13 +42,13 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
         "prep_snapshot_based_resize_at_dest": {Thing.CLAIM},
         "finish_resize": {Thing.DISKS, Thing.GUEST},
         "finish_snapshot_based_resize_at_dest": {Thing.DISKS, Thing.GUEST},
-        "build_instance": {Thing.DISKS, Thing.GUEST},
+        "build_guest": {Thing.DISKS, Thing.GUEST},
         "rebuild_guest": {Thing.DISKS, Thing.GUEST},
         "upload_disk": {Thing.IMAGE},
         "start_guest": {Thing.GUEST},
         "restore_guest": {Thing.GUEST},
-        "attach_volume": {Thing.DEVICE},
-        "attach_interface": {Thing.DEVICE},
+        "connect_volume": {Thing.DEVICE},
+        "plug_port": {Thing.DEVICE},
     },
 }
 

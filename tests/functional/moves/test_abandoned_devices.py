@@ -124,7 +124,7 @@ ATTACHING = [
     f"{RESERVE}.reply",
     f"{CONNECT}.reply",
     "driver.attach_volume.after",
-    "rpc.compute.attach_volume.reply",
+    "rpc.compute.connect_volume.reply",
 ]
 
 
@@ -140,7 +140,9 @@ def test_an_attach_of_a_volume_is_taken_back(cloud: Cloud, dies_at: Any, point: 
     devices.check(volume=True)
 
 
-@pytest.mark.parametrize("point", ["driver.detach_volume.after", "rpc.compute.detach_volume.reply", f"{RELEASE}.reply"])
+@pytest.mark.parametrize(
+    "point", ["driver.detach_volume.after", "rpc.compute.disconnect_volume.reply", f"{RELEASE}.reply"]
+)
 def test_a_detach_of_a_volume_is_carried_out(cloud: Cloud, dies_at: Any, point: str) -> None:
     devices = Devices(cloud)
     assert devices.attach() == 200
@@ -154,7 +156,7 @@ def test_a_detach_of_a_volume_is_carried_out(cloud: Cloud, dies_at: Any, point: 
 
 
 @pytest.mark.parametrize(
-    "point", [f"{BIND_PORT}.reply", "driver.attach_interface.after", "rpc.compute.attach_interface.reply"]
+    "point", [f"{BIND_PORT}.reply", "driver.attach_interface.after", "rpc.compute.plug_port.reply"]
 )
 def test_a_users_own_port_is_unplugged_and_stays(cloud: Cloud, dies_at: Any, point: str) -> None:
     devices = Devices(cloud)
@@ -168,7 +170,7 @@ def test_a_users_own_port_is_unplugged_and_stays(cloud: Cloud, dies_at: Any, poi
 
 
 @pytest.mark.parametrize(
-    "point", [f"{MAKE_PORT}.reply", "driver.attach_interface.after", "rpc.compute.attach_interface.reply"]
+    "point", [f"{MAKE_PORT}.reply", "driver.attach_interface.after", "rpc.compute.plug_port.reply"]
 )
 def test_a_port_that_was_made_is_deleted(cloud: Cloud, dies_at: Any, point: str) -> None:
     devices = Devices(cloud)
@@ -182,7 +184,7 @@ def test_a_port_that_was_made_is_deleted(cloud: Cloud, dies_at: Any, point: str)
 
 
 @pytest.mark.parametrize(
-    "point", ["driver.detach_interface.after", "rpc.compute.detach_interface.reply", f"{BIND_PORT}.reply"]
+    "point", ["driver.detach_interface.after", "rpc.compute.unplug_port.reply", f"{BIND_PORT}.reply"]
 )
 def test_a_users_own_port_is_unplugged_as_accepted(cloud: Cloud, dies_at: Any, point: str) -> None:
     devices = Devices(cloud)
@@ -221,7 +223,7 @@ def test_a_host_that_does_not_answer_is_asked_until_it_does(cloud: Cloud, monkey
     monkeypatch.setattr(acceptance, "DEVICE_PAUSES", ())
     devices = Devices(cloud)
     assert devices.attach() == 200
-    cloud.lose("detach_volume", times=8)
+    cloud.lose("disconnect_volume", times=8)
     assert devices.detach() == 202
     until(lambda: cloud.parts.around.transports.on_send is not None, bool, "the requests to be lost")
     refused = devices.compute.post(f"/servers/{devices.server.id}/action", json={"resize": {"flavorRef": "gen2.small"}})
@@ -253,7 +255,7 @@ def test_a_host_that_is_forced_down_is_waited_for(cloud: Cloud, dies_at: Any) ->
     """Its guest may have the volume, and comes back with it."""
     devices = Devices(cloud)
     assert devices.attach() == 200
-    dies_at("rpc.compute.detach_volume.reply")
+    dies_at("rpc.compute.disconnect_volume.reply")
     (service,) = cloud.admin.compute.services(host=cloud.show(devices.server).compute_host, binary="nova-compute")
     assert devices.detach() == 202
     (before,) = devices.under_way()
@@ -361,7 +363,7 @@ def test_an_api_of_the_former_release_is_heard(cloud: Cloud) -> None:
 def test_two_requests_do_not_change_the_same_volume_at_once(cloud: Cloud) -> None:
     devices = Devices(cloud)
     assert devices.attach() == 200
-    with ThreadPoolExecutor(1) as thread, cloud.held("detach_volume") as reached:
+    with ThreadPoolExecutor(1) as thread, cloud.held("disconnect_volume") as reached:
         first = thread.submit(devices.detach)
         assert reached.wait(10)
         assert devices.detach() == 409
@@ -375,8 +377,8 @@ def test_two_requests_do_not_change_the_same_volume_at_once(cloud: Cloud) -> Non
     [
         ("attach", f"{RESERVE}.reply"),
         ("attach", f"{RESERVE}.request"),
-        ("plug", "rpc.compute.attach_interface.request"),
-        ("attach", "rpc.compute.attach_volume.request"),
+        ("plug", "rpc.compute.plug_port.request"),
+        ("attach", "rpc.compute.connect_volume.request"),
         ("plug_new", f"{MAKE_PORT}.request"),
     ],
 )

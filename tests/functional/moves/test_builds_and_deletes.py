@@ -119,8 +119,8 @@ def test_a_build_goes_on_wherever_its_conductor_died(cloud: Cloud, dies_at: Any,
         "call.network POST /v2.0/ports.reply",
         "call.volume POST /v3/volumes.reply",
         "call.volume POST /v3/attachments.reply",
-        "rpc.compute.build_instance.request",
-        "rpc.compute.build_instance.reply",
+        "rpc.compute.build_guest.request",
+        "rpc.compute.build_guest.reply",
     ],
 )
 def test_what_was_made_when_the_conductor_died_is_found_again(cloud: Cloud, dies_at: Any, point: str) -> None:
@@ -183,7 +183,7 @@ def test_a_delete_goes_on_wherever_its_conductor_died(cloud: Cloud, dies_at: Any
 @pytest.mark.parametrize(
     "point",
     [
-        "rpc.compute.destroy_instance.reply",
+        "rpc.compute.remove_guest.reply",
         "call.network DELETE /v2.0/ports/{port_id}.reply",
         "call.volume DELETE /v3/volumes.reply",
         "call.placement DELETE /allocations.reply",
@@ -235,7 +235,7 @@ def test_a_port_that_outlived_the_record_of_its_server_goes_with_it(cloud: Cloud
         ("build.MakeDevices.do.before", "failed"),
         ("build.MakeDevices.do.after", "failed"),
         # It is too late to keep the guest from being made.
-        ("rpc.compute.build_instance.request", "done"),
+        ("rpc.compute.build_guest.request", "done"),
         ("build.EndBuild.do.before", "done"),
     ],
 )

@@ -80,7 +80,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "rpc": {
             "cast conductor.run_move": 1,
             "call scheduler.select_destinations": 1,
-            "call compute.build_instance": 1,
+            "call compute.build_guest": 1,
             "cast conductor.external_events": 1,
             "cast compute.external_instance_events": 1,
         },
@@ -97,7 +97,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     },
     "attach": {
         "sql": {"API": 6, "cell1": 11},
-        "rpc": {"call conductor.add_volume": 1, "call compute.attach_volume": 1},
+        "rpc": {"call conductor.add_volume": 1, "call compute.connect_volume": 1},
         "placement": {},
         "http": {
             # the API's look, and the conductor's
@@ -109,14 +109,14 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     },
     "detach": {
         "sql": {"API": 9, "cell1": 10},
-        "rpc": {"cast conductor.run_move": 1, "call compute.detach_volume": 1},
+        "rpc": {"cast conductor.run_move": 1, "call compute.disconnect_volume": 1},
         "placement": {},
         "http": {"volume DELETE /v3/{project_id}/attachments/{attachment_id}": 1},
     },
     "shelve": {
         # Most of the API's are the journal's; each step looks anew at what is there.
         "sql": {"API": 19, "cell1": 23},
-        "rpc": {"cast conductor.run_move": 1, "call compute.store_disk": 1, "call compute.remove_guest": 1},
+        "rpc": {"cast conductor.run_move": 1, "call compute.upload_disk": 1, "call compute.remove_guest": 1},
         "placement": {"DELETE /allocations/{consumer}": 1},
         "http": {
             "image POST /v2/images": 1,
@@ -148,7 +148,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     # the network service tells of the deleted port when its server is gone: two of the statements look for that in vain
     "delete": {
         "sql": {"API": 10, "cell1": 12},
-        "rpc": {"cast conductor.run_move": 1, "call compute.destroy_instance": 1},
+        "rpc": {"cast conductor.run_move": 1, "call compute.remove_guest": 1},
         "placement": {"DELETE /allocations/{consumer}": 1},
         "http": {
             # which ports has it, whatever its record names?

@@ -124,12 +124,12 @@ def test_a_server_that_is_deleted_while_it_is_built_leaves_nothing(cloud: Cloud)
     created, destroyed = [], threading.Event()
 
     def delete_meanwhile(message: Outgoing) -> Verdict:
-        if message.method == "build_instance" and message.topic == "compute":
+        if message.method == "build_guest" and message.topic == "compute":
             # The host has not heard of the server yet: now its user deletes it, and nothing of it is there.
             server = next(iter(cloud.admin.compute.servers(all_projects=True)))
             created.append(server)
             cloud.admin.compute.delete_server(server.id)
-        elif message.method == "destroy_instance" and created and cloud.hosts_of(created[0]):
+        elif message.method in ("remove_guest", "undo_build") and created and cloud.hosts_of(created[0]):
             destroyed.set()
         return Verdict.DELIVER
 

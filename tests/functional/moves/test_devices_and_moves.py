@@ -100,10 +100,10 @@ class Devices:
 
 CHANGES: dict[str, tuple[Callable[[Devices], Any], str | None, int, int]] = {
     # asks, what a compute is called, volumes and ports afterwards
-    "attach": (Devices.attach, "attach_volume", 2, 0),
-    "detach": (Devices.detach, "detach_volume", 0, 0),
-    "plug": (Devices.plug_another, "attach_interface", 1, 1),
-    "unplug": (Devices.unplug, "detach_interface", 1, -1),
+    "attach": (Devices.attach, "connect_volume", 2, 0),
+    "detach": (Devices.detach, "disconnect_volume", 0, 0),
+    "plug": (Devices.plug_another, "plug_port", 1, 1),
+    "unplug": (Devices.unplug, "unplug_port", 1, -1),
     "update": (Devices.update, None, 1, 0),
 }
 HELD = {name: change for name, change in CHANGES.items() if change[1] is not None}
@@ -199,7 +199,7 @@ def test_volumes_come_and_go_while_a_resize_waits_for_its_end(cloud: Cloud, end:
     devices = Devices(cloud)
     cloud.resized(devices.server)
     cloud.settle()
-    with Request(devices.attach) as request, cloud.held("attach_volume") as reached:
+    with Request(devices.attach) as request, cloud.held("connect_volume") as reached:
         request.start()
         assert reached.wait(30)
         refused = devices.act(**{end: None})

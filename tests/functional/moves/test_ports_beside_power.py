@@ -29,7 +29,7 @@ def test_a_hard_reboot_keeps_what_is_plugged_meanwhile(cloud: Cloud, change: str
     before = recorded(cloud, server)
     if change == "unplug":
         extra = cloud.member.compute.create_server_interface(server.id, net_id=cloud.network_id)
-    method = "attach_interface" if change == "plug" else "detach_interface"
+    method = "plug_port" if change == "plug" else "unplug_port"
     reached = {name: threading.Event() for name in (method, "reboot_instance")}
     opened = {name: threading.Event() for name in reached}
 

@@ -52,7 +52,7 @@ def test_a_shelve_on_a_dead_host_is_given_up(cloud: Cloud, dead: Callable[..., N
         dead(host)
     else:
         verdict = Verdict.LOSE_REQUEST if when == "ordered" else Verdict.LOSE_REPLY
-        dies_when(cloud, dead, ("store_disk",), verdict, fenced=True)
+        dies_when(cloud, dead, ("upload_disk", "store_disk"), verdict, fenced=True)
     cloud.admin.compute.shelve_server(server.id)
     if when == "carried out":
         until(lambda: cloud.driver(host).inspect(server.id).power_state, lambda it: it is PowerState.SHUTDOWN, "off")
@@ -71,7 +71,7 @@ def test_a_shelve_whose_image_is_complete_needs_its_host_no_more(cloud: Cloud, d
     written = lines_on_disk(cloud, server, host)
     assert written
     cloud.option("rpc_response_timeout", 1)
-    dies_when(cloud, dead, ("store_disk",), Verdict.LOSE_REPLY, fenced=True)
+    dies_when(cloud, dead, ("upload_disk", "store_disk"), Verdict.LOSE_REPLY, fenced=True)
     cloud.admin.compute.shelve_server(server.id)
     until(lambda: cloud.driver(host).inspect(server.id).power_state, lambda it: it is PowerState.SHUTDOWN, "off")
     dead(host)

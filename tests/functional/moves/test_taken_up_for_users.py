@@ -99,11 +99,11 @@ def test_a_delete_that_is_taken_up_is_the_request_that_it_was(cloud: Cloud, at_p
     seen: list[Any] = []
 
     def die_and_look_again() -> None:
-        at_point("rpc.compute.destroy_instance.request", lambda: seen.append(oslo_context.get_current()))
+        at_point("rpc.compute.remove_guest.request", lambda: seen.append(oslo_context.get_current()))
         raise SystemExit
 
     server = cloud.boot()
-    at_point("rpc.compute.destroy_instance.request", die_and_look_again)
+    at_point("rpc.compute.remove_guest.request", die_and_look_again)
     answer = cloud.member.compute.delete(f"/servers/{server.id}")
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
     (context,) = seen
@@ -121,7 +121,7 @@ def test_a_volume_that_the_user_may_not_delete_stays_when_their_server_is_delete
     administrator.block_storage.wait_for_status(volume, "available", interval=0.05)
     administrator.compute.create_volume_attachment(server.id, volume_id=volume.id, delete_on_termination=True)
     if is_taken_up:
-        dies_at("rpc.compute.destroy_instance.request")
+        dies_at("rpc.compute.remove_guest.request")
     cloud.member.compute.delete_server(server.id)
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
     assert administrator.block_storage.get_volume(volume.id).status == "available"

@@ -30,7 +30,7 @@ pytestmark = [
 
 MAKE_PORT = "call.network POST /v2.0/ports"
 MAKE_VOLUME, RESERVE = "call.volume POST /v3/volumes", "call.volume POST /v3/attachments"
-BUILD_GUEST = "rpc.compute.build_instance"
+BUILD_GUEST = "rpc.compute.build_guest"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -190,7 +190,7 @@ def test_a_server_runs_once_though_the_host_that_made_its_guest_gave_no_answer(c
     left = [Verdict.LOSE_REPLY]
 
     def on_send(message: Outgoing) -> Verdict:
-        is_it = message.method == "build_instance" and message.topic == "compute"
+        is_it = message.method == "build_guest" and message.topic == "compute"
         return left.pop() if is_it and left else Verdict.DELIVER
 
     cloud.parts.around.transports.on_send = on_send
@@ -204,9 +204,9 @@ def test_a_server_runs_once_though_the_host_that_made_its_guest_gave_no_answer(c
 @pytest.mark.parametrize("hears_of_it", [True, False], ids=["told at once", "told later"])
 def test_no_guest_is_left_on_hosts_that_gave_no_answer(cloud: Cloud, hears_of_it: bool) -> None:
     def on_send(message: Outgoing) -> Verdict:
-        if message.method == "build_instance" and message.topic == "compute":
+        if message.method == "build_guest" and message.topic == "compute":
             return Verdict.LOSE_REPLY
-        is_lost = message.method == "destroy_instance" and not hears_of_it
+        is_lost = message.method == "undo_build" and not hears_of_it
         return Verdict.LOSE_REQUEST if is_lost else Verdict.DELIVER
 
     cloud.parts.around.transports.on_send = on_send

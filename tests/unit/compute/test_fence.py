@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from causeway import errors
-from causeway.compute.host.fence import UNDONE_BY, Fence
+from causeway.compute.host import fence as fences
+from causeway.compute.host.fence import DONE_ANEW, KEPT_FOR, UNDONE_BY, Fence
 from causeway.model.outcomes import MoveToken
 
 
@@ -46,8 +48,16 @@ def test_an_order_of_an_older_epoch_is_refused(fence: Fence, done: list[str]) ->
     assert done == ["prep_resize"]
 
 
-@pytest.mark.parametrize("epoch", [1, 2, 3], ids=["older", "same", "newer"])
-@pytest.mark.parametrize(("method", "undoing"), [(method, end) for method, ends in UNDONE_BY.items() for end in ends])
+@pytest.mark.parametrize(
+    ("method", "undoing", "epoch"),
+    [
+        pytest.param(method, end, epoch, id=f"{method}-{end}-{name}")
+        for method, ends in UNDONE_BY.items()
+        for end in ends
+        for epoch, name in ((1, "older"), (2, "same"), (3, "newer"))
+        if epoch < 3 or method not in DONE_ANEW
+    ],
+)
 def test_what_was_undone_is_not_done_by_an_order_that_comes_late(
     fence: Fence, done: list[str], tmp_path: Path, method: str, undoing: str, epoch: int
 ) -> None:
@@ -74,6 +84,15 @@ def test_another_move_may_do_what_this_one_has_undone(fence: Fence, done: list[s
     assert order(fence, done, method, move="the next one") == 2
 
 
+@pytest.mark.parametrize(("method", "undoing"), [("connect_volume", "disconnect_volume"), ("plug_port", "unplug_port")])
+def test_what_was_done_on_one_host_may_be_undone_on_the_servers_next_one(
+    fence: Fence, done: list[str], tmp_path: Path, method: str, undoing: str
+) -> None:
+    order(fence, done, method)
+    order(Fence(tmp_path / "next", "host2"), done, undoing)
+    assert done == [method, undoing]
+
+
 def test_undoing_that_failed_refuses_nothing_yet(fence: Fence, done: list[str]) -> None:
     def fail() -> None:
         raise errors.GuestFailed("The hypervisor does not answer.")
@@ -81,3 +100,58 @@ def test_undoing_that_failed_refuses_nothing_yet(fence: Fence, done: list[str]) 
     with pytest.raises(errors.GuestFailed):
         fence.once(token(), "drop_move_at_dest", type(None), fail)
     assert order(fence, done, "finish_snapshot_based_resize_at_dest") == 1
+
+
+@pytest.mark.parametrize("method", sorted(DONE_ANEW))
+def test_what_may_have_changed_since_is_done_anew_in_a_new_epoch_and_once_in_each(
+    fence: Fence, done: list[str], method: str
+) -> None:
+    assert [order(fence, done, method, epoch) for epoch in (1, 1, 2, 2)] == [1, 1, 2, 2]
+    with pytest.raises(errors.TakenOver):
+        order(fence, done, method, epoch=1)
+    assert done == [method, method]
+
+
+def test_who_takes_a_build_over_builds_on_the_same_host_though_it_was_undone_there(
+    fence: Fence, done: list[str], tmp_path: Path
+) -> None:
+    for method in ("build_guest", "undo_build"):
+        order(fence, done, method, epoch=1)
+    assert order(fence, done, "build_guest", epoch=2) == 3
+    with pytest.raises(errors.TakenOver):
+        order(Fence(tmp_path, "host1"), done, "undo_build", epoch=1)
+    # What undid the first attempt has not undone the second one.
+    assert order(fence, done, "undo_build", epoch=2) == 4
+    for epoch, error in ((1, errors.TakenOver), (2, errors.ClaimRefused)):
+        with pytest.raises(error):
+            order(fence, done, "build_guest", epoch)
+    assert len(done) == 4
+
+
+def test_an_answer_that_is_only_repeated_shows_the_new_epoch_too(fence: Fence, done: list[str]) -> None:
+    order(fence, done, "remove_guest", epoch=1)
+    assert order(fence, done, "remove_guest", epoch=2) == 1
+    with pytest.raises(errors.TakenOver):
+        order(fence, done, "start_guest", epoch=1)
+
+
+def test_nobody_else_may_read_the_outcomes(fence: Fence, done: list[str], tmp_path: Path) -> None:
+    """They say how volumes are connected."""
+    order(fence, done, "connect_volume")
+    (record,) = tmp_path.glob("*.json")
+    assert record.stat().st_mode & 0o077 == 0
+
+
+def test_records_of_what_is_long_past_go_while_the_host_runs(
+    fence: Fence, done: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order(fence, done, "connect_volume", move="of last week")
+    order(fence, done, "connect_volume", move="of today")
+    old = (tmp_path / "of last week.json").stat().st_mtime - KEPT_FOR - 1
+    os.utime(tmp_path / "of last week.json", (old, old))
+    order(fence, done, "connect_volume", move="the next one")
+    assert len(list(tmp_path.glob("*.json"))) == 3
+    now = fences.time.monotonic()
+    monkeypatch.setattr(fences.time, "monotonic", lambda: now + fences.LOOK_EVERY)
+    order(fence, done, "connect_volume", move="of tomorrow")
+    assert {path.stem for path in tmp_path.glob("*.json")} == {"of today", "the next one", "of tomorrow"}

@@ -10,7 +10,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.outcomes import MoveToken
-from causeway.rpc.compute_orders import ComputeOrders
+from causeway.rpc.compute_devices import ComputeDevices
 
 TOKEN = MoveToken("move", "migration", 1, "Step")
 OLDER = {
@@ -19,8 +19,14 @@ OLDER = {
     "start_guest": ["power_on_instance"],
     "restore_guest": ["power_on_instance"],
     "stop_guest": ["power_off_instance"],
-    "store_disk": ["power_off_instance", "snapshot_instance"],
+    "store_disk": ["power_off_instance"],
     "upload_disk": ["snapshot_instance"],
+    "build_guest": ["destroy_instance", "build_instance"],
+    "undo_build": ["destroy_instance"],
+    "connect_volume": ["attach_volume"],
+    "disconnect_volume": ["detach_volume"],
+    "plug_port": ["attach_interface"],
+    "unplug_port": ["detach_interface"],
 }
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "rebuild_guest": {"block_devices": [], "snapshot_id": None, "power_on": True},
@@ -28,9 +34,20 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "start_guest": {"block_devices": []},
     "restore_guest": {"block_devices": []},
     "stop_guest": {},
-    "store_disk": {"image_id": "image"},
+    "store_disk": {"image_id": None},
     "upload_disk": {"image_id": "image"},
+    "build_guest": {"block_devices": [], "again": True},
+    "undo_build": {"block_devices": []},
+    "connect_volume": {"block_device": None},
+    "disconnect_volume": {"block_device": None},
+    "plug_port": {"port_id": "port"},
+    "unplug_port": {"vif": None},
 }
+CAME_FIRST = {"rebuild_guest", "remove_guest", "start_guest", "restore_guest", "stop_guest", "store_disk"}
+
+
+def since(order: str) -> str:
+    return versions.ORDERS_RPC if order in CAME_FIRST else versions.ALL_ORDERS_RPC
 
 
 class Rpc:
@@ -41,12 +58,12 @@ class Rpc:
         self._knows, self._may_send = knows, may_send
 
     def can_send(self, version: str) -> bool:
-        assert version == versions.ORDERS_RPC
+        assert version in (versions.ORDERS_RPC, versions.ALL_ORDERS_RPC)
         return self._may_send
 
     def call(self, _context: Any, method: str, **given: Any) -> None:
         if method in OLDER:
-            assert given["token"] == TOKEN and given["version"] == versions.ORDERS_RPC
+            assert given["token"] == TOKEN and given["version"] == since(method)
             if not self._knows:
                 raise errors.NoSuchMethod(method)
         else:
@@ -54,11 +71,56 @@ class Rpc:
         self.asked.append(method)
 
 
+class Capped(Rpc):
+    """``level``: the newest version that may be sent."""
+
+    def __init__(self, level: str) -> None:
+        super().__init__(knows=True, may_send=True)
+        self._level = level
+
+    def can_send(self, version: str) -> bool:
+        return version <= self._level
+
+
 @pytest.mark.parametrize("order", OLDER)
 @pytest.mark.parametrize(("knows", "may_send"), [(True, True), (False, True), (False, False)])
 def test_an_order(order: str, knows: bool, may_send: bool) -> None:
-    computes, rpc = ComputeOrders(), Rpc(knows=knows, may_send=may_send)
+    computes, rpc = ComputeDevices(), Rpc(knows=knows, may_send=may_send)
     computes._rpc = rpc  # type: ignore[assignment]
     given = {"token": TOKEN, "instance": None, **ARGUMENTS[order]}
     getattr(computes, order)(RequestContext(overwrite=False), "host", **given)
     assert rpc.asked == ([order] if knows and may_send else OLDER[order])
+
+
+def test_a_host_that_was_not_asked_before_has_nothing_to_destroy() -> None:
+    computes, rpc = ComputeDevices(), Rpc(knows=False, may_send=True)
+    computes._rpc = rpc  # type: ignore[assignment]
+    given: Any = {"token": TOKEN, "instance": None, "block_devices": [], "again": False}
+    computes.build_guest(RequestContext(overwrite=False), "host", **given)
+    assert rpc.asked == ["build_instance"]
+
+
+@pytest.mark.parametrize(
+    ("level", "asked"),
+    [
+        ("1.2", ["power_off_instance", "snapshot_instance"]),
+        ("1.3", ["store_disk"]),
+        ("1.4", ["upload_disk"]),
+    ],
+)
+def test_a_disk_is_stored_by_the_newest_order_that_the_host_knows(level: str, asked: list[str]) -> None:
+    computes, rpc = ComputeDevices(), Capped(level)
+    computes._rpc = rpc  # type: ignore[assignment]
+    given: Any = {"token": TOKEN, "instance": None, "image_id": "image"}
+    computes.store_disk(RequestContext(overwrite=False), "host", **given)
+    assert rpc.asked == asked
+
+
+@pytest.mark.parametrize(("level", "order"), [("1.2", "destroy_instance"), ("1.3", "remove_guest")])
+def test_an_upgrade_level_allows_the_orders_that_its_hosts_know(level: str, order: str) -> None:
+    computes, rpc = ComputeDevices(), Capped(level)
+    computes._rpc = rpc  # type: ignore[assignment]
+    given: Any = {"token": TOKEN, "instance": None, "block_devices": []}
+    computes.remove_guest(RequestContext(overwrite=False), "host", **given)
+    computes.undo_build(RequestContext(overwrite=False), "host", **given)
+    assert rpc.asked == [order, "destroy_instance"]

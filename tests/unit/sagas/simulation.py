@@ -374,8 +374,10 @@ class Simulation:
         self.at("before all is as it was")
         self.world.restored += 1
 
-    def _undo_late(self, _run: SimulatedRun | None) -> None:
-        """What the journal does not know of."""
+    def _undo_late(self, run: SimulatedRun | None) -> None:
+        """What the journal does not know of. Whoever is ordered to undo it refuses an epoch that is over."""
+        if run is not None and not self._owns(run):
+            self.complaints.append("what came too late is undone under an older epoch")
         known = set(msgspec.convert(self.journal.get(ID).data, Memory).made.values())
         for thing in [thing for thing in self.world.kept if thing not in known]:
             del self.world.kept[thing]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from causeway.compute.guests import disk_images, rebuild
 from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced
@@ -14,17 +15,46 @@ from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
 
 
 class OrdersEndpoint:
-    """RPC: rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest, upload_disk."""
+    """RPC: build_guest and undo_build; rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest;
+    upload_disk; connect_volume, disconnect_volume, plug_port, unplug_port.
+    """
 
     def __init__(self, host: Host) -> None:
         self.fence = host.fence
         self._host = host
         self._build = BuildEndpoint(host)
+        self._devices = DevicesEndpoint(host)
         self._power = PowerEndpoint(host)
+
+    @fenced
+    def build_guest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        again: bool,
+    ) -> GuestOutcome:
+        if again:
+            self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
+        return self._build.build_instance(context, instance=instance, block_devices=block_devices)
+
+    @fenced
+    def undo_build(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        self._build.destroy_instance(context, instance=instance, block_devices=block_devices)
 
     @fenced
     def rebuild_guest(
@@ -89,15 +119,63 @@ class OrdersEndpoint:
         token: MoveToken,
         instance: Instance,
         image_id: str | None,
-    ) -> UploadedDisk:
+    ) -> None:
         self._power.power_off_instance(context, instance=instance)
-        return self._uploaded(context, token, instance, image_id) if image_id is not None else UploadedDisk()
+        if image_id is not None:
+            # Conductors of the former release.
+            self._uploaded(context, token, instance, image_id)
 
     @fenced
     def upload_disk(
-        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str, power_off: bool
     ) -> UploadedDisk:
+        if power_off:
+            self._power.power_off_instance(context, instance=instance)
         return self._uploaded(context, token, instance, image_id)
+
+    @fenced
+    def connect_volume(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_device: BlockDevice,
+    ) -> BlockDevice:
+        return self._devices.attach_volume(context, instance=instance, block_device=block_device)
+
+    @fenced
+    def disconnect_volume(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_device: BlockDevice,
+    ) -> None:
+        self._devices.detach_volume(context, instance=instance, block_device=block_device)
+
+    @fenced
+    def plug_port(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        port_id: str,
+    ) -> list[Vif]:
+        return self._devices.attach_interface(context, instance=instance, port_id=port_id)
+
+    @fenced
+    def unplug_port(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        vif: Vif,
+    ) -> None:
+        self._devices.detach_interface(context, instance=instance, vif=vif)
 
     def _uploaded(self, context: RequestContext, token: MoveToken, instance: Instance, image_id: str) -> UploadedDisk:
         progress = self._progress(context, token)

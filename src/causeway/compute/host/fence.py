@@ -7,6 +7,9 @@ is answered with the outcome that was recorded. So no step takes effect twice, h
 An order can also come too late: it was sent, its sender gave up waiting, had its effects undone, and then it arrives, of the
 same epoch. No move does again what it has undone on a host, so what `UNDONE_BY` names is refused for good after that.
 
+But for what `DONE_ANEW` names: there who takes an operation over begins anew, on the same host too. What was done and undone in
+an earlier epoch does not count then; orders of that epoch are refused all the same.
+
 The records are files: they outlive the process. They are small, and deleted when their move is long past. If one can't be read,
 the journal is asked whether the order is wanted now: of the present epoch, and forward only while the move goes forward.
 """
@@ -17,6 +20,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -41,12 +45,21 @@ UNDONE_BY = {
     "rebuild_guest": ("remove_guest",),
     "start_guest": ("stop_guest",),
     "store_disk": ("restore_guest",),
+    "upload_disk": ("restore_guest",),
+    "build_guest": ("undo_build",),
+    "connect_volume": ("disconnect_volume",),
+    "plug_port": ("unplug_port",),
 }
+# What a new epoch does once more, though it was done: the guest may be another one by then, or be gone, or have its devices
+# again since it was made anew by a hard reboot.
+DONE_ANEW = frozenset({"build_guest", "undo_build", "disconnect_volume", "unplug_port"})
 
 LOG = logging.getLogger(__name__)
 
 # Seconds after which a move's record is deleted.
 KEPT_FOR = 7 * 24 * 3600
+# Seconds between two looks for those.
+LOOK_EVERY = 24 * 3600
 
 
 @dataclass
@@ -79,15 +92,15 @@ class Fence:
         self._ask = ask
         durable.make_folder(directory)
         durable.discard_unfinished(directory)
-        for path in directory.glob("*.json"):
-            if path.stat().st_mtime < time.time() - KEPT_FOR:
-                path.unlink(missing_ok=True)
+        self._delete_old()
 
     def once(self, token: MoveToken, method: str, outcome: type[T], work: Callable[[], T]) -> T:
         """Does ``work`` unless it was done for this move, and returns its outcome. What fails is not recorded.
 
         Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
         """
+        if time.monotonic() >= self._looks_at:
+            self._delete_old()
         # Two lives of one order meet here: the second waits, and finds the first one's outcome.
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
@@ -96,13 +109,16 @@ class Fence:
                 raise errors.TakenOver(
                     f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
                 )
+            if token.epoch > record.epoch:
+                record.epoch = token.epoch
+                if method in DONE_ANEW:
+                    for former in (method, *UNDONE_BY.get(method, ())):
+                        record.outcomes.pop(former, None)
+                self._write(path, record)
             if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
                 raise self._undone(token)
             if method in record.outcomes:
                 return msgspec.convert(record.outcomes[method], outcome)
-            if token.epoch > record.epoch:
-                record.epoch = token.epoch
-                self._write(path, record)
             if record.torn:
                 # Whether it was done, or undone, was in the record. The journal knows whether it is wanted now, and
                 # done again it finds what is there.
@@ -112,6 +128,14 @@ class Fence:
             record.outcomes[method] = msgspec.to_builtins(result)
             self._write(path, record)
             return result
+
+    def _delete_old(self) -> None:
+        """Deletes the records of moves that are long past: every build, attach and detach has one."""
+        self._looks_at = time.monotonic() + LOOK_EVERY
+        for path in self._directory.glob("*.json"):
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < time.time() - KEPT_FOR:
+                    path.unlink()
 
     def refuse_after(self, token: MoveToken, method: str) -> None:
         """Raises ClaimRefused if ``method`` was carried out for this move: then this order comes late."""
@@ -135,7 +159,8 @@ class Fence:
         return errors.ClaimRefused(f"Move {token.move_id} has given up host {self.host} already.")
 
     def _write(self, path: Path, record: _Record) -> None:
-        durable.write(path, msgspec.json.encode(record))
+        # Outcomes say how volumes are connected, and with which secrets.
+        durable.write(path, msgspec.json.encode(record), mode=0o600)
 
 
 @functools.cache

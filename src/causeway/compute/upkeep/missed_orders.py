@@ -12,6 +12,7 @@ import logging
 
 from causeway import errors
 from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.host import Host
@@ -32,6 +33,7 @@ class MissedOrdersEndpoint:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._build = BuildEndpoint(host)
+        self._orders = OrdersEndpoint(host)
         self._resize = ResizeEndpoint(host)
         self._snapshot_resize = SnapshotResizeEndpoint(host)
         self._claims = ClaimsEndpoint(host)
@@ -65,7 +67,11 @@ class MissedOrdersEndpoint:
             # Its ports may be in use elsewhere.
             gone = dataclasses.replace(instance, network_info=[])
             connected = [device for device in devices if device.connection_info is not None]
-            self._build.destroy_instance(context, instance=gone, block_devices=connected)
+            if token is None:
+                self._build.destroy_instance(context, instance=gone, block_devices=connected)
+            else:
+                # The order to make it may come later still.
+                self._orders.undo_build(context, token=token, instance=gone, block_devices=connected)
             return
         if what is Missed.RESTORE_DISKS:
             self._restore_disks(instance.uuid)
