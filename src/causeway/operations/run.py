@@ -26,7 +26,8 @@ class OperationRun(ServerRun[M], Generic[M]):
 
     @property
     def database(self) -> Database:
-        """Of the server's cell."""
+        """Of the server's cell, for as long as this conductor owns the operation."""
+        self.check_lease()
         return self._home()[1]
 
     @property

@@ -44,6 +44,8 @@ def choose(
         spec.ignore_hosts = [instance.host]
     if forced and host is not None:
         spec.force_hosts = [host]
+    # It holds nothing: whoever asks for a host late, when another one is claimed already, is refused.
+    spec.is_new = move is None
     asked = []
     if instance.network_info:
         asked = port_requests.requests_of(services.network.ports_of_server(context, instance.uuid))

@@ -43,3 +43,23 @@ def test_a_shelved_volume_has_the_attachment_that_its_record_names(
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
     cloud.member.compute.unshelve_server(server.id)
     assert cloud.wait(server, "ACTIVE").attached_volumes
+
+
+@pytest.mark.parametrize(
+    "point", ["rpc.scheduler.select_destinations.request", "rpc.scheduler.select_destinations.reply"]
+)
+def test_an_unshelved_server_is_on_the_host_that_its_record_names(
+    cloud: Cloud, at_point: Any, other: ConductorService, point: str
+) -> None:
+    server = cloud.boot_from_volume(flavor_id="any.small")
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.settle()
+    hold = Hold(at_point, point)
+    cloud.member.compute.unshelve_server(server.id)
+    assert hold.reached.wait(10)
+    take_over(cloud, other, journal.of_server(cloud.parts.api_database, server.id)[-1].id)
+    cloud.wait(server, "ACTIVE")
+    go_on(cloud, other, hold)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+    assert cloud.hosts_of(server) == {cloud.show(server).compute_host: "guest"}
