@@ -81,7 +81,7 @@ class RequestSpec:
     scheduler_hints: dict[str, list[str]] = field(default_factory=dict)
 
     # Of one request, never kept:
-    # The server is built for the first time: if it holds anything, another conductor builds it, and this one is too late.
+    # The server holds nothing yet: if it does, another conductor has chosen for it, and this one is too late.
     is_new: bool = False
     requested_destination: Destination | None = None
     ignore_hosts: list[str] = field(default_factory=list)
