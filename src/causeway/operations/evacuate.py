@@ -167,11 +167,18 @@ class EndEvacuation(Step[Run]):
         run.pivot()
         becomes = VmState.ACTIVE if guest.power_state is PowerState.RUNNING else VmState.STOPPED
         ended = endings.came_up(run, TASKS, guest, there, beside_devices=True, vm_state=becomes, migration_context=None)
-        migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.DONE)
+        self._end_migration(run)
         if ended:
             run.services.notifier.instance_action(
                 run.context, there, "rebuild", "end", host=there.host or "", block_devices=guest.block_devices
             )
+
+    def _end_migration(self, run: Run) -> None:
+        api, migration = run.services.api, run.saga.migration_uuid
+        if run.is_repeated and migrations.get(api, migration).status is MigrationStatus.COMPLETED:
+            # The dead host is back, and has cleaned up.
+            return
+        migrations.update(api, migration, status=MigrationStatus.DONE)
 
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:

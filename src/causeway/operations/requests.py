@@ -16,11 +16,13 @@ from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
+from causeway.model.sagas import SagaState
 from causeway.model.server_actions import ServerAction
 from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import acceptance, requesters
 from causeway.parts.requests import RequestServices, action_of, enter, run_waiting, tell_conductor
 from causeway.store.api import deletions, journal, migrations
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -28,6 +30,11 @@ LOG = logging.getLogger(__name__)
 class HasImages(Protocol):
     @property
     def images(self) -> ImageClient: ...
+
+
+class HasJournalAndImages(HasImages, Protocol):
+    @property
+    def api(self) -> Database: ...
 
 
 def ask(
@@ -40,12 +47,13 @@ def ask(
     memory: Any,
     *,
     prepare: Callable[[], None] | None = None,
+    discard: Callable[[], None] | None = None,
     migration: Migration | None = None,
     **changes: Any,
 ) -> None:
     """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
 
-    ``prepare``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
+    ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
     ``changes``: of the server, together with its task.
     Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
@@ -57,6 +65,7 @@ def ask(
         expected_vm=action.vm,
         changes={"task_state": action.begins} | changes,
         prepare=prepare,
+        discard=discard,
         on_acceptance=None if migration is None else lambda connection: migrations.insert_in(connection, migration),
     )
     enter(services, context, cell_uuid, request)
@@ -122,10 +131,16 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
     return True
 
 
-def discard_prepared(services: HasImages, context: RequestContext, move: Operation) -> None:
-    """Deletes the image whose record was made for a request that was refused; there may be none."""
+def discard_prepared(services: HasJournalAndImages, context: RequestContext, move: Operation) -> None:
+    """Deletes the image whose record was made for a request that was refused; there may be none.
+
+    The API of a request that was refused because it was slow begins again, with the same image.
+    """
     image_id = move.data.get("image_id")
-    if image_id is not None and move.recipe in operations.MAKE_IMAGE:
+    if image_id is None or move.recipe not in operations.MAKE_IMAGE:
+        return
+    others = (other for other in journal.of_server(services.api, move.instance_uuid) if other.id != move.id)
+    if not any(other.data.get("image_id") == image_id and other.state is not SagaState.REFUSED for other in others):
         discard_image(services, context, image_id)
 
 

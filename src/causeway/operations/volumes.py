@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import sqlalchemy as sa
+
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.model.states import TaskState
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import devices
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
-from causeway.store.cell import block_devices
+from causeway.store.cell import block_devices, instances
 
 
 @dataclass
@@ -80,9 +83,16 @@ class ReserveVolume(Step[Attach]):
             )
             known = {other.attachment_id for other in present}
             mapping.attachment_id = devices.reserve_volume(services, run.context, memory.resource_id, run.uuid, known)
+            # Whoever comes no further than this knows what is to be taken back.
+            memory.mapping = mapping
             with run.database.write() as connection:
+                self._refuse_if_deleted(connection, run)
                 block_devices.insert(connection, [mapping])
-        memory.mapping = mapping
+
+    def _refuse_if_deleted(self, connection: sa.Connection, run: Attach) -> None:
+        """Who deletes the server releases the volumes that its record names once it has its task: no more may come."""
+        if instances.get_in(connection, run.uuid, with_tags=False).task_state is TaskState.DELETING:
+            raise errors.StateChanged(f"Server {run.uuid} is being deleted: it gets no volume.")
 
     def undo(self, run: Attach) -> None:
         mapping = run.memory.mapping

@@ -65,6 +65,8 @@ class Request:
     changes: dict[str, Any] = field(default_factory=dict)
     #: makes what the operation needs from its first step on, between the swap and the acceptance; may be repeated
     prepare: Callable[[], None] | None = None
+    #: takes back what ``prepare`` made, before a request that was refused is taken out of the journal; may be repeated
+    discard: Callable[[], None] | None = None
     #: whose rights whoever takes the operation over has
     requester: Requester | None = None
     #: written together with the acceptance
@@ -102,11 +104,11 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             accepted = _accept(api, request)
         except errors.DatabaseFailed:
             # It is not known what took effect, but for what the journal says of it.
-            _try_to_refuse(api, cells, request.operation)
+            _try_to_refuse(api, cells, request)
             raise
         except errors.CausewayError:
             if swapped:
-                _try_to_refuse(api, cells, request.operation)
+                _try_to_refuse(api, cells, request)
             else:
                 _forget(api, request.operation)
             raise
@@ -288,13 +290,28 @@ def _forget(api: Database, operation: Operation) -> None:
         LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.details)
 
 
-def _try_to_refuse(api: Database, cells: Cells, operation: Operation) -> None:
+def _try_to_refuse(api: Database, cells: Cells, request: Request) -> None:
+    operation = request.operation
     try:
-        if refuse(api, operation):
-            settle(api, cells, operation)
+        drop_if_refused(api, cells, operation, request.discard)
     except errors.CausewayError as failure:
         # Nobody runs what was not accepted.
-        LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.details)
+        LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.message)
+
+
+def drop_if_refused(
+    api: Database, cells: Cells, operation: Operation, discard: Callable[[], None] | None = None
+) -> bool:
+    """Refuses an operation that was proposed, and takes it out of the journal with all that it did. May be repeated.
+
+    ``discard``: see `Request`. False if it was accepted, or is out of the journal.
+    """
+    if not refuse(api, operation):
+        return False
+    if discard is not None:
+        discard()
+    settle(api, cells, operation)
+    return True
 
 
 def refuse(api: Database, operation: Operation) -> bool:

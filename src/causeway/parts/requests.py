@@ -85,20 +85,6 @@ def context_of(operation: Operation) -> RequestContext:
     )
 
 
-def drop_if_refused(api: Database, cells: Cells, operation: Operation) -> bool:
-    """For an operation that was proposed a lease ago: it does not count any more, and is taken out of the journal.
-
-    Its API died before it accepted the request, or could not; one that is only slow begins again. False if it was accepted.
-    """
-    if not acceptance.refuse(api, operation):
-        return False
-    acceptance.settle(api, cells, operation)
-    LOG.info(
-        "The request of operation %s was never accepted: server %s is as it was", operation.id, operation.instance_uuid
-    )
-    return True
-
-
 def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None = None) -> None:
     """Tells a conductor of the server's operations in nobody's hands, ``but`` for one of which it was told.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from moves_cloud import Cloud, another_conductor, until
+from slow_conductors import Hold
 
 from causeway.audit import audit_embedded
 from causeway.conductor.service import ConductorService
@@ -278,6 +279,25 @@ def test_what_was_reserved_for_a_server_that_is_deleted_is_free(cloud: Cloud, di
     cloud.volume_becomes(devices.volume, "available")
     assert cloud.attachments(devices.server) == []
     assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_a_server_that_is_being_deleted_gets_no_volume(cloud: Cloud, at_point: Any) -> None:
+    """The delete has read which volumes it has to release, and the guest is gone: an attach would succeed without it."""
+    devices = Devices(cloud)
+    attach = Hold(at_point, f"{RESERVE}.reply")
+    with ThreadPoolExecutor(1) as users:
+        attached = users.submit(devices.attach)
+        assert attach.reached.wait(10)
+        delete = Hold(at_point, "call.network GET /v2.0/ports.request")
+        cloud.member.compute.delete_server(devices.server.id)
+        assert delete.reached.wait(10)
+        attach.opened.set()
+        assert attached.result(20) >= 400
+        delete.opened.set()
+    until(lambda: cloud.admin.compute.find_server(devices.server.id), lambda found: found is None, "the server to go")
+    devices.settled()
+    assert cloud.attachments(devices.server) == []
+    assert cloud.volume_becomes(devices.volume, "available").status == "available"
 
 
 def test_what_a_resize_keeps_for_its_revert_stays(cloud: Cloud, dies_at: Any) -> None:

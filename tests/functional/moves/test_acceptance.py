@@ -16,7 +16,8 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.moves import requests as moves
 from causeway.parts import acceptance
-from causeway.parts.requests import Requests, drop_if_refused
+from causeway.parts.acceptance import drop_if_refused
+from causeway.parts.requests import Requests
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import flavors, journal
 from causeway.store.cell import actions, instances
@@ -274,3 +275,29 @@ def test_a_delete_that_saw_a_request_which_came_to_nothing_is_done(
         asker.ask()
     until(lambda: cloud.admin.compute.find_server(server.id), lambda found: found is None, "the server to go")
     assert cloud.hosts_of(server) == {}
+
+
+def test_an_image_of_a_request_that_was_refused_is_deleted_as_soon_as_that_can_be_done(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image service is away when the API gives up: the request stays in the journal until its image is gone."""
+    server = cloud.boot()
+
+    def refuse(_api: Database, _request: acceptance.Request) -> bool:
+        cloud.fail("status", "/images", service="image", method="DELETE", status=503)
+        raise errors.StateChanged("Another request was quicker.")
+
+    monkeypatch.setattr(acceptance, "_accept", refuse)
+    answer = cloud.member.compute.post(f"/servers/{server.id}/action", json={"createImage": {"name": "never made"}})
+    assert answer.status_code == 409
+    assert [image.name for image in cloud.member.image.images(name="never made")] == ["never made"]
+    assert [each.state for each in journal.of_server(cloud.parts.api_database, server.id)] == ["done", "refused"]
+    monkeypatch.undo()
+    cloud.heal()
+    until(lambda: list(cloud.member.image.images(name="never made")), lambda left: not left, "the image to go")
+    until(
+        lambda: [each.recipe for each in journal.of_server(cloud.parts.api_database, server.id)],
+        lambda left: left == ["build"],
+        "the request to go",
+    )
+    assert cloud.show(server).task_state is None

@@ -96,7 +96,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         },
     },
     "attach": {
-        "sql": {"API": 6, "cell1": 11},
+        "sql": {"API": 6, "cell1": 12},
         "rpc": {"call conductor.add_volume": 1, "call compute.connect_volume": 1},
         "placement": {},
         "http": {

@@ -17,6 +17,8 @@ from causeway.conductor.upkeep import cleaning
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.context import admin_context
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.states import MigrationStatus
+from causeway.store.api import journal, migrations
 
 pytestmark = pytest.mark.embedded("stops compute services and starts them again")
 
@@ -107,6 +109,32 @@ def test_a_server_of_a_dead_host(cloud: AuditedCloud, kind: str) -> None:
     assert cloud.allocations(migration.uuid) == {}
     assert cloud.audit().disagreements == []
     assert cloud.show(server).status == "ACTIVE"
+
+
+def test_a_host_that_comes_back_while_the_end_of_the_evacuation_is_repeated(
+    cloud: AuditedCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = booted_on(cloud, DEAD, cloud.boot)
+    die(cloud, DEAD)
+    update, lost = migrations.update, []
+
+    def losing(database: Any, uuid: str, **changes: Any) -> None:
+        update(database, uuid, **changes)
+        if changes.get("status") is MigrationStatus.DONE and not lost:
+            lost.append(uuid)
+            come_back(cloud, DEAD)
+            until(
+                lambda: cloud.migration(server).status, lambda status: status == "completed", "the host to be cleaned"
+            )
+            raise errors.DatabaseFailed("The connection broke after the commit.")
+
+    monkeypatch.setattr(migrations, "update", losing)
+    evacuate(cloud, server)
+    cloud.settle()
+    assert lost
+    assert cloud.wait(server, "ACTIVE").compute_host == "cell1-host2"
+    assert journal.of_server(cloud.parts.api_database, server.id)[-1].state == "done"
+    assert cloud.audit().disagreements == []
 
 
 @pytest.mark.parametrize("cloud", [1], indirect=True, ids=["one host in each cell"])

@@ -216,7 +216,7 @@ def test_shelve_lets_go_of_the_host_and_unshelve_brings_everything_back(cloud: C
     assert act(cloud, server, "unshelve").status_code == 202
     cloud.wait(server, "ACTIVE")
     assert lines(cloud, server) == ["mine"]
-    assert shelved_images(cloud) == []
+    until(lambda: shelved_images(cloud), lambda left: left == [], "the image to go")
     assert {each["status"] for each in cloud.attachments(server)} == {"attached"}
     assert cloud.actions(server)[-2:] == ["shelve", "unshelve"]
     check_clean(cloud)

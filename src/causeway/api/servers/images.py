@@ -76,21 +76,17 @@ def ask_with_image(
     Whoever may not make the image is told so; then nothing has happened.
     """
     services, context, image_id = request.services, request.context, str(uuids.uuid4())
-    try:
-        ask(
-            services,
-            context,
-            home.instance,
-            home.cell_uuid,
-            action,
-            recipe,
-            memory(image_id),
-            prepare=lambda: _make(request, home.instance, image_id, name, given),
-        )
-    except errors.CausewayError:
-        # If it is not known whether the request was accepted, its image may be in use already.
-        discard_image(services, context, image_id)
-        raise
+    ask(
+        services,
+        context,
+        home.instance,
+        home.cell_uuid,
+        action,
+        recipe,
+        memory(image_id),
+        prepare=lambda: _make(request, home.instance, image_id, name, given),
+        discard=lambda: discard_image(services, context, image_id),
+    )
     return image_id
 
 

@@ -11,6 +11,8 @@ from causeway.moves.run import Run
 
 # Of an image that takes data, or has them already.
 _USABLE = ("queued", "active")
+# Of one that is no copy of a disk, and will be none if who sends the disk is dead.
+_INCOMPLETE = ("queued", "saving")
 
 
 def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
@@ -64,12 +66,12 @@ def delete_images(run: Run) -> None:
         run.services.images.delete(run.context, image_id)
 
 
-def delete_empty_images(run: Run) -> None:
-    """Those that have no data: nothing is lost with them. Others may be the only copy of a disk."""
+def delete_incomplete_images(run: Run) -> None:
+    """Those that are no copy of a disk. A complete one may be the only copy."""
     images = run.services.images
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
-            if images.show(run.context, image_id).status == "queued":
+            if images.show(run.context, image_id).status in _INCOMPLETE:
                 images.delete(run.context, image_id)
 
 

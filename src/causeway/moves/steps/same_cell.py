@@ -60,7 +60,7 @@ class ResizeInstance(PrepResizeAtSource):
     def _bring_back(self, run: Run) -> GuestOutcome:
         return bring_back(run, self.name)
 
-    def _drop_empty_copies(self, run: Run) -> None:
+    def _drop_incomplete_copies(self, run: Run) -> None:
         """There are none: nothing goes through the image service."""
 
     def _drop_copies(self, run: Run) -> None:
