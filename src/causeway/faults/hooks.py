@@ -26,6 +26,7 @@ DRIVER_METHODS = (
     "detach_interface",
     "detach_volume",
     "export_disk",
+    "export_running_disk",
     "power_off",
     "power_on",
     "reboot",

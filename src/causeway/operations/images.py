@@ -32,7 +32,7 @@ Run: TypeAlias = OperationRun[ImageMemory]
 
 
 class UploadDisk(Step[Run]):
-    """The host uploads the root disk into the image; a running guest pauses for the copy."""
+    """The host uploads the root disk into the image, as it is at one instant; a guest runs on."""
 
     name = "UploadDisk"
     reads = frozenset({"image_id", "rotation"})

@@ -133,7 +133,7 @@ class ExpectedDisk:
 
 @dataclass
 class DiskExport:
-    """A disk made ready to be sent: a file that stays until the context of `export_disk` is left."""
+    """A disk made ready to be sent: a file that stays until the context that made it is left."""
 
     name: str
     path: Path
@@ -290,6 +290,13 @@ class Driver(ABC):
         """A disk of a stopped or paused guest as a file. ``flatten``: with all of it, not only what differs from its image.
 
         Raises `GuestFailed` if the guest runs, or has no such disk.
+        """
+
+    @abstractmethod
+    def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
+        """A disk of a running guest as it is at one instant, with all of it, as a file. The guest goes on meanwhile.
+
+        Raises `GuestFailed` if there is no such guest or disk, or if the guest stops before its disk is copied.
         """
 
     @abstractmethod

@@ -11,6 +11,7 @@ from moves_cloud import Cloud, until
 
 from causeway.conductor.upkeep import auto_offload
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.virt.simulated.driver import SimulatedDriver
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,20 @@ def test_an_image_of_a_running_server(cloud: Cloud) -> None:
     write(cloud, server, "still here")
     assert lines(cloud, server) == ["mine", "still here"]
     check_clean(cloud)
+    cloud.admin.image.delete_image(image_id)
+
+
+def test_a_guest_runs_on_while_its_image_is_made(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot()
+
+    def pause(*_: Any) -> None:
+        raise AssertionError("the guest was paused")
+
+    monkeypatch.setattr(SimulatedDriver, "pause", pause)
+    image_id = act(cloud, server, "createImage", {"name": "copy"}).json()["image_id"]
+    until(lambda: cloud.admin.image.get_image(image_id).status, lambda status: status == "active", "the image")
+    cloud.wait(server, "ACTIVE")
+    assert cloud.events(server, "createImage") == [("compute_snapshot_instance", "Success")]
     cloud.admin.image.delete_image(image_id)
 
 

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 from causeway import errors
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
-from causeway.virt.driver import ROOT_DISK, Progress, no_progress
+from causeway.virt.driver import ROOT_DISK, DiskExport, Driver, Progress, no_progress
 
 
 def upload(
     host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress = no_progress
 ) -> int:
-    """Uploads the root disk, with everything in it, into an image that is there; a running guest pauses for the copy.
+    """Uploads the root disk as it is at one instant, with everything in it, into an image that is there. A guest runs on.
 
     Returns how many bytes the image has. Uploaded before: nothing is sent again.
     """
-    driver, uuid = host.driver, instance.uuid
-    with host.lock(uuid):
-        state = driver.inspect(uuid).power_state
-        # Paused by an attempt before, which was broken off: what its user paused is PAUSED in the record.
-        was_left = state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE
-        runs = was_left or state is PowerState.RUNNING
-        if runs and not was_left:
-            driver.pause(uuid)
-        try:
-            export = driver.export_disk(instance, ROOT_DISK, flatten=True)
-            disk = export.__enter__()
-        finally:
-            # The copy is made: the guest need not wait for the upload.
-            if runs:
-                driver.unpause(uuid)
+    with host.lock(instance.uuid), _root_disk(host.driver, instance) as disk:
         try:
             host.images.upload(context, image_id, disk.path, disk.size, progress)
         except errors.ServiceRefused:
@@ -40,6 +28,16 @@ def upload(
             if image.status != "active":
                 raise
             return image.size
-        finally:
-            export.__exit__(None, None, None)
         return disk.size
+
+
+def _root_disk(driver: Driver, instance: Instance) -> AbstractContextManager[DiskExport]:
+    uuid = instance.uuid
+    state = driver.inspect(uuid).power_state
+    if state is PowerState.PAUSED and instance.vm_state is VmState.ACTIVE:
+        # By the former release, for a copy that was broken off: what its user paused is PAUSED in the record.
+        driver.unpause(uuid)
+        state = PowerState.RUNNING
+    if state is PowerState.RUNNING:
+        return driver.export_running_disk(instance, ROOT_DISK)
+    return driver.export_disk(instance, ROOT_DISK, flatten=True)

@@ -19,7 +19,8 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+import uuid as uuids
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,8 +142,7 @@ class InstanceDisks:
         if folder is None:
             raise GuestFailed(f"Server {uuid} has no disk '{name}' on this host.")
         disk = folder / name
-        for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
-            stale.unlink()
+        self._delete_stale_exports(uuid, name)
         info = image_info(disk)
         base, base_format = info.get("full-backing-filename"), info.get("backing-filename-format") or "qcow2"
         base_image_id = self._read_info(folder).get("base_image_id") or image_ref or None
@@ -160,6 +160,22 @@ class InstanceDisks:
             yield DiskExport(name, copy, "qcow2", copy.stat().st_size, base_image_id)
         finally:
             copy.unlink(missing_ok=True)
+
+    @contextmanager
+    def export_beside_guest(self, uuid: str, name: str, copy: Callable[[Path, Path], None]) -> Iterator[DiskExport]:
+        """``copy``: makes the second file from the first, which a guest writes to meanwhile, with everything in it."""
+        self._delete_stale_exports(uuid, name)
+        path = self.directory / f"export-{uuid}-{name}-{uuids.uuid4().hex}.qcow2"
+        try:
+            copy(self.folder(uuid) / name, path)
+            yield DiskExport(name, path, "qcow2", path.stat().st_size)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _delete_stale_exports(self, uuid: str, name: str) -> None:
+        """Those of a process that was killed."""
+        for stale in self.directory.glob(f"export-{uuid}-{name}-*"):
+            stale.unlink(missing_ok=True)
 
     def stash(self, uuid: str) -> None:
         if self.folder(uuid).exists() and not self.stashed_folder(uuid).exists():

@@ -117,6 +117,15 @@ def device_of_serial(xml: str, serial: str) -> str | None:
     return None
 
 
+def target_of_file(xml: str, path: Path) -> str | None:
+    """The name by which a guest has the disk that is this file."""
+    for disk in ET.fromstring(xml).iterfind("devices/disk"):
+        source, target = disk.find("source"), disk.find("target")
+        if source is not None and target is not None and source.get("file") == str(path):
+            return target.get("dev")
+    return None
+
+
 def device_of_mac(xml: str, mac: str) -> str | None:
     """The XML of a guest's interface with this MAC address."""
     for interface in ET.fromstring(xml).iterfind("devices/interface"):

@@ -31,7 +31,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import blank_disks, copies, devices, hardware, host, power
+from causeway.virt.libvirt import backups, blank_disks, copies, devices, hardware, host, power
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -294,6 +294,14 @@ class LibvirtDriver(Driver):
         if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
             raise GuestFailed(f"The disks of server {instance.uuid} can't be sent while its guest runs.")
         return self._disks.export(instance.uuid, name, image_ref=instance.image_ref, flatten=flatten)
+
+    def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[DiskExport]:
+        uuid = instance.uuid
+
+        def copy(disk: Path, target: Path) -> None:
+            backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout)
+
+        return self._disks.export_beside_guest(uuid, name, copy)
 
     def stash_disks(self, uuid: str) -> None:
         self._disks.stash(uuid)

@@ -71,6 +71,7 @@ class GuestEvents:
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, self._lifecycle, None)
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, self._device, None)
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, self._device, None)
+        connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, self._job, None)
 
     @contextmanager
     def stopped(self, uuid: str) -> Iterator[threading.Event]:
@@ -82,6 +83,12 @@ class GuestEvents:
     def device_answered(self, uuid: str) -> Iterator[threading.Event]:
         """Set when the guest lets go of a device, or refuses to."""
         with self._watch(uuid, "device") as event:
+            yield event
+
+    @contextmanager
+    def job_ended(self, uuid: str) -> Iterator[threading.Event]:
+        """Set when a job of the guest (a backup, for example) ends, however it does."""
+        with self._watch(uuid, "job") as event:
             yield event
 
     @contextmanager
@@ -103,6 +110,9 @@ class GuestEvents:
 
     def _device(self, _connection: Any, domain: Any, _alias: str, _opaque: object) -> None:
         self._set(domain.UUIDString(), "device")
+
+    def _job(self, _connection: Any, domain: Any, _stats: dict[str, Any], _opaque: object) -> None:
+        self._set(domain.UUIDString(), "job")
 
     def _set(self, uuid: str, what: str) -> None:
         with self._lock:

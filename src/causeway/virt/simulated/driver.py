@@ -280,14 +280,20 @@ class SimulatedDriver(virt.Driver):
 
     # disks of a move
 
+    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[virt.DiskExport]:
+        return self._export(instance.uuid, name, flatten=flatten, of_running=False)
+
+    def export_running_disk(self, instance: Instance, name: str) -> AbstractContextManager[virt.DiskExport]:
+        return self._export(instance.uuid, name, flatten=True, of_running=True)
+
     @contextmanager
-    def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> Iterator[virt.DiskExport]:
-        uuid = instance.uuid
+    def _export(self, uuid: str, name: str, *, flatten: bool, of_running: bool) -> Iterator[virt.DiskExport]:
         target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
-            if guest is not None and guest.power_state is PowerState.RUNNING:
-                raise GuestFailed(f"Guest {uuid} runs: its disk can't be exported.", details=self.hostname)
+            if of_running != (guest is not None and guest.power_state is PowerState.RUNNING):
+                is_wrong = "does not run" if of_running else "runs"
+                raise GuestFailed(f"Guest {uuid} {is_wrong}: its disk can't be exported.", details=self.hostname)
             copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
         try:

@@ -1,0 +1,107 @@
+"""A copy of a disk as it is at one instant, while its guest runs on.
+
+QEMU does it (a backup job in push mode): it copies the disk, and before the guest overwrites what is not copied yet, that first.
+The copy has everything in it, whatever images the disk stands on. A guest has one such job at a time; one that lost its caller
+goes on by itself, so who begins another one ends it first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from causeway.errors import GuestFailed
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.domain_xml import target_of_file
+
+# Seconds between two looks at a job of whose end libvirt has told nothing.
+_LOOK_EVERY = 5.0
+# Seconds for QEMU to let go of a copy that is given up.
+_ABORT_SECONDS = 30.0
+
+
+def copy_while_it_runs(connection: Connection, uuid: str, disk: Path, copy: Path, timeout: float) -> None:
+    """Writes ``copy``, a qcow2 file without a backing file, which is not there yet. ``timeout``: seconds.
+
+    Raises GuestFailed, also if the guest stops meanwhile, or if somebody else makes a backup of it; then there is no job of ours.
+    """
+    what = f"copy {disk} beside its guest"
+    _end_job(connection, uuid, copy.parent)
+    with connection.events.job_ended(uuid) as ended:
+        connection.call(what, lambda hypervisor: _begin(hypervisor, uuid, disk, copy))
+        try:
+            if not _wait(connection, uuid, ended, timeout):
+                raise GuestFailed(f"Copying {disk} beside its guest took longer than {timeout:.0f} s.")
+        except GuestFailed:
+            _end_job(connection, uuid, copy.parent)
+            raise
+    if not connection.call(what, lambda hypervisor: _has_succeeded(hypervisor, uuid, disk)):
+        raise GuestFailed(f"Copying {disk} beside its guest was broken off.", details=f"guest {uuid}")
+
+
+def _wait(connection: Connection, uuid: str, ended: threading.Event, seconds: float) -> bool:
+    """Until the guest has no backup job; False if it still has one when the time is over."""
+    end, what = time.monotonic() + seconds, f"tell of the copy of guest {uuid}"
+    while connection.call(what, lambda hypervisor: _target_of_job(hypervisor, uuid), again=True) is not None:
+        left = end - time.monotonic()
+        if left <= 0:
+            return False
+        ended.wait(min(left, _LOOK_EVERY))
+    return True
+
+
+def _end_job(connection: Connection, uuid: str, folder: Path) -> None:
+    """Ends the guest's job if it writes into ``folder``. Raises GuestFailed if there is another one, which is not ours."""
+
+    def abort(hypervisor: Any) -> bool:
+        target = _target_of_job(hypervisor, uuid)
+        if target is None:
+            return False
+        if target.parent != folder:
+            raise GuestFailed(
+                f"Somebody else makes a backup of guest {uuid}. Try again when it is made.", details=str(target)
+            )
+        hypervisor.lookupByUUIDString(uuid).abortJob()
+        return True
+
+    with connection.events.job_ended(uuid) as ended:
+        if connection.call(f"end the copy of guest {uuid}", abort, again=True):
+            _wait(connection, uuid, ended, _ABORT_SECONDS)
+
+
+def _begin(hypervisor: Any, uuid: str, disk: Path, copy: Path) -> None:
+    domain = hypervisor.lookupByUUIDString(uuid)
+    name = target_of_file(domain.XMLDesc(), disk)
+    if name is None:
+        raise GuestFailed(f"Guest {uuid} has no disk {disk}.")
+    backup = ET.Element("domainbackup", mode="push")
+    disks = ET.SubElement(backup, "disks")
+    wanted = ET.SubElement(disks, "disk", name=name, backup="yes", type="file")
+    ET.SubElement(wanted, "driver", type="qcow2")
+    ET.SubElement(wanted, "target", file=str(copy))
+    domain.backupBegin(ET.tostring(backup, encoding="unicode"), None, 0)
+
+
+def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
+    """The file that the guest's backup job writes; None: there is no such job."""
+    try:
+        xml = hypervisor.lookupByUUIDString(uuid).backupGetXMLDesc()
+    except libvirt.libvirtError as error:
+        if error.get_error_code() in (libvirt.VIR_ERR_NO_DOMAIN_BACKUP, libvirt.VIR_ERR_OPERATION_INVALID):
+            return None
+        raise
+    target = ET.fromstring(xml).find("./disks/disk/target")
+    return Path("" if target is None else target.get("file", ""))
+
+
+def _has_succeeded(hypervisor: Any, uuid: str, disk: Path) -> bool:
+    domain = hypervisor.lookupByUUIDString(uuid)
+    # Whoever asks about a disk has to wait until libvirt has done with the job: from then on QEMU has let go of the copy.
+    domain.blockInfo(str(disk))
+    stats = domain.jobStats(libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED)
+    return bool(stats.get(libvirt.VIR_DOMAIN_JOB_SUCCESS))
