@@ -35,7 +35,7 @@ from causeway.model.requesters import Requester
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.store import servers
-from causeway.store.api import journal, migrations
+from causeway.store.api import journal, migrations, proposals
 from causeway.store.cell import actions, instances
 from causeway.store.cells import Cells
 from causeway.store.database import Database
@@ -160,7 +160,7 @@ def accept_at_once(api: Database, operation: Operation, requester: Requester) ->
 
     def insert_if_missing() -> None:
         with api.write() as connection:
-            if journal.state_in(connection, operation.id) is None:
+            if proposals.state_in(connection, operation.id) is None:
                 insert(connection)
 
     def insert_now() -> None:
@@ -251,12 +251,12 @@ def _accept(api: Database, request: Request) -> bool:
 
     def accept() -> bool:
         with api.write() as connection:
-            if journal.accept_in(connection, request.operation.id):
+            if proposals.accept_in(connection, request.operation.id):
                 if request.on_acceptance is not None:
                     request.on_acceptance(connection)
                 return True
             # Accepted by an attempt whose answer was lost, or refused.
-            return journal.state_in(connection, request.operation.id) not in (
+            return proposals.state_in(connection, request.operation.id) not in (
                 None,
                 SagaState.PROPOSED,
                 SagaState.REFUSED,
@@ -283,9 +283,9 @@ def _forget(api: Database, operation: Operation) -> None:
     """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
     try:
         with api.write() as connection:
-            if journal.refuse_in(connection, operation.id):
+            if proposals.refuse_in(connection, operation.id):
                 _restore_migration(connection, operation)
-                journal.delete_in(connection, operation.id)
+                proposals.delete_in(connection, operation.id)
     except errors.DatabaseFailed as failure:
         LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.details)
 
@@ -317,10 +317,10 @@ def drop_if_refused(
 def refuse(api: Database, operation: Operation) -> bool:
     """From here on the request can't be accepted any more; False if it was, or is out of the journal."""
     with api.write() as connection:
-        if journal.refuse_in(connection, operation.id):
+        if proposals.refuse_in(connection, operation.id):
             _restore_migration(connection, operation)
             return True
-        return journal.state_in(connection, operation.id) is SagaState.REFUSED
+        return proposals.state_in(connection, operation.id) is SagaState.REFUSED
 
 
 def _restore_migration(connection: sa.Connection, operation: Operation) -> None:
@@ -338,12 +338,12 @@ def settle(api: Database, cells: Cells, operation: Operation) -> None:
     except errors.ServerNotFound:
         LOG.info("Server %s is gone: nothing of a request that was refused is left", operation.instance_uuid)
     with api.write() as connection:
-        journal.delete_in(connection, operation.id)
+        proposals.delete_in(connection, operation.id)
 
 
 def _take_back(connection: sa.Connection, api: Database, operation: Operation) -> None:
     # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
-    if not _is_swapped(connection, operation) or journal.has_others(api, operation):
+    if not _is_swapped(connection, operation) or proposals.has_others(api, operation):
         return
     if task_of(operation) is not None:
         instances.update_in(connection, operation.instance_uuid, task_state=None)
