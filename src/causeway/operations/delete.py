@@ -17,6 +17,7 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.states import DELETING, TaskState, VmState
 from causeway.moves.requests import request_confirm
+from causeway.moves.steps.images import KEPT
 from causeway.operations import endings
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import IMAGE
@@ -83,7 +84,7 @@ def mark(cells: Cells, context: RequestContext, instance: Instance, cell_uuid: s
 
 
 class TearDown(Step[Run]):
-    """When nothing else works on the server its guest goes, then its ports and volumes, its allocation, a shelved one's image.
+    """When nothing else works on the server its guest goes, then its ports and volumes, its allocation, copies of its disk.
 
     A server that waits for the confirm of a resize is confirmed first: nothing is to be left at the source.
     """
@@ -112,8 +113,9 @@ class TearDown(Step[Run]):
             self._destroy(run, instance, present)
             releasing.release(run.services, run.context, instance, present)
             run.services.placement.delete_allocations(run.uuid)
-            if IMAGE in instance.system_metadata:
-                run.services.images.delete(run.context, instance.system_metadata[IMAGE])
+            known = instance.system_metadata
+            for image_id in [*([known[IMAGE]] if IMAGE in known else []), *known.get(KEPT, "").split()]:
+                run.services.images.delete(run.context, image_id)
 
     def _wait_for_others(self, run: Run) -> None:
         """Raises OperationUnderWay while another operation works on the server, and what a confirm failed of."""

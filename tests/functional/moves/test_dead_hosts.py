@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from openstack.exceptions import ConflictException
 
 from causeway.conductor.upkeep.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
+from causeway.moves.steps import prepare
 from causeway.rpc.transport import Outgoing, Verdict
 
 __all__ = ["CLOUD"]
@@ -151,6 +153,29 @@ def test_a_move_whose_target_dies_is_undone_without_it(cloud: Cloud, dead: Calla
     assert left_on(cloud, target) == ["drop_move_at_dest" if reach == "cross" else "revert_resize"]
     come_back(cloud, target)
     assert left_on(cloud, target) == []
+
+
+def test_a_copy_of_a_dead_hosts_disk_stays_until_its_server_is_deleted(
+    cloud: Cloud, dead: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The source dies when it has sent its disk, and before it knows."""
+    server, disk = cloud.boot(flavor=FLAVORS["cross"][0]), tmp_path / "disk"
+    disk.write_bytes(b"all of it")
+    make_images = prepare.make_images
+
+    def make_complete_images(run: Any) -> None:
+        make_images(run)
+        run.services.images.upload(run.context, run.memory.image_id, disk, disk.stat().st_size)
+
+    monkeypatch.setattr(prepare, "make_images", make_complete_images)
+    dies_when(cloud, dead, HAND_OVER, Verdict.LOSE_REQUEST, fenced=True)
+    cloud.member.compute.resize_server(server.id, FLAVORS["cross"][1])
+    until(lambda: cloud.show(server).status, lambda status: status == "ERROR", "the server to be in ERROR")
+    cloud.settle()
+    assert len(cloud.temporary_images()) == 1
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    assert cloud.temporary_images() == []
 
 
 @REACHES

@@ -37,5 +37,6 @@ def test_an_image_that_is_no_copy_goes(status: str | None, goes: bool) -> None:
         move=SimpleNamespace(id=str(uuids.uuid4())),
         memory=SimpleNamespace(image_round=0, local_devices=[]),
     )
-    images.delete_incomplete_images(run)
+    complete = images.drop_incomplete_images(run)
     assert bool(known.deleted) == goes
+    assert bool(complete) == (status is not None and not goes)

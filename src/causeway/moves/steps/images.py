@@ -9,6 +9,9 @@ from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 
+# The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
+KEPT = "kept_copies"
+
 # Of an image that takes data, or has them already.
 _USABLE = ("queued", "active")
 # Of one that is no copy of a disk, and will be none if who sends the disk is dead.
@@ -66,13 +69,16 @@ def delete_images(run: Run) -> None:
         run.services.images.delete(run.context, image_id)
 
 
-def delete_incomplete_images(run: Run) -> None:
-    """Those that are no copy of a disk. A complete one may be the only copy."""
-    images = run.services.images
+def drop_incomplete_images(run: Run) -> list[str]:
+    """Deletes those that are no copy of a disk; returns the complete ones, which may be the only copies."""
+    images, complete = run.services.images, []
     for image_id in image_ids_of(run):
         with suppress(errors.ImageNotFound):
             if images.show(run.context, image_id).status in _INCOMPLETE:
                 images.delete(run.context, image_id)
+            else:
+                complete.append(image_id)
+    return complete
 
 
 def _ephemeral_disks(run: Run) -> list[str]:

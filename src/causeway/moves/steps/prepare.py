@@ -21,7 +21,7 @@ from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.dead_source import go_on_without_source
-from causeway.moves.steps.images import delete_incomplete_images, image_ids_of, make_images
+from causeway.moves.steps.images import KEPT, drop_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
 from causeway.parts import groups
@@ -308,7 +308,7 @@ class PrepResizeAtSource(Step):
                 device.attachment_id, device.connection_info = pair.source, None
         if at_source(run).is_fenced:
             # What was sent of its disks stays in the temporary images: it may be the only copy.
-            self._drop_incomplete_copies(run)
+            self._note_copies(run, self._complete_copies(run))
             go_on_without_source(run)
             return
         with run.event(self.undo_event, memory.source_host), answering(run, at_source):
@@ -336,9 +336,15 @@ class PrepResizeAtSource(Step):
             power_on=run.memory.was_running,
         )
 
-    def _drop_incomplete_copies(self, run: Run) -> None:
-        """Those to which the source died too early to send all that it has."""
-        delete_incomplete_images(run)
+    def _complete_copies(self, run: Run) -> list[str]:
+        """The images to which the source sent all that a disk has; the others go."""
+        return drop_incomplete_images(run)
+
+    def _note_copies(self, run: Run, image_ids: list[str]) -> None:
+        if image_ids:
+            with run.source_database.write() as connection:
+                known = instances.get_in(connection, run.uuid, with_tags=False).system_metadata
+                instances.update_in(connection, run.uuid, system_metadata=known | {KEPT: " ".join(image_ids)})
 
     def _drop_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):

@@ -60,8 +60,9 @@ class ResizeInstance(PrepResizeAtSource):
     def _bring_back(self, run: Run) -> GuestOutcome:
         return bring_back(run, self.name)
 
-    def _drop_incomplete_copies(self, run: Run) -> None:
+    def _complete_copies(self, run: Run) -> list[str]:  # noqa: ARG002
         """There are none: nothing goes through the image service."""
+        return []
 
     def _drop_copies(self, run: Run) -> None:
         # The source withdraws what it offered when its guest comes back.
