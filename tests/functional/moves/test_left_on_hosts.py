@@ -208,3 +208,13 @@ def test_a_look_costs_one_statement_while_nothing_is_left(cloud: Cloud) -> None:
     finally:
         sa.event.remove(services.api.engine, "before_cursor_execute", count)
     assert asked.count(threading.current_thread()) == 1
+
+
+def test_what_a_host_received_of_a_disk_goes_with_the_guest(cloud: Cloud) -> None:
+    server = cloud.boot()
+    cache = cloud.parts.computes[cloud.show(server).compute_host].host.image_cache
+    part = cache.received(cloud.image_id, server.id)
+    part.write_bytes(b"the beginning")
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    assert not part.exists()

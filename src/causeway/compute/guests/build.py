@@ -63,6 +63,8 @@ class BuildEndpoint:
             driver.delete_stashed_disks(instance.uuid)
             self._host.claims.release_all(instance.uuid)
             self._host.offers.withdraw_all(instance.uuid)
+            # Of an image that was on its way here when the host died.
+            self._host.image_cache.discard_received(instance.uuid)
 
     def inspect_instance(self, context: RequestContext, *, instance_uuid: str) -> GuestFacts:  # noqa: ARG002
         return self._host.driver.inspect(instance_uuid)
