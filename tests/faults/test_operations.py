@@ -27,7 +27,7 @@ CRASHES = [
     ("shelve image-backed", "call.image POST /v2/images.reply"),
     ("shelve image-backed", "call.image PUT /v2/images/{image_id}/file.request"),
     ("shelve image-backed", "call.image PUT /v2/images/{image_id}/file.reply"),
-    ("create image", "driver.export_disk.after"),
+    ("create image", "driver.export_running_disk.after"),
     ("rebuild", "driver.destroy.after"),
     ("rebuild", "driver.spawn.before"),
     ("attach volume", "call.volume POST /v3/attachments.reply"),
