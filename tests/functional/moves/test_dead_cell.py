@@ -91,14 +91,14 @@ def test_requests_of_other_cells_are_taken_up(cloud: Cloud, monkeypatch: pytest.
     back, asked, taken = threading.Event(), threading.Event(), threading.Event()
     drop = callers.drop_if_refused
 
-    def ask(api: Any, cells: Any, move: Any) -> bool:
+    def ask(api: Any, cells: Any, move: Any, discard: Any) -> bool:
         if move.instance_uuid == one.id and not back.is_set():
             asked.set()
             back.wait(2 * PATIENCE)
             raise errors.DatabaseFailed("It did not answer.")
         if move.instance_uuid == two.id:
             taken.set()
-        return drop(api, cells, move)
+        return drop(api, cells, move, discard)
 
     monkeypatch.setattr(callers, "drop_if_refused", ask)
     left_behind(cloud, one, monkeypatch)

@@ -16,7 +16,7 @@ from causeway.context import admin_context
 from causeway.model.states import PowerState
 from causeway.operations.requests import discard_prepared
 from causeway.rpc.transport import Verdict
-from causeway.store.api import journal
+from causeway.store.api import journal, proposals
 from causeway.store.clock import utc_now
 
 pytestmark = [pytest.mark.embedded("reaches into drivers and conductors"), pytest.mark.usefixtures("dead")]
@@ -212,7 +212,7 @@ def test_a_request_that_is_not_accepted_leaves_no_image(cloud: Cloud) -> None:
             raise errors.DatabaseFailed("The database of the API failed.")
 
         patched.setattr("causeway.parts.acceptance.PAUSES", ())
-        patched.setattr(journal, "accept_in", away)
+        patched.setattr(proposals, "accept_in", away)
         answer = cloud.member.compute.post(
             f"/servers/{server.id}/action", json={"createImage": {"name": "never"}}, microversion="2.79"
         )
