@@ -107,6 +107,8 @@ WATCH = Watch()
 
 @pytest.fixture(autouse=True)
 def declared() -> Iterator[None]:
-    """Steps read and write what they say they do."""
+    """Steps read, write and make what they say they do."""
+    # Tests elsewhere put words into their mouths.
+    WATCH.seen.clear()
     yield
     assert WATCH.seen.undeclared() == []

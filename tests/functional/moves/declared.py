@@ -78,9 +78,12 @@ class Seen:
             for step, things in list(self.makes.items())
             for thing in sorted(things - step.makes)
         ]
+        self.clear()
+        return sorted(found)
+
+    def clear(self) -> None:
         for seen in (self.reads, self.writes, self.makes):
             seen.clear()
-        return sorted(found)
 
 
 class Watch:
