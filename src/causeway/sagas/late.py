@@ -53,11 +53,16 @@ class Late:
             self._lost[run.saga.id] = (run, undo, until)
 
     def _is_ours(self, run: Run[Any, Any]) -> bool:
-        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal tells how to go on."""
+        """Whether nobody acquired the saga: only the answer to a write was lost, and the journal tells how to go on.
+
+        One that is not in the journal never began: nobody will end it.
+        """
         try:
             found = self._environment.journal.get(run.saga.id)
         except errors.DatabaseFailed:
             return False
+        except errors.NotFound:
+            return True
         return bool(found.epoch == run.saga.epoch)
 
     def look(self, do: Callable[[Callable[[], None]], None]) -> None:

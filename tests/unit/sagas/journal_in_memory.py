@@ -54,6 +54,8 @@ class JournalInMemory:
                 self.sagas[saga_id].lease_until = self._clock.now() + timedelta(seconds=lease)
 
     def get(self, saga_id: str) -> Saga:
+        if saga_id not in self.sagas:
+            raise errors.NotFound(f"Saga {saga_id} could not be found.")
         return copy.deepcopy(self.sagas[saga_id])
 
     def states(self, saga_ids: Iterable[str]) -> dict[str, SagaState]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from journal_in_database import JournalInDatabase
 from simulation import ID, Accident, Plan, Shape, Simulation
 
+from causeway import errors
 from causeway.model.sagas import SagaState
 from causeway.store import schema
 from causeway.store.database import Database
@@ -105,3 +107,18 @@ def test_without_accidents_each_step_is_done_once(shape: Shape) -> None:
     assert simulation.run().state is SagaState.DONE
     done = [(row.step, row.attempt) for row in simulation.journal.steps(ID)]
     assert done == [(step.name, 1) for step in simulation.recipe.steps]
+
+
+def test_a_saga_that_could_not_be_written_down_fails_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal answers again when it is asked who has the saga: nobody has."""
+    simulation = Simulation(Shape((True,), None, attended=True), Plan())
+    engine = simulation._process()
+
+    def begin(*_: Any, **__: Any) -> None:
+        engine.environment.stopping.set()
+        raise errors.DatabaseFailed("The database failed.", details="nothing was written")
+
+    monkeypatch.setattr(simulation.prone, "begin", begin)
+    with pytest.raises(errors.DatabaseFailed):
+        engine.carry_out(None, simulation._wanted(), admit=lambda _transaction: None)
+    assert not engine.late.is_waiting
