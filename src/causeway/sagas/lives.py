@@ -67,20 +67,20 @@ class Life:
         """Owners whose moves nobody else works on: this life, and those before it that are over."""
         return self.former | {self.owner}
 
-    # moves that threads of this life work on
+    # sagas that threads of this life work on
 
     @contextmanager
-    def working_on(self, move_id: str) -> Iterator[bool]:
+    def working_on(self, saga_id: str) -> Iterator[bool]:
         """Notes that the thread works on a saga; False if another one of this life does."""
         with self._condition:
-            free = move_id not in self._at_work
-            self._at_work.add(move_id)
+            free = saga_id not in self._at_work
+            self._at_work.add(saga_id)
         try:
             yield free
         finally:
             if free:
                 with self._condition:
-                    self._at_work.discard(move_id)
+                    self._at_work.discard(saga_id)
 
     def at_work(self) -> set[str]:
         with self._condition:

@@ -85,7 +85,7 @@ class MoveCallers:
                 # The others' would fail alike, each after its time: they are looked at again.
                 raise
             except errors.CausewayError as failure:
-                LOG.warning("Move %s was not resumed: %s %s", move.id, failure.message, failure.details)
+                LOG.warning("Operation %s was not resumed: %s %s", move.id, failure.message, failure.details)
 
 
 def _cells_of(move: Operation) -> Hashable:

@@ -344,7 +344,8 @@ class PrepResizeAtSource(Step):
         if image_ids:
             with run.source_database.write() as connection:
                 known = instances.get_in(connection, run.uuid, with_tags=False).system_metadata
-                instances.update_in(connection, run.uuid, system_metadata=known | {KEPT: " ".join(image_ids)})
+                kept = [*known.get(KEPT, "").split(), *image_ids]
+                instances.update_in(connection, run.uuid, system_metadata=known | {KEPT: " ".join(dict.fromkeys(kept))})
 
     def _drop_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
