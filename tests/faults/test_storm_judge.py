@@ -48,6 +48,7 @@ def _done(action: str, failure: str | None = None) -> Done:
     ("history", "states"),
     [
         ([_done("create")], {"ACTIVE", "ERROR"}),
+        ([_done("create", "It was cancelled on request.")], {"ERROR"}),
         ([_done("create"), _done("resize")], {"VERIFY_RESIZE"}),
         ([_done("resize"), _done("confirmResize", "no")], {"VERIFY_RESIZE"}),
         ([_done("resize"), _done("revertResize")], {"ACTIVE"}),

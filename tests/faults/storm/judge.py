@@ -43,8 +43,9 @@ BECOMES = {
     "evacuate": {"ACTIVE", "SHUTOFF"},
     "start": {"ACTIVE"},
 }
-# Those that leave a server in ERROR if they fail, as in the field.
+# Those that leave a server in ERROR if they fail or are cancelled, as in the field. One that was not built is nothing else.
 MAY_END_IN_ERROR = ("rebuild", "evacuate")
+ENDS_IN_ERROR = ("create",)
 
 
 @dataclass(frozen=True)
@@ -287,6 +288,8 @@ def explained(history: list[Done], *, host_died: bool = False) -> set[str]:
     for done in history:
         if done.failure is None:
             allowed = BECOMES.get(done.action, allowed)
+        elif done.action in ENDS_IN_ERROR:
+            allowed = {"ERROR"}
         elif done.action in MAY_END_IN_ERROR:
             allowed = allowed | {"ERROR"}
     return allowed | ({"SHUTOFF"} if host_died and "ACTIVE" in allowed else set())
