@@ -29,6 +29,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import NUMACell
 from causeway.model.pci import PciDevice
 from causeway.model.states import PowerState
+from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
 # (bytes done, bytes total)
 Progress = Callable[[int, int], None]
@@ -282,6 +283,53 @@ class Driver(ABC):
 
     @abstractmethod
     def detach_interface(self, uuid: str, vif: Vif) -> None: ...
+
+    # live migration; see `causeway.virt.live`
+
+    #: can take part in live migrations
+    supports_live_migration: bool = False
+
+    def presence(self, uuid: str) -> Presence:
+        """What the hypervisor shows of the guest just now; nothing of it is changed."""
+        raise NotImplementedError
+
+    def live_source(self, instance: Instance) -> LiveSource:
+        """Asked at the source, of a guest that runs or is paused by its user. Raises `GuestFailed` for any other."""
+        raise NotImplementedError
+
+    def check_live_target(self, source: LiveSource) -> None:
+        """Asked at the target: raises `ClaimRefused` if such a guest can't be received here."""
+        raise NotImplementedError
+
+    def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
+        """Makes what must be there before the guest comes: empty disks over their base images, config drive, ports, volumes.
+
+        ``spec``: the guest as it is to be here, with this host's connections of volumes and bindings of ports. What an attempt
+        before left is made anew, unless the guest is here already. Undone by `destroy` with its disks.
+        """
+        raise NotImplementedError
+
+    def live_migrate(
+        self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
+    ) -> None:
+        """The guest goes to the target; returns when the hypervisor says that it did. ``spec``: as it is to be at the target.
+
+        ``progress`` is called every second or so; what it raises aborts the migration. A migration of the guest that is under way
+        already (its caller died) is joined. Raises `GuestFailed`, which tells nothing about where the guest is.
+        """
+        raise NotImplementedError
+
+    def live_progress(self, uuid: str) -> LiveProgress | None:
+        """At the source; None: no migration of this guest is under way."""
+        raise NotImplementedError
+
+    def abort_live_migration(self, uuid: str) -> None:
+        """At the source; returns when none is under way any more. None was: nothing happens."""
+        raise NotImplementedError
+
+    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
+        """At the source: the guest is to go now, by post-copy if allowed, else by standing still until it is through."""
+        raise NotImplementedError
 
     # disks of a move
 
