@@ -347,6 +347,18 @@ class DiskTransferBroken(DiskTransferFailed):
     passing = True
 
 
+class WarmCopyImpossible(OperationFailed):
+    """The disks of a guest can't be copied while it runs; they can be when it is off."""
+
+    code = "warm_copy_impossible"
+
+
+class HostUnreachable(OperationFailed):
+    """One host can't connect to another."""
+
+    code = "host_unreachable"
+
+
 class VifPluggingFailed(OperationFailed):
     """The network service did not plug a port in time. Not passing: the time was long, and its guest is off meanwhile."""
 

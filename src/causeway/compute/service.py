@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from oslo_config import cfg
@@ -11,9 +12,11 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
+from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.disks.rounds import Rounds
 from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
@@ -25,7 +28,9 @@ from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint
+from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
+from causeway.compute.host.bandwidth import Bandwidth
 from causeway.compute.host.claims import Claims
 from causeway.compute.host.fence import Fence
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
@@ -63,6 +68,9 @@ class ComputeService:
     ) -> None:
         durable.make_folder(state_dir)
         offers = DiskOffers(state_dir / "offers")
+        stopping = threading.Event()
+        bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping)
+        rounds = Rounds(state_dir / "rounds", driver, bandwidth.take)
         conductor = CellConductorClient(transport)
 
         def is_late(token: MoveToken, forward: bool) -> None:
@@ -87,7 +95,10 @@ class ComputeService:
                 ),
             ),
             offers=offers,
-            disk_server=DiskServer(offers, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
+            rounds=rounds,
+            copies=Copies(state_dir / "copies", driver),
+            stopping=stopping,
+            disk_server=DiskServer(offers, rounds, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
         )
         self._missed = MissedOrdersEndpoint(self.host)
         self._server = RpcServer(
@@ -105,6 +116,7 @@ class ComputeService:
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),
+                    WarmEndpoint(self.host),
                     EventsEndpoint(self.host),
                     InventoryEndpoint(self.host),
                     DryRunEndpoint(self.host),

@@ -62,6 +62,39 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="Seconds before a step is tried again; doubled with each try.",
         ),
+        cfg.StrOpt(
+            "warm",
+            default="auto",
+            choices=[
+                ("auto", "before it is powered off, as far as its hosts can"),
+                ("never", "when it is powered off"),
+            ],
+            help="When the local disks of a running server are copied that is resized or migrated.",
+        ),
+        cfg.IntOpt(
+            "warm_rounds",
+            default=5,
+            min=1,
+            help="How often at most what changed meanwhile is copied before a guest is powered off and the rest travels.",
+        ),
+        cfg.FloatOpt(
+            "warm_round_seconds",
+            default=2.0,
+            min=0.0,
+            help="A round that takes no longer than this is the last one before the guest is powered off.",
+        ),
+        cfg.StrOpt(
+            "direct",
+            default="auto",
+            choices=[("auto", "if the target reaches the source"), ("never", "through the image service")],
+            help="How disks of running guests travel between hosts of different cells. Inside a cell they go directly.",
+        ),
+        cfg.FloatOpt(
+            "bandwidth",
+            default=0.0,
+            min=0.0,
+            help="MiB per second in which a host sends the disks of running guests, of all of them together; 0: no limit.",
+        ),
         cfg.IntOpt(
             "explain_checked_hosts",
             default=10,

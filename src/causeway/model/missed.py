@@ -18,6 +18,7 @@ class Missed(StrEnum):
     DROP_CROSS_CELL = "drop_move_at_dest"
     DROP_SAME_CELL = "revert_resize"
     DROP_CLAIM = "drop_move_claim"
+    DISCARD_COPIES = "discard_copies"
     #: the server is deleted, or was not built there: nothing of it stays
     DESTROY = "destroy_instance"
     #: the server is not there any more, and lives: what is there of it goes. Hosts are told `DESTROY`
@@ -28,7 +29,7 @@ class Missed(StrEnum):
     @property
     def forgets_only(self) -> bool:
         """Whether nothing but what was kept aside goes."""
-        return self in (Missed.CONFIRM_CROSS_CELL, Missed.CONFIRM_SAME_CELL, Missed.DROP_CLAIM)
+        return self in (Missed.CONFIRM_CROSS_CELL, Missed.CONFIRM_SAME_CELL, Missed.DROP_CLAIM, Missed.DISCARD_COPIES)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
 from causeway.model.states import VmState
+from causeway.model.warm import WarmCopy
 from causeway.scheduler.request import RequestedGroup, Selection
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
@@ -75,6 +76,8 @@ class MoveMemory:
     disks: dict[str, Snapshot] = field(default_factory=dict)
     # Inside a cell: what the source offers to the target.
     offer: DiskOffer | None = None
+    # How far its disks were copied while the guest runs; None: they are not.
+    warm: WarmCopy | None = None
     guest: GuestOutcome | None = None
     # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
     events: list[ActionEvent] = field(default_factory=list)
@@ -98,6 +101,7 @@ class MoveMemory:
             "disk_image_ids": {},
             "disks": {},
             "offer": None,
+            "warm": None,
             "guest": None,
         }
         return dataclasses.replace(self, **made_on_the_way)

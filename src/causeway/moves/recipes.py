@@ -39,6 +39,7 @@ from causeway.moves.steps.same_cell import (
     RevertResize,
 )
 from causeway.moves.steps.select import SelectDestination
+from causeway.moves.steps.warm import CopyInsideCell, CopyWhileRunning
 from causeway.moves.undo_late import undo_late
 
 RESIZE = Recipe(
@@ -57,6 +58,7 @@ CROSS_CELL_RESIZE = Recipe(
         SelectDestination(),
         TargetDBSetup(),
         PrepResizeAtDest(),
+        CopyWhileRunning(),
         PrepResizeAtSource(),
         FinishResizeAtDest(),
         SwitchInstanceMapping(),
@@ -66,6 +68,9 @@ CROSS_CELL_RESIZE = Recipe(
     rolled_back=roll_back.after_resize,
     try_again=second_try.prepare,
     undo_late=undo_late,
+    # 2: disks are copied while the guest runs.
+    version=2,
+    continues=frozenset({1}),
 )
 
 CROSS_CELL_CONFIRM = Recipe(
@@ -109,6 +114,7 @@ SAME_CELL_RESIZE = Recipe(
     (
         SelectDestination(),
         PrepResize(),
+        CopyInsideCell(),
         ResizeInstance(),
         FinishResize(),
         MoveRecord(),
@@ -117,6 +123,9 @@ SAME_CELL_RESIZE = Recipe(
     rolled_back=roll_back.after_resize,
     try_again=second_try.prepare,
     undo_late=undo_late,
+    # 2: disks are copied while the guest runs.
+    version=2,
+    continues=frozenset({1}),
 )
 
 SAME_CELL_CONFIRM = Recipe(

@@ -17,13 +17,14 @@ from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
+from causeway.rpc.compute_warm import ComputeWarm
 from causeway.rpc.transport import Transport
 
 TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices):
+class ComputeClient(ComputeDevices, ComputeWarm):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
@@ -62,13 +63,18 @@ class ComputeClient(ComputeDevices):
         block_devices: list[BlockDevice],
         image_id: str | None,
         disk_image_ids: dict[str, str],
+        since: int | None = None,
+        changes_image_ids: dict[str, str] | None = None,
     ) -> SourceOutcome:
         """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
 
-        ``disk_image_ids``: images for its ephemeral disks, by name.
+        ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
+        since is uploaded if the host can tell, into ``changes_image_ids``.
         """
         # Only servers with such disks need a compute that knows of them.
         more: dict[str, Any] = {"disk_image_ids": disk_image_ids} if disk_image_ids else {}
+        if since is not None:
+            more |= {"since": since, "changes_image_ids": changes_image_ids}
         return self._rpc.call(
             context,
             "prep_snapshot_based_resize_at_source",
@@ -243,8 +249,13 @@ class ComputeClient(ComputeDevices):
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
+        since: int | None = None,
     ) -> SourceOutcome:
-        """Powers the guest off, offers its local disks to the target, and takes it off the host but for its disks."""
+        """Powers the guest off, offers its local disks to the target, and takes it off the host but for its disks.
+
+        ``since``: the target has that round; only what changed since is offered if the host can tell.
+        """
+        more: dict[str, Any] = {"since": since} if since is not None else {}
         return self._rpc.call(
             context,
             "resize_instance",
@@ -254,6 +265,7 @@ class ComputeClient(ComputeDevices):
             token=token,
             instance=instance,
             block_devices=block_devices,
+            **more,
         )
 
     def finish_resize(

@@ -30,6 +30,7 @@ from causeway.model.numa import NUMACell
 from causeway.model.pci import PciDevice
 from causeway.model.states import PowerState
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 # (bytes done, bytes total)
 Progress = Callable[[int, int], None]
@@ -346,6 +347,56 @@ class Driver(ABC):
 
         Raises `GuestFailed` if there is no such guest or disk, or if the guest stops before its disk is copied.
         """
+
+    # copying disks while their guest runs; see `causeway.virt.warm`
+
+    #: can do that
+    supports_warm_copy: bool = False
+
+    def begin_round(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> Round:
+        """Makes the named disks readable as they are at this instant, and counts from now on what changes.
+
+        ``since``: only what changed since that round is told; if that is not known any more (the hypervisor was killed), all
+        is. An open round of this guest ends. ``flatten``: the target can't have the base image. Raises `WarmCopyImpossible` if
+        the guest does not run, or can't be read so.
+        """
+        raise NotImplementedError
+
+    def has_round(self, instance: Instance, number: int) -> bool:
+        """Whether this round can be read (`open_round`): it was begun and not ended, and the guest ran on."""
+        raise NotImplementedError
+
+    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
+        """Raises `GuestFailed` if the round can't be read any more."""
+        raise NotImplementedError
+
+    def end_round(self, instance: Instance, number: int) -> None:
+        """The round can't be read any more. What changed since is known on. Ended already: nothing happens."""
+        raise NotImplementedError
+
+    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
+        """What changed of a disk since a round until its guest was off (also of a stashed disk); None: that is not known."""
+        raise NotImplementedError
+
+    def end_rounds(self, uuid: str) -> None:
+        """Nothing of rounds stays: nothing can be read, nothing counts changes. The guest runs, is off, or is gone."""
+        raise NotImplementedError
+
+    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:
+        """A disk of ``size`` bytes that is put together at ``path``, made if it is not there, to be used as `RootDisk.snapshot`.
+
+        ``base``: the image that it stands on.
+        """
+        raise NotImplementedError
+
+    def adopt_disks(self, spec: GuestSpec) -> None:
+        """Makes the guest's disks of what came, in their places, where `spawn` finds them. Done already: nothing happens.
+
+        Unlike in `spawn` they stay whatever fails after this.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def stash_disks(self, uuid: str) -> None:

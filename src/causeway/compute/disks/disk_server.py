@@ -2,6 +2,7 @@
 
 - ``GET /disks/MOVE/NAME``: a disk; ``Range: bytes=N-`` for what is missing of it.
 - ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.
+- ``GET /disks/MOVE/rounds/NUMBER/NAME/PART``: a part of a disk whose guest runs (`rounds`), as a stream.
 
 Each with ``Authorization: Bearer SECRET``, which the fetching host was told through the conductor.
 """
@@ -19,8 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from causeway import durable
+from causeway import durable, errors
 from causeway.compute.disks.disk_offers import DiskOffers
+from causeway.compute.disks.rounds import Rounds
 from causeway.http.server import make_server
 
 LOG = logging.getLogger(__name__)
@@ -28,6 +30,7 @@ LOG = logging.getLogger(__name__)
 THREADS = 8
 CHUNK_BYTES = 1 << 20
 _PATH = re.compile(r"/disks/([^/]+)(?:/([^/]+))?")
+_PART = re.compile(r"/disks/([^/]+)/rounds/([0-9]{1,9})/([^/]+)/([0-9]{1,9})")
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-")
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
@@ -43,8 +46,9 @@ def _port(content: bytes) -> int:
 class DiskServer:
     """One host's. ``port`` 0: any free one, and after a restart the same again if it is still free (``port_file``)."""
 
-    def __init__(self, offers: DiskOffers, address: str, port: int, port_file: Path) -> None:
+    def __init__(self, offers: DiskOffers, rounds: Rounds, address: str, port: int, port_file: Path) -> None:
         self._offers = offers
+        self._rounds = rounds
         self._address = address
         self._port = port
         self._port_file = port_file
@@ -99,7 +103,11 @@ class DiskServer:
         return socket.AF_INET6 if ":" in self._address else socket.AF_INET
 
     def _answer(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        match = _PATH.fullmatch(environ.get("PATH_INFO", ""))
+        path_info = environ.get("PATH_INFO", "")
+        part = _PART.fullmatch(path_info)
+        if part is not None:
+            return self._answer_part(part, environ, start_response)
+        match = _PATH.fullmatch(path_info)
         manifest = self._offers.find(match[1]) if match else None
         if match is None or manifest is None:
             return _refuse(start_response, "404 Not Found")
@@ -115,6 +123,21 @@ class DiskServer:
         if environ["REQUEST_METHOD"] != "GET" or path is None:
             return _refuse(start_response, "404 Not Found")
         return _send(path, environ.get("HTTP_RANGE"), start_response)
+
+    def _answer_part(
+        self, asked: re.Match[str], environ: dict[str, Any], start_response: StartResponse
+    ) -> Iterable[bytes]:
+        move_id, number, name, part = asked.groups()
+        given = environ.get("HTTP_AUTHORIZATION", "")
+        if environ["REQUEST_METHOD"] != "GET" or not self._rounds.is_opened_by(move_id, given.removeprefix("Bearer ")):
+            return _refuse(start_response, "404 Not Found")
+        try:
+            content = self._rounds.read_part(move_id, int(number), name, int(part))
+        except errors.DiskTransferFailed:
+            return _refuse(start_response, "404 Not Found")
+        # Its length is known when it is through; who reads it knows its end.
+        start_response("200 OK", [("Content-Type", "application/octet-stream")])
+        return content
 
 
 def _refuse(start_response: StartResponse, status: str) -> Iterable[bytes]:

@@ -60,10 +60,16 @@ def make_guest(
     *,
     power_on: bool,
     same_host: bool = False,
+    move_id: str | None = None,
 ) -> GuestOutcome:
-    """Takes over ports and volumes and makes the guest from what ``receive`` gets."""
+    """Takes over ports and volumes and makes the guest from what ``receive`` gets.
+
+    ``move_id``: of the move whose disks may have been copied beside the guest.
+    """
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         facts = host.driver.inspect(instance.uuid)
+        # The disks in their place are what was copied beside the guest: they can't be made again.
+        keeps_disks = move_id is not None and host.copies.is_taken(move_id)
         if same_host and not facts.has_stashed_disks:
             raise errors.GuestFailed(
                 f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
@@ -73,7 +79,11 @@ def make_guest(
         if facts.power_state is not None or facts.has_disks:
             # An attempt before was broken off; what it connected is connected still.
             destroy_with_disks(
-                host, instance, guest.with_connections(host, context, block_devices), same_host=same_host
+                host,
+                instance,
+                guest.with_connections(host, context, block_devices),
+                same_host=same_host,
+                keeps_disks=keeps_disks,
             )
         else:
             host.image_cache.discard_received(instance.uuid)
@@ -91,11 +101,17 @@ def make_guest(
                     power_on=power_on,
                 )
                 spec.local_disks = local
+                if move_id is not None and host.copies.has_completed(move_id):
+                    host.driver.adopt_disks(spec)
+                    spec.root_disk = None
+                    spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in local]
                 power_state = host.driver.spawn(
                     spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                 )
         finally:
             host.image_cache.discard_received(instance.uuid)
+    if move_id is not None:
+        host.copies.discard(move_id)
     return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
 
 
@@ -118,6 +134,7 @@ def restore_from_stashed_disks(
     """Makes the guest again from its stashed disks, with its ports and volumes."""
     with host.lock(instance.uuid), host.vif_events.watch(instance.uuid) as watch:
         host.offers.withdraw_all(instance.uuid)
+        host.rounds.discard_all(instance.uuid)
         facts = host.driver.inspect(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         if facts.power_state is PowerState.RUNNING:
@@ -133,9 +150,14 @@ def restore_from_stashed_disks(
 
 
 def destroy_with_disks(
-    host: Host, instance: Instance, block_devices: list[BlockDevice], *, same_host: bool = False
+    host: Host,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    *,
+    same_host: bool = False,
+    keeps_disks: bool = False,
 ) -> None:
-    """Destroys the guest with its disks, and discards what came for it. Stashed disks stay.
+    """Destroys the guest with its disks (unless ``keeps_disks``), and discards what came for it. Stashed disks stay.
 
     ``same_host``: the move's source is this host, too. Then whatever is here while nothing is stashed is the old guest.
     """
@@ -147,7 +169,7 @@ def destroy_with_disks(
     volumes = [device for device in guest.volumes_of(block_devices) if device.connection_info]
     # Volumes may be connected for a guest that was not made in the end.
     if facts.power_state is not None or facts.has_disks or volumes:
-        driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
+        driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=not keeps_disks)
 
 
 def destroy_and_release_claim(
@@ -164,6 +186,7 @@ def destroy_and_release_claim(
         # Whoever lost the answer of the connecting does not know what is connected here.
         devices = guest.with_connections(host, context, block_devices)
         destroy_with_disks(host, instance, devices, same_host=same_host)
+        host.copies.discard(token.move_id)
         host.claims.release(instance.uuid, token.migration_uuid)
 
 

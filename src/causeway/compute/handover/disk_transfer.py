@@ -12,7 +12,8 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import uuid as uuids
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed, local_dis
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.model.warm import CHANGES
 from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
 
 
@@ -37,7 +39,7 @@ def send(
     Sent before (the compute died after the upload): nothing is sent again. Raises DiskTransferBroken if the image takes no
     data any more, because the image service died in the middle of an upload.
     """
-    flatten = name != ROOT_DISK or not _base_is_available(host, context, instance)
+    flatten = name != ROOT_DISK or not base_is_available(host, context, instance)
     with host.driver.export_disk(instance, name, flatten=flatten) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
@@ -55,6 +57,24 @@ def send(
     return snapshot
 
 
+def send_changes(
+    host: Host, context: RequestContext, token: MoveToken, image_id: str, name: str, since: int
+) -> Snapshot | None:
+    """Uploads what changed of a disk since a round that the target has; None: that is not known, so all of it must go."""
+    export = host.rounds.changes_since(token.move_id, name, since)
+    if export is None:
+        return None
+    snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
+    try:
+        report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
+        snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
+    except errors.ServiceRefused:
+        # Sent before; what was sent is in a file that stays until the guest has left.
+        if host.images.show(context, image_id).status != "active":
+            raise
+    return snapshot
+
+
 def download(host: Host, context: RequestContext, token: MoveToken, instance: Instance, snapshot: Snapshot) -> Path:
     """Downloads a snapshot, which must be what the sender sent; the file is `discard`ed if nobody takes it."""
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
@@ -66,15 +86,26 @@ def download(host: Host, context: RequestContext, token: MoveToken, instance: In
 
 
 def offer(
-    host: Host, context: RequestContext, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    since: int | None = None,
 ) -> DiskOffer:
-    """Makes the local disks of a stopped guest ready for another host of the cell to fetch; made before: nothing is copied."""
+    """Makes the local disks of a stopped guest ready for another host of the cell to fetch; made before: nothing is copied.
+
+    ``since``: the target has that round, so what changed since will do.
+    """
     names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
     # Swap is made anew.
     names += [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
-    flatten = ROOT_DISK in names and not _base_is_available(host, context, instance)
+    flatten = ROOT_DISK in names and not base_is_available(host, context, instance)
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
+        changed = host.rounds.changes_since(token.move_id, name, since) if since is not None else None
+        if changed is not None:
+            return nullcontext(changed)
         return host.driver.export_disk(instance, name, flatten=flatten or name != ROOT_DISK)
 
     made = host.offers.make(token.move_id, instance.uuid, names, export)
@@ -118,38 +149,59 @@ def _received_path(host: Host, token: MoveToken, instance: Instance, name: str) 
     return host.image_cache.received(str(uuids.uuid5(uuids.UUID(token.move_id), name)), instance.uuid)
 
 
-def root_disk(
-    host: Host, context: RequestContext, instance: Instance, sent: Snapshot | OfferedDisk, path: Path
-) -> RootDisk:
-    """The root disk that came, with its base image if it needs one."""
-    base = host.image_cache.fetch(context, sent.base_image_id) if sent.base_image_id is not None else None
-    return RootDisk(
-        base=base,
-        base_image_id=sent.base_image_id,
-        snapshot=path,
-        snapshot_format=sent.disk_format,
-        size_gb=instance.flavor.root_gb,
-    )
+def received(
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    sent: Mapping[str, Snapshot | OfferedDisk],
+    paths: dict[str, Path],
+    wanted: list[LocalDisk],
+) -> tuple[RootDisk | None, list[LocalDisk]]:
+    """The disks that came, in ``paths``, as the driver is to make the guest from them; None: its root disk is in its place.
 
-
-def with_content(
-    instance: Instance, wanted: list[LocalDisk], paths: dict[str, Path], formats: dict[str, str]
-) -> list[LocalDisk]:
-    """The local disks of the new guest, with what was on them at the source; those that the source had not are new."""
-    missing = paths.keys() - {disk.name for disk in wanted}
+    ``wanted``: the other local disks that the guest is to have; those that the source had not are new.
+    """
+    missing = paths.keys() - {disk.name for disk in wanted} - {ROOT_DISK}
     if missing:
         raise errors.DiskTransferFailed(
             f"Server {instance.uuid} has no place for all of its disks.", details=f"sent, but not wanted: {missing}"
         )
-    return [
-        dataclasses.replace(disk, snapshot=paths[disk.name], snapshot_format=formats[disk.name])
-        if disk.name in paths
+    whole = {name: _whole(host, context, token, name, sent[name], path) for name, path in paths.items()}
+    root_disk = None
+    if (path := whole.pop(ROOT_DISK, None)) is not None:
+        base_image_id = sent[ROOT_DISK].base_image_id
+        root_disk = RootDisk(
+            base=host.image_cache.fetch(context, base_image_id) if base_image_id is not None else None,
+            base_image_id=base_image_id,
+            snapshot=path,
+            snapshot_format=_format_of(sent[ROOT_DISK]),
+            size_gb=instance.flavor.root_gb,
+        )
+    local = [
+        dataclasses.replace(disk, snapshot=whole[disk.name], snapshot_format=_format_of(sent[disk.name]))
+        if whole.get(disk.name) is not None
         else disk
         for disk in wanted
     ]
+    return root_disk, local
 
 
-def _base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:
+def _whole(
+    host: Host, context: RequestContext, token: MoveToken, name: str, sent: Snapshot | OfferedDisk, path: Path
+) -> Path | None:
+    """The disk, if what came is what changed of it since it was copied; None: the driver has taken it already."""
+    if sent.disk_format != CHANGES:
+        return path
+    return host.copies.complete(token, name, path, partial(host.image_cache.fetch, context))
+
+
+def _format_of(sent: Snapshot | OfferedDisk) -> str:
+    """Of the file that there is in the end: what changed went into a copy that the driver made."""
+    return "qcow2" if sent.disk_format == CHANGES else sent.disk_format
+
+
+def base_is_available(host: Host, context: RequestContext, instance: Instance) -> bool:
     if not instance.image_ref:
         return False
     try:

@@ -65,12 +65,20 @@ class ResizeEndpoint:
 
     @fenced
     def resize_instance(
-        self, context: RequestContext, *, token: MoveToken, instance: Instance, block_devices: list[BlockDevice]
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        since: int | None = None,
     ) -> SourceOutcome:
         host = self.host
         with host.lock(instance.uuid):
+            host.rounds.end(token.move_id)
             actions.switch_off(host, instance, block_devices, needs_disks=True)
-            offer = disk_transfer.offer(host, context, token, instance, block_devices)
+            offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
+            host.rounds.discard(token.move_id)
             actions.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
@@ -97,17 +105,20 @@ class ResizeEndpoint:
                 paths = disk_transfer.take(host, token, instance, offer)
             else:
                 paths = disk_transfer.fetch(host, context, token, instance, offer)
-            root_disk = None
-            if ROOT_DISK in offered:
-                path = paths.pop(ROOT_DISK)
-                root_disk = disk_transfer.root_disk(host, context, instance, offered[ROOT_DISK], path)
-            formats = {name: disk.disk_format for name, disk in offered.items()}
-            wanted = actions.wanted_disks(host, block_devices)
-            return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
+            return disk_transfer.received(
+                host, context, token, instance, offered, paths, actions.wanted_disks(host, block_devices)
+            )
 
         instance = host.claims.use(instance, token.migration_uuid)
         outcome = actions.make_guest(
-            host, context, instance, block_devices, receive, power_on=power_on, same_host=same_host
+            host,
+            context,
+            instance,
+            block_devices,
+            receive,
+            power_on=power_on,
+            same_host=same_host,
+            move_id=token.move_id,
         )
         outcome.bytes_done = offer.size if offered else None
         return outcome

@@ -12,6 +12,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
+from causeway.virt.driver import ROOT_DISK
 
 
 class SnapshotResizeEndpoint:
@@ -51,14 +52,24 @@ class SnapshotResizeEndpoint:
         block_devices: list[BlockDevice],
         image_id: str | None,
         disk_image_ids: dict[str, str] | None = None,
+        since: int | None = None,
+        changes_image_ids: dict[str, str] | None = None,
     ) -> SourceOutcome:
-        host, disks = self._host, disk_image_ids or {}
+        """``since``: the target has that round, so what changed since will do, in ``changes_image_ids``."""
+        host, disks, of_changes = self._host, disk_image_ids or {}, changes_image_ids or {}
+
+        def send(image_id: str, name: str) -> Snapshot:
+            changed = None
+            if since is not None:
+                changed = disk_transfer.send_changes(host, context, token, of_changes[name], name, since)
+            return changed or disk_transfer.send(host, context, token, instance, image_id, name)
+
         with host.lock(instance.uuid):
+            host.rounds.end(token.move_id)
             actions.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
-            snapshot = None
-            if image_id is not None:
-                snapshot = disk_transfer.send(host, context, token, instance, image_id)
-            sent = {name: disk_transfer.send(host, context, token, instance, id, name) for name, id in disks.items()}
+            snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
+            sent = {name: send(id, name) for name, id in disks.items()}
+            host.rounds.discard(token.move_id)
             actions.destroy_and_stash_disks(host, instance, block_devices)
         return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
 
@@ -77,19 +88,18 @@ class SnapshotResizeEndpoint:
         host, local = self._host, disks or {}
 
         def receive() -> actions.Received:
-            root_disk = None
-            if snapshot is not None:
-                path = disk_transfer.download(host, context, token, instance, snapshot)
-                root_disk = disk_transfer.root_disk(host, context, instance, snapshot, path)
-            elif not is_volume_backed(block_devices):
+            if snapshot is None and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
-            paths = {name: disk_transfer.download(host, context, token, instance, sent) for name, sent in local.items()}
-            formats = {name: sent.disk_format for name, sent in local.items()}
-            wanted = actions.wanted_disks(host, block_devices)
-            return root_disk, disk_transfer.with_content(instance, wanted, paths, formats)
+            sent = local | ({ROOT_DISK: snapshot} if snapshot is not None else {})
+            paths = {name: disk_transfer.download(host, context, token, instance, each) for name, each in sent.items()}
+            return disk_transfer.received(
+                host, context, token, instance, sent, paths, actions.wanted_disks(host, block_devices)
+            )
 
         instance = host.claims.use(instance, token.migration_uuid)
-        outcome = actions.make_guest(host, context, instance, block_devices, receive, power_on=power_on)
+        outcome = actions.make_guest(
+            host, context, instance, block_devices, receive, power_on=power_on, move_id=token.move_id
+        )
         sizes = [sent.size for sent in (snapshot, *local.values()) if sent is not None]
         outcome.bytes_done = sum(sizes) if sizes else None
         return outcome

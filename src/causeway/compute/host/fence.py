@@ -42,6 +42,10 @@ UNDONE_BY = {
     "prep_resize": ("drop_move_claim", "revert_resize"),
     "resize_instance": ("finish_revert_resize",),
     "finish_resize": ("drop_move_claim", "revert_resize"),
+    "begin_round": ("end_rounds",),
+    "send_part": ("end_rounds",),
+    "receive_round": ("drop_move_claim", "drop_move_at_dest", "revert_resize", "discard_copies"),
+    "receive_part": ("drop_move_claim", "drop_move_at_dest", "revert_resize", "discard_copies"),
     "rebuild_guest": ("remove_guest",),
     "start_guest": ("stop_guest",),
     "store_disk": ("restore_guest",),
@@ -105,10 +109,7 @@ class Fence:
         with lockutils.lock(f"{self._directory}-{token.move_id}"):
             path = self._directory / f"{token.move_id}.json"
             record = self._read(path)
-            if token.epoch < record.epoch:
-                raise errors.TakenOver(
-                    f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
-                )
+            _check_epoch(token, record, method)
             if token.epoch > record.epoch:
                 record.epoch = token.epoch
                 if method in DONE_ANEW:
@@ -128,6 +129,24 @@ class Fence:
             record.outcomes[method] = msgspec.to_builtins(result)
             self._write(path, record)
             return result
+
+    def each_time(self, token: MoveToken, method: str, work: Callable[[], T]) -> T:
+        """Does ``work`` whenever it is asked for, one at a time for a move; it finds by itself what it did before.
+
+        Raises TakenOver if the token is older than one that was seen, ClaimRefused if the work was undone already.
+        """
+        with lockutils.lock(f"{self._directory}-{token.move_id}"):
+            path = self._directory / f"{token.move_id}.json"
+            record = self._read(path)
+            _check_epoch(token, record, method)
+            if token.epoch > record.epoch:
+                record.epoch = token.epoch
+                self._write(path, record)
+            if any(undoing in record.outcomes for undoing in UNDONE_BY.get(method, ())):
+                raise self._undone(token)
+            if record.torn:
+                self._ask(token, method in UNDONE_BY)
+            return work()
 
     def _delete_old(self) -> None:
         """Deletes the records of moves that are long past: every build, attach and detach has one."""
@@ -163,6 +182,13 @@ class Fence:
         durable.write(path, msgspec.json.encode(record), mode=0o600)
 
 
+def _check_epoch(token: MoveToken, record: _Record, method: str) -> None:
+    if token.epoch < record.epoch:
+        raise errors.TakenOver(
+            f"{method} was refused: another conductor has taken over move {token.move_id} (epoch {record.epoch})."
+        )
+
+
 @functools.cache
 def _outcome_of(method: Callable[..., T]) -> type[T]:
     found: type[T] = get_type_hints(method)["return"]
@@ -172,6 +198,25 @@ def _outcome_of(method: Callable[..., T]) -> type[T]:
 def fenced(method: Callable[..., T]) -> Callable[..., T]:
     """A method of an endpoint with a ``fence``: carried out once for each move, under its ``token``."""
     return _fenced(method, None)
+
+
+def fenced_each_time(method: Callable[..., T]) -> Callable[..., T]:
+    """A method of an endpoint with a ``fence``: carried out whenever it is asked for under a ``token`` that counts."""
+
+    @functools.wraps(method)
+    def ordered(endpoint: Any, context: Any, *, token: MoveToken, **arguments: Any) -> T:
+        fence: Fence = endpoint.fence
+
+        def work() -> T:
+            injector.reach(f"compute.{method.__name__}.before")
+            done = method(endpoint, context, token=token, **arguments)
+            injector.reach(f"compute.{method.__name__}.after")
+            return done
+
+        with injector.scope(host=fence.host, move_id=token.move_id, method=method.__name__):
+            return fence.each_time(token, method.__name__, work)
+
+    return ordered
 
 
 def fenced_and_then(then: Callable[..., None]) -> Callable[[Callable[..., T]], Callable[..., T]]:

@@ -12,9 +12,11 @@ from oslo_config import cfg
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.volume import VolumeClient
+from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
+from causeway.compute.disks.rounds import Rounds
 from causeway.compute.host.claims import Claims
 from causeway.compute.host.fence import Fence
 from causeway.compute.host.vif_events import VifEvents
@@ -38,6 +40,8 @@ class Host:
     fence: Fence
     claims: Claims
     offers: DiskOffers
+    rounds: Rounds
+    copies: Copies
     disk_server: DiskServer
     vif_events: VifEvents = field(default_factory=VifEvents)
     #: set when the service ends: who waits stops waiting

@@ -13,9 +13,8 @@ from causeway.model.audit import HostContents, LeftoverFile
 # A snapshot that a move received, or a download that is not complete: never an image in use.
 LEFTOVER = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
-# The disks of a server that are offered to other hosts.
-OFFERS = "offers.part-of-"
-OFFER = re.compile(r"^offers\.part-of-[0-9a-f-]{36}$")
+# The disks of a server that are offered to other hosts, are read while its guest runs, or are put together here.
+OF_MOVES = re.compile(r"^(offers|rounds|copies)\.part-of-([0-9a-f-]{36})$")
 
 
 class InventoryEndpoint:
@@ -35,7 +34,9 @@ class InventoryEndpoint:
                 contents.disks.append(uuid)
         # While the disks themselves are kept for a move, so may be what is offered of them.
         for uuid in self._host.offers.servers() - set(contents.stashed):
-            contents.leftover_files.append(LeftoverFile(f"{OFFERS}{uuid}", 0.0))
+            contents.leftover_files.append(LeftoverFile(f"offers.part-of-{uuid}", 0.0))
+        for kind, servers in (("rounds", self._host.rounds.servers()), ("copies", self._host.copies.servers())):
+            contents.leftover_files += [LeftoverFile(f"{kind}.part-of-{uuid}", 0.0) for uuid in sorted(servers)]
         now = time.time()
         for path in self._host.image_cache.directory.iterdir():
             if LEFTOVER.match(path.name):
@@ -48,8 +49,14 @@ class InventoryEndpoint:
 
     def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
         """Deletes one of ``leftover_files``; it need not be there. Raises BadRequest for any other file."""
-        if OFFER.match(name):
-            self._host.offers.withdraw_all(name.removeprefix(OFFERS))
+        if (match := OF_MOVES.match(name)) is not None:
+            kind, uuid = match.groups()
+            if kind == "offers":
+                self._host.offers.withdraw_all(uuid)
+            elif kind == "rounds":
+                self._host.rounds.discard_all(uuid)
+            else:
+                self._host.copies.discard_all(uuid)
             return
         if not LEFTOVER.match(name):
             raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")

@@ -15,6 +15,7 @@ from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.host import Host
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.context import RequestContext, admin_context
@@ -37,6 +38,7 @@ class MissedOrdersEndpoint:
         self._resize = ResizeEndpoint(host)
         self._snapshot_resize = SnapshotResizeEndpoint(host)
         self._claims = ClaimsEndpoint(host)
+        self._warm = WarmEndpoint(host)
 
     def carry_out_missed(self, context: RequestContext, *, orders: list[MissedOrder]) -> list[str]:
         """Returns the ids of those that succeeded; one that fails keeps nobody from the others."""
@@ -88,6 +90,8 @@ class MissedOrdersEndpoint:
             self._resize.revert_resize(
                 context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
             )
+        elif what is Missed.DISCARD_COPIES:
+            self._warm.discard_copies(context, token=token, instance=instance)
         else:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
 

@@ -9,6 +9,8 @@ from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 
+# The name of the root disk among disks.
+ROOT_DISK = "disk"
 # The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
 KEPT = "kept_copies"
 
@@ -32,7 +34,7 @@ def image_ids_of(run: Run) -> list[str]:
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
-        for disk in (None, *_ephemeral_disks(run))
+        for disk in (None, *_ephemeral_disks(run), *_changes(run))
     ]
 
 
@@ -50,21 +52,28 @@ def make_images(run: Run) -> None:
 def _make_round(run: Run) -> bool:
     """Whether all images of this round can be used."""
     memory, usable = run.memory, True
+    if memory.warm is not None and memory.warm.received is not None:
+        # Of what changed since the last round; who has to send all of a disk has the other ones.
+        names = [*([] if memory.volume_backed else [ROOT_DISK]), *_ephemeral_disks(run)]
+        memory.warm.last_image_ids = {name: image_id_of(run, f"{name} changes", memory.image_round) for name in names}
+        for name, image_id in memory.warm.last_image_ids.items():
+            usable = make_image(run, image_id, f"{name}-changes-resize-temp", disk_format="raw") and usable
     if not memory.volume_backed:
         memory.image_id = image_id_of(run, None, memory.image_round)
-        usable = _make(run, memory.image_id, "resize-temp")
+        usable = make_image(run, memory.image_id, "resize-temp") and usable
     memory.disk_image_ids = {
         disk: image_id_of(run, disk, memory.image_round) for disk in _ephemeral_disks(run) if usable
     }
     return usable and all(
-        _make(run, image_id, f"{disk}-resize-temp") for disk, image_id in memory.disk_image_ids.items()
+        make_image(run, image_id, f"{disk}-resize-temp") for disk, image_id in memory.disk_image_ids.items()
     )
 
 
 def delete_images(run: Run) -> None:
     """After the move has used them."""
     memory = run.memory
-    used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
+    last = memory.warm.last_image_ids.values() if memory.warm is not None else ()
+    used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values(), *last) if image_id is not None]
     for image_id in image_ids_of(run) if memory.image_round else used:
         run.services.images.delete(run.context, image_id)
 
@@ -81,13 +90,17 @@ def drop_incomplete_images(run: Run) -> list[str]:
     return complete
 
 
+def _changes(run: Run) -> list[str]:
+    return [f"{name} changes" for name in (ROOT_DISK, *_ephemeral_disks(run))] if run.memory.warm is not None else []
+
+
 def _ephemeral_disks(run: Run) -> list[str]:
     # Swap is made anew.
     return [name for name, device in local_disk_names(run.memory.local_devices) if device.is_ephemeral]
 
 
-def _make(run: Run, image_id: str, suffix: str) -> bool:
-    """The record of a temporary image; the name and properties of the root disk's are the field's. Whether it can be used."""
+def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:
+    """The record of a temporary image. The name and properties of the root disk's are the field's. Whether it can be used."""
     instance = run.source_instance()
     meta = instance.image_meta
     owned = instance.project_id == run.context.project_id
@@ -105,7 +118,7 @@ def _make(run: Run, image_id: str, suffix: str) -> bool:
         name=f"{instance.display_name}-{suffix}",
         properties=properties,
         visibility="private" if owned else "shared",
-        disk_format="qcow2",
+        disk_format=disk_format,
         container_format="bare",
         min_disk=meta.min_disk if meta else 0,
         min_ram=meta.min_ram if meta else 0,

@@ -199,6 +199,11 @@ def _told_of_preparing(run: Run) -> Iterator[None]:
         yield
 
 
+def received_round(run: Run) -> int | None:
+    """The last round of its disks that the target has; None: none, they travel whole."""
+    return run.memory.warm.received if run.memory.warm is not None else None
+
+
 def clear_stash(run: Run) -> None:
     """The source's record forgets the move; events go to its own host only again."""
     instances.update(
@@ -230,7 +235,9 @@ class PrepResizeAtSource(Step):
     reads = frozenset(
         {"attachments", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
     )
-    writes = frozenset({"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead"})
+    writes = frozenset(
+        {"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead", "warm"}
+    )
     makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
@@ -286,6 +293,8 @@ class PrepResizeAtSource(Step):
             block_devices=run.source_devices(),
             image_id=run.memory.image_id,
             disk_image_ids=run.memory.disk_image_ids,
+            since=received_round(run),
+            changes_image_ids=run.memory.warm.last_image_ids if run.memory.warm is not None else None,
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:

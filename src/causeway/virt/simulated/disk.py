@@ -55,7 +55,8 @@ class Disk:
 
 def decode(content: bytes) -> Disk | None:
     """The disk that these bytes are, or None if they are something else (a real image)."""
-    first, _, rest = content.removeprefix(EXPORTED).partition(b"\n")
+    # One that was copied beside its guest has the zeros behind it, too.
+    first, _, rest = content.removeprefix(EXPORTED).rstrip(b"\0").partition(b"\n")
     if MAGIC.encode() not in first:
         return None
     try:

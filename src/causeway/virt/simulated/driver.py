@@ -14,17 +14,18 @@ import msgspec
 import os_traits
 
 from causeway import durable
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.simulated import disk, volume
+from causeway.virt.simulated import disk, rounds, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ class SimulatedDriver(virt.Driver):
     guest whether another host runs it already. As a real hypervisor it starts it all the same, but remembers it in
     ``double_starts``: tests assert that this stays empty.
     """
+
+    supports_warm_copy = True
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class SimulatedDriver(virt.Driver):
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self.files = HostFiles(hostname, state_dir)
+        self._rounds = rounds.Rounds(state_dir)
         self._began = time.monotonic()
 
     def start(self) -> None:
@@ -306,6 +310,51 @@ class SimulatedDriver(virt.Driver):
             )
         finally:
             target.unlink(missing_ok=True)
+
+    # copying disks while their guest runs
+
+    def begin_round(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> Round:
+        uuid = instance.uuid
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise WarmCopyImpossible(f"Guest {uuid} does not run.", details=self.hostname)
+            folder = self.files.disks(uuid)
+            return self._rounds.begin(
+                uuid, {name: folder / name for name in names}, number, since=since, flatten=flatten
+            )
+
+    def has_round(self, instance: Instance, number: int) -> bool:
+        with self.files.locked(instance.uuid):
+            return self._rounds.has(instance.uuid, number)
+
+    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
+        return self._rounds.open(instance.uuid, name, number)
+
+    def end_round(self, instance: Instance, number: int) -> None:
+        with self.files.locked(instance.uuid):
+            self._rounds.end(instance.uuid, number)
+
+    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
+        return self._rounds.open_changes(instance.uuid, name, self.files.disks(instance.uuid) / name, since)
+
+    def end_rounds(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            self._rounds.discard(uuid)
+
+    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:  # noqa: ARG002
+        return rounds.open_copy(path)
+
+    def adopt_disks(self, spec: virt.GuestSpec) -> None:
+        folder = self.files.disks(spec.instance.uuid)
+        with self.files.locked(spec.instance.uuid):
+            durable.make_folder(folder)
+            if spec.root_disk is not None:
+                disk.create(folder / virt.ROOT_DISK, spec.root_disk)
+            for local in spec.local_disks:
+                disk.create_local(folder / local.name, local)
 
     def stash_disks(self, uuid: str) -> None:
         with self.files.locked(uuid):

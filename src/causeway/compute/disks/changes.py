@@ -1,0 +1,174 @@
+"""The stream in which (changes of) disks travel, and the list of digests by which both sides know that they have the same.
+
+::
+
+    header    magic "CWCHG1", size of the disk, size of a block
+    piece     offset, length, kind (DATA or ZEROS), digest of what follows; DATA: the bytes
+    end       kind END, bytes of data in all; the digest of the sender's list after this
+
+Each piece is checked when it arrives. Sender and receiver note the digest of every block that travelled, each of what it had
+itself in hand. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from causeway.errors import DiskTransferBroken
+from causeway.virt.warm import DiskReader, DiskWriter
+
+_MAGIC = b"CWCHG1"
+_HEADER = struct.Struct(">6sQI")
+_PIECE = struct.Struct(">QQB16s")
+_DATA, _ZEROS, _END = 1, 2, 3
+# Bytes that are read and sent at a time.
+PIECE_BYTES = 1 << 20
+_DIGEST_BYTES = 16
+_NEVER_SENT = bytes(_DIGEST_BYTES)
+
+
+class Source(Protocol):
+    """Where a stream is read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+class Digests:
+    """The digest of every block of a disk that travelled."""
+
+    def __init__(self, size: int, block: int, content: bytes | None = None) -> None:
+        self.size, self.block = size, block
+        length = -(-size // block) * _DIGEST_BYTES
+        if content is not None and len(content) != length:
+            raise ValueError(f"{len(content)} bytes of digests, not {length}")
+        self._all = bytearray(content if content is not None else length)
+        self._zeros = _digest(bytes(block))
+
+    def note(self, offset: int, data: bytes) -> bytes:
+        """Notes blocks; returns one digest of them all."""
+        view, first = memoryview(data), offset // self.block
+        found = b"".join(_digest(view[at : at + self.block]) for at in range(0, len(data), self.block))
+        self._all[first * _DIGEST_BYTES : first * _DIGEST_BYTES + len(found)] = found
+        return _digest(found)
+
+    def note_zeros(self, offset: int, length: int) -> None:
+        first, count = offset // self.block, -(-length // self.block)
+        self._all[first * _DIGEST_BYTES : (first + count) * _DIGEST_BYTES] = self._zeros * count
+
+    def encode(self) -> bytes:
+        return bytes(self._all)
+
+    def digest(self) -> bytes:
+        """One for the whole list."""
+        return _digest(bytes(self._all))
+
+
+def stream(
+    reader: DiskReader,
+    extents: Iterable[tuple[int, int]],
+    digests: Digests,
+    *,
+    is_full: bool,
+    slow_down: Callable[[int], None] = lambda _size: None,
+) -> Iterator[bytes]:
+    """Reads these extents of a disk. ``is_full``: the receiver has nothing yet but the base image.
+
+    ``slow_down`` is told how many bytes are sent next, and returns when they may be.
+    """
+    yield _HEADER.pack(_MAGIC, digests.size, digests.block)
+    sent = 0
+    for offset, length in extents:
+        for at in range(offset, offset + length, PIECE_BYTES):
+            data = reader.read(at, min(PIECE_BYTES, offset + length - at))
+            for start, end, is_zero in _runs(reader, at, data, digests.block, is_full=is_full):
+                if is_zero:
+                    digests.note_zeros(at + start, end - start)
+                    yield _PIECE.pack(at + start, end - start, _ZEROS, _NEVER_SENT)
+                    continue
+                part = data[start:end]
+                head = _PIECE.pack(at + start, len(part), _DATA, digests.note(at + start, part))
+                slow_down(len(part))
+                sent += len(part)
+                yield head
+                yield part
+    yield _PIECE.pack(0, sent, _END, digests.digest())
+
+
+def _runs(
+    reader: DiskReader, offset: int, data: bytes, block: int, *, is_full: bool
+) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether it is zeros) of what is to travel of a piece; neighbours of a kind are joined."""
+    zeros, view = bytes(block), memoryview(data)
+    pending: tuple[int, int, bool] | None = None
+    for start in range(0, len(data), block):
+        end = min(start + block, len(data))
+        part = view[start:end]
+        if is_full and reader.is_of_base(offset + start, bytes(part)):
+            continue
+        is_zero = part == zeros[: end - start]
+        if pending is not None and pending[1] == start and pending[2] == is_zero:
+            pending = (pending[0], end, is_zero)
+            continue
+        if pending is not None:
+            yield pending
+        pending = (start, end, is_zero)
+    if pending is not None:
+        yield pending
+
+
+def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callable[[int], None]) -> int:
+    """Writes what comes; returns how many bytes of data that were. ``arrived`` is told the size of each piece.
+
+    Raises DiskTransferBroken if something is missing or damaged, or if the lists of digests differ at the end; what was written
+    until then was right, and may be written again.
+    """
+    magic, size, block = _HEADER.unpack(_exactly(source, _HEADER.size))
+    if magic != _MAGIC or (size, block) != (digests.size, digests.block):
+        raise DiskTransferBroken(
+            "What came of a disk is not what was announced.", details=f"{magic!r}, {size}, {block}"
+        )
+    sent = 0
+    while True:
+        offset, length, kind, digest = _PIECE.unpack(_exactly(source, _PIECE.size))
+        if kind == _END:
+            writer.flush()
+            _compare(sent, length, digests, digest)
+            return sent
+        if kind not in (_DATA, _ZEROS) or not 0 < length <= size - offset or offset % block or length > PIECE_BYTES:
+            raise DiskTransferBroken(
+                "A piece of a disk is not of this disk.", details=f"{kind}: {length} bytes at {offset}"
+            )
+        if kind == _ZEROS:
+            digests.note_zeros(offset, length)
+            writer.write_zeros(offset, length)
+            continue
+        data = _exactly(source, length)
+        if digests.note(offset, data) != digest:
+            raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"{length} bytes at {offset}")
+        writer.write(offset, data)
+        sent += length
+        arrived(length)
+
+
+def _compare(sent: int, announced: int, digests: Digests, digest: bytes) -> None:
+    if sent != announced:
+        raise DiskTransferBroken("A piece of a disk is missing.", details=f"{sent} bytes came, {announced} were sent")
+    if digests.digest() != digest:
+        raise DiskTransferBroken("The copy of a disk is not what the source has sent.", details="digests differ")
+
+
+def _exactly(source: Source, size: int) -> bytes:
+    found = source.read(size)
+    while len(found) < size:
+        more = source.read(size - len(found))
+        if not more:
+            raise DiskTransferBroken("A disk's transfer ended early.", details=f"{size - len(found)} bytes are missing")
+        found += more
+    return found

@@ -1,0 +1,193 @@
+"""The target's side of warm moves: copies of disks that are put together while their guest runs elsewhere.
+
+::
+
+    COPIES/MOVE.SERVER/state.json      which rounds are in, and how many parts of the present one
+    COPIES/MOVE.SERVER/NAME            the disk
+    COPIES/MOVE.SERVER/NAME.digests    the digests of all blocks that came
+
+A part that is noted is on the medium; after a restart the next one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway import durable, errors
+from causeway.compute.disks import changes
+from causeway.faults import injector
+from causeway.model.outcomes import MoveToken
+from causeway.model.warm import CopiedDisk, CopyRound
+from causeway.virt.driver import Driver
+
+_STATE = "state.json"
+
+#: opens the stream of one part of a disk
+OpenPart = Callable[[CopiedDisk, int], AbstractContextManager[changes.Source]]
+#: where the base image of a disk is
+BaseOf = Callable[[str], Path]
+
+
+@dataclass
+class _Disk:
+    size: int
+    block: int
+    base_image_id: str | None = None
+    #: of the present round, that are in
+    parts: int = 0
+
+
+@dataclass
+class _State:
+    """``round``: the present one; ``is_whole``: all of it is in. ``completed``: disks that have the last changes, too."""
+
+    round: int = 0
+    is_whole: bool = False
+    completed: list[str] = field(default_factory=list)
+    disks: dict[str, _Disk] = field(default_factory=dict)
+
+
+_DECODER = msgspec.json.Decoder(_State)
+
+
+class Copies:
+    """The copies of one host."""
+
+    def __init__(self, directory: Path, driver: Driver) -> None:
+        self._directory = directory
+        self._driver = driver
+        durable.make_folder(directory, mode=0o700)
+        durable.sync(directory)
+
+    def begin(self, token: MoveToken, instance_uuid: str, copied: CopyRound) -> None:
+        """The copies are ready for the parts of this round; those that are in stay.
+
+        Raises DiskTransferFailed if a round that it needs is not in.
+        """
+        folder = self._directory / f"{token.move_id}.{instance_uuid}"
+        state = self._read(folder)
+        if state is not None and state.round == copied.number:
+            return
+        if copied.since is None:
+            durable.delete_tree(folder)
+            durable.make_folder(folder, mode=0o700)
+            state = _State()
+            for disk in copied.disks:
+                state.disks[disk.name] = _Disk(disk.size, disk.block, disk.base_image_id)
+        elif state is None or not state.is_whole or state.round != copied.since:
+            raise errors.DiskTransferFailed(
+                "What was copied of the server's disks before is not here.", details=f"round {copied.since} is missing"
+            )
+        state.round, state.is_whole = copied.number, False
+        for kept in state.disks.values():
+            kept.parts = 0
+        self._write(folder, state)
+
+    def receive(
+        self,
+        token: MoveToken,
+        copied: CopyRound,
+        disk: CopiedDisk,
+        opened: OpenPart,
+        base_of: BaseOf,
+        arrived: Callable[[int], None],
+        *,
+        until: int | None = None,
+    ) -> int:
+        """Puts the parts of a disk in that are not yet, up to the part ``until`` (all); returns how many bytes travelled.
+
+        Raises DiskTransferBroken if a part breaks off or is damaged; it can be asked for again.
+        """
+        folder = self._folder(token.move_id)
+        state = self._read(folder) if folder is not None else None
+        if folder is None or state is None or state.round != copied.number:
+            raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.")
+        known, sent = state.disks[disk.name], 0
+        last = disk.parts if until is None else min(until, disk.parts)
+        if known.parts < last:
+            digests = self._digests(folder, disk.name, known)
+            base = base_of(known.base_image_id) if known.base_image_id is not None else None
+            with self._driver.open_copy(folder / disk.name, known.size, base) as writer:
+                while known.parts < last:
+                    with opened(disk, known.parts) as source:
+                        sent += changes.apply(source, writer, digests, arrived)
+                    durable.write(folder / f"{disk.name}.digests", digests.encode())
+                    known.parts += 1
+                    self._write(folder, state)
+                    injector.reach("warm.part.in")
+        if all(state.disks[each.name].parts >= each.parts for each in copied.disks):
+            state.is_whole = True
+            self._write(folder, state)
+        return sent
+
+    def complete(self, token: MoveToken, name: str, last: Path, base_of: BaseOf) -> Path | None:
+        """Puts the last changes in, which are in the file ``last``, and returns the disk, which is what the source has.
+
+        None: that was done before, and the driver has taken the disk. Raises DiskTransferFailed if there is no copy of it.
+        """
+        folder = self._folder(token.move_id)
+        state = self._read(folder) if folder is not None else None
+        if state is not None and folder is not None and name in state.completed and not (folder / name).exists():
+            return None
+        if folder is None or state is None or not state.is_whole or not (folder / name).exists():
+            raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=name)
+        known = state.disks[name]
+        digests = self._digests(folder, name, known)
+        base = base_of(known.base_image_id) if known.base_image_id is not None else None
+        with self._driver.open_copy(folder / name, known.size, base) as writer, last.open("rb") as source:
+            changes.apply(source, writer, digests, lambda _size: None)
+        durable.write(folder / f"{name}.digests", digests.encode())
+        state.completed.append(name)
+        self._write(folder, state)
+        last.unlink()
+        return folder / name
+
+    def is_taken(self, move_id: str) -> bool:
+        """Whether the driver has taken a disk of this move: what is in its place is the only whole copy on this host."""
+        folder = self._folder(move_id)
+        state = self._read(folder) if folder is not None else None
+        return (
+            folder is not None and state is not None and any(not (folder / name).exists() for name in state.completed)
+        )
+
+    def has_completed(self, move_id: str) -> bool:
+        """Whether a disk of this move has the last changes."""
+        folder = self._folder(move_id)
+        state = self._read(folder) if folder is not None else None
+        return state is not None and bool(state.completed)
+
+    def discard(self, move_id: str) -> None:
+        folder = self._folder(move_id)
+        if folder is not None:
+            durable.delete_tree(folder)
+
+    def discard_all(self, instance_uuid: str) -> None:
+        for folder in self._directory.glob(f"*.{instance_uuid}"):
+            durable.delete_tree(folder)
+
+    def servers(self) -> set[str]:
+        """The servers of which there are copies."""
+        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+
+    def _digests(self, folder: Path, name: str, disk: _Disk) -> changes.Digests:
+        def decode(content: bytes) -> changes.Digests:
+            return changes.Digests(disk.size, disk.block, content)
+
+        return durable.read(folder / f"{name}.digests", decode) or changes.Digests(disk.size, disk.block)
+
+    def _read(self, folder: Path) -> _State | None:
+        try:
+            return durable.read(folder / _STATE, _DECODER.decode)
+        except durable.Torn:
+            return None
+
+    def _write(self, folder: Path, state: _State) -> None:
+        durable.write(folder / _STATE, msgspec.json.encode(state))
+
+    def _folder(self, move_id: str) -> Path | None:
+        return next(iter(self._directory.glob(f"{move_id}.*")), None)

@@ -1,0 +1,232 @@
+"""The source's side of warm moves: the disks of a running guest, made readable round by round, in parts.
+
+::
+
+    ROUNDS/MOVE.SERVER/round.json        the present round: its number, its disks, which extents each part has, the secret
+    ROUNDS/MOVE.SERVER/NAME.digests      the digests of all blocks of a disk that were sent so far
+    ROUNDS/MOVE.SERVER/NAME.changes      what changed since the last round, read when the guest was off
+
+All are files, so a round outlives its process: who fetches a part goes on with the next one after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway import durable, errors
+from causeway.compute.disks import changes
+from causeway.faults import injector
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken
+from causeway.model.warm import CHANGES, CopiedDisk, CopyRound
+from causeway.virt.driver import DiskExport, Driver
+from causeway.virt.warm import RoundDisk
+
+LOG = logging.getLogger(__name__)
+
+# What is repeated at most when a transfer breaks.
+PART_BYTES = 128 << 20
+_MOVE = re.compile(r"[0-9a-f-]{36}")
+_RECORD = "round.json"
+
+
+@dataclass
+class _Disk:
+    name: str
+    size: int
+    block: int
+    base_image_id: str | None = None
+    # (offset, length) of each part
+    parts: list[list[tuple[int, int]]] = field(default_factory=list)
+
+    @property
+    def to_send(self) -> int:
+        return sum(length for part in self.parts for _offset, length in part)
+
+
+@dataclass
+class _Record:
+    """``number``: of the last round that was begun; ``is_open``: it can still be read."""
+
+    instance: Instance
+    secret: str = field(repr=False)
+    number: int = 0
+    since: int | None = None
+    is_open: bool = False
+    disks: list[_Disk] = field(default_factory=list)
+
+
+_DECODER = msgspec.json.Decoder(_Record)
+
+
+class Rounds:
+    """The rounds of one host. ``slow_down`` is told how many bytes are sent next, and returns when they may be."""
+
+    def __init__(self, directory: Path, driver: Driver, slow_down: Callable[[int], None]) -> None:
+        self._directory = directory
+        self._driver = driver
+        self._slow_down = slow_down
+        durable.make_folder(directory, mode=0o700)
+        durable.sync(directory)
+
+    def begin(
+        self, token: MoveToken, instance: Instance, names: list[str], *, since: int | None, flatten: bool, url: str
+    ) -> CopyRound:
+        """The disks as they are now; ``since``: only what changed since that round, if the driver still knows that.
+
+        The round that was begun before, if it is for the same and can still be read. Raises WarmCopyImpossible if the guest
+        does not run, or its disks can't be read so.
+        """
+        folder = self._directory / f"{token.move_id}.{instance.uuid}"
+        record = self._read(folder)
+        if record is None:
+            durable.make_folder(folder, mode=0o700)
+            record = _Record(instance, secrets.token_urlsafe(32))
+        if not (record.is_open and record.since == since and self._driver.has_round(instance, record.number)):
+            self._begin(folder, record, names, since=since, flatten=flatten)
+        disks = [
+            CopiedDisk(disk.name, disk.size, disk.block, disk.to_send, len(disk.parts), disk.base_image_id)
+            for disk in record.disks
+        ]
+        return CopyRound(record.number, record.since, f"{url}/{token.move_id}/rounds", record.secret, disks)
+
+    def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
+        # Written first: a number is used once, whatever becomes of its round.
+        record.number, record.is_open = record.number + 1, False
+        self._write(folder, record)
+        begun = self._driver.begin_round(record.instance, names, record.number, since=since, flatten=flatten)
+        injector.reach("warm.round.begun")
+        record.since = begun.since
+        record.disks = [self._divided(record, disk) for disk in begun.disks]
+        if begun.since is None:
+            for disk in begun.disks:
+                durable.delete(folder / f"{disk.name}.digests")
+        record.is_open = True
+        self._write(folder, record)
+
+    def _divided(self, record: _Record, disk: RoundDisk) -> _Disk:
+        found = _Disk(disk.name, disk.size, disk.block, disk.base_image_id)
+        with self._driver.open_round(record.instance, disk.name, record.number) as reader:
+            left = 0
+            for offset, length in reader.extents():
+                at = offset
+                while at < offset + length:
+                    if left <= 0:
+                        found.parts.append([])
+                        left = PART_BYTES
+                    size = min(left, offset + length - at)
+                    found.parts[-1].append((at, size))
+                    at, left = at + size, left - size
+        return found
+
+    def end(self, move_id: str) -> None:
+        """The round can't be read any more; what changes is counted on for the next one."""
+        folder = self._folder(move_id)
+        record = self._read(folder) if folder is not None else None
+        if folder is not None and record is not None and record.is_open:
+            record.is_open = False
+            self._write(folder, record)
+            self._driver.end_round(record.instance, record.number)
+
+    def is_opened_by(self, move_id: str, secret: str) -> bool:
+        folder = self._folder(move_id)
+        record = self._read(folder) if folder is not None else None
+        return record is not None and secrets.compare_digest(record.secret.encode(), secret.encode())
+
+    def read_part(self, move_id: str, number: int, name: str, part: int) -> Iterator[bytes]:
+        """The stream of a part. Raises DiskTransferFailed if there is none (any more)."""
+        folder = self._folder(move_id)
+        record = self._read(folder) if folder is not None else None
+        disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
+        if folder is None or record is None or disk is None or not record.is_open:
+            raise _gone(move_id, number)
+        if record.number != number or not 0 <= part < len(disk.parts):
+            raise _gone(move_id, number)
+        return self._read_part(folder, record, disk, part)
+
+    def _read_part(self, folder: Path, record: _Record, disk: _Disk, part: int) -> Iterator[bytes]:
+        digests = self._digests(folder, disk)
+        with self._driver.open_round(record.instance, disk.name, record.number) as reader:
+            streamed = changes.stream(
+                reader, disk.parts[part], digests, is_full=record.since is None, slow_down=self._slow_down
+            )
+            # One behind: the receiver has a part only when its digests are written down here.
+            last = next(streamed)
+            for piece in streamed:
+                injector.reach("warm.part.out")
+                yield last
+                last = piece
+        durable.write(folder / f"{disk.name}.digests", digests.encode())
+        yield last
+
+    def changes_since(self, move_id: str, name: str, since: int) -> DiskExport | None:
+        """A file with what changed of a disk since a round until its guest was off; None: nobody knows what changed."""
+        folder = self._folder(move_id)
+        record = self._read(folder) if folder is not None else None
+        disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
+        if folder is None or record is None or disk is None:
+            return None
+        path = folder / f"{name}.{CHANGES}"
+        if not path.exists():
+            digests = self._digests(folder, disk)
+            partial = path.with_suffix(".partial")
+            with self._driver.open_changes(record.instance, name, since) as reader:
+                if reader is None:
+                    return None
+                with partial.open("wb") as file:
+                    file.writelines(changes.stream(reader, reader.extents(), digests, is_full=False))
+            durable.settle(partial, path)
+        return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id)
+
+    def discard(self, move_id: str) -> None:
+        """Ends the rounds of a move: nothing counts changes any more, no file stays."""
+        folder = self._folder(move_id)
+        if folder is not None:
+            self._discard(folder)
+
+    def discard_all(self, instance_uuid: str) -> None:
+        for folder in self._directory.glob(f"*.{instance_uuid}"):
+            self._discard(folder)
+
+    def servers(self) -> set[str]:
+        """The servers with rounds."""
+        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+
+    def _discard(self, folder: Path) -> None:
+        self._driver.end_rounds(folder.name.partition(".")[2])
+        durable.delete_tree(folder)
+
+    def _digests(self, folder: Path, disk: _Disk) -> changes.Digests:
+        def decode(content: bytes) -> changes.Digests:
+            return changes.Digests(disk.size, disk.block, content)
+
+        return durable.read(folder / f"{disk.name}.digests", decode) or changes.Digests(disk.size, disk.block)
+
+    def _read(self, folder: Path) -> _Record | None:
+        try:
+            return durable.read(folder / _RECORD, _DECODER.decode)
+        except durable.Torn:
+            # Begun anew, with all of the disks.
+            return None
+
+    def _write(self, folder: Path, record: _Record) -> None:
+        durable.write(folder / _RECORD, msgspec.json.encode(record), mode=0o600)
+
+    def _folder(self, move_id: str) -> Path | None:
+        # What comes over the network must not name other files.
+        if not _MOVE.fullmatch(move_id):
+            return None
+        return next(iter(self._directory.glob(f"{move_id}.*")), None)
+
+
+def _gone(move_id: str, number: int) -> errors.DiskTransferFailed:
+    return errors.DiskTransferFailed(
+        "The disks of the server can't be read any more.", details=f"round {number} of {move_id}"
+    )

@@ -1,0 +1,179 @@
+"""A host's part in copying the disks of a guest that runs on, before it moves. Driven by `moves.steps.warm`.
+
+The source makes its disks readable round by round (`rounds`), the target puts them together (`copies`). Hosts that reach one
+another do so directly: the target fetches the parts of a round. Others send and receive each part as an image.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import requests
+
+from causeway import errors
+from causeway.compute.disks import changes
+from causeway.compute.handover import disk_transfer
+from causeway.compute.handover.part_fetch import open_part
+from causeway.compute.host import Host
+from causeway.compute.host.fence import fenced, fenced_each_time
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
+from causeway.model.image import ImageMeta
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken, Snapshot
+from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
+from causeway.virt.driver import ROOT_DISK, Progress
+
+
+class WarmEndpoint:
+    """RPC: what conductors order while a guest runs that is to move."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.fence = host.fence
+
+    @fenced_each_time
+    def begin_round(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        since: int | None,
+    ) -> CopyRound:
+        host = self._host
+        if not host.driver.supports_warm_copy:
+            raise errors.WarmCopyImpossible("The server's host can't copy disks while their guest runs.")
+        names = travelling_disks(block_devices)
+        with host.lock(instance.uuid):
+            flatten = ROOT_DISK in names and not disk_transfer.base_is_available(host, context, instance)
+            return host.rounds.begin(token, instance, names, since=since, flatten=flatten, url=host.disk_server.url)
+
+    @fenced_each_time
+    def receive_round(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, copied: CopyRound
+    ) -> RoundReceived:
+        """Fetches what is missing of a round. Raises HostUnreachable if the source can't be reached from here."""
+        host = self._host
+        self._require_support()
+        host.copies.begin(token, instance.uuid, copied)
+        counted = _Counted(disk_transfer.progress(host, context, token, "received"), copied.size)
+        sent = 0
+        with requests.Session() as session:
+            # No proxy is between hosts.
+            session.trust_env = False
+            session.headers["Authorization"] = f"Bearer {copied.secret}"
+            for disk in copied.disks:
+                sent += host.copies.receive(
+                    token, copied, disk, partial(open_part, host, session, copied), self._base_of(context), counted.add
+                )
+        return RoundReceived(sent)
+
+    @fenced_each_time
+    def send_part(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        number: int,
+        name: str,
+        part: int,
+        image_id: str,
+    ) -> Snapshot:
+        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again."""
+        host = self._host
+        with tempfile.NamedTemporaryFile(dir=host.image_cache.directory, suffix=f".part-of-{instance.uuid}") as file:
+            file.writelines(host.rounds.read_part(token.move_id, number, name, part))
+            file.flush()
+            size = Path(file.name).stat().st_size
+            snapshot = Snapshot(image_id, CHANGES, size)
+            try:
+                report = disk_transfer.progress(host, context, token, "sent")
+                snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
+            except errors.ServiceRefused:
+                if host.images.show(context, image_id).status != "active":
+                    raise
+        return snapshot
+
+    @fenced_each_time
+    def receive_part(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        copied: CopyRound,
+        name: str,
+        part: int,
+        sent: Snapshot,
+    ) -> RoundReceived:
+        """Downloads a part of a disk and puts it in; in already: nothing is downloaded."""
+        host = self._host
+        self._require_support()
+        host.copies.begin(token, instance.uuid, copied)
+        disk = next(each for each in copied.disks if each.name == name)
+
+        @contextmanager
+        def opened(_disk: CopiedDisk, _part: int) -> Iterator[changes.Source]:
+            path = host.image_cache.received(sent.image_id, instance.uuid)
+            known = ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)
+            report = disk_transfer.progress(host, context, token, "received")
+            host.images.download(context, sent.image_id, path, report, image=known if sent.sha256 is not None else None)
+            try:
+                with path.open("rb") as file:
+                    yield file
+            finally:
+                path.unlink(missing_ok=True)
+
+        came = host.copies.receive(
+            token, copied, disk, opened, self._base_of(context), lambda _size: None, until=part + 1
+        )
+        return RoundReceived(came)
+
+    @fenced_each_time
+    def end_round(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+        """The target has the round; what changes is counted on."""
+        with self._host.lock(instance.uuid):
+            self._host.rounds.end(token.move_id)
+
+    @fenced
+    def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+        """The guest stays, or moves while it is off: nothing of the rounds stays at the source."""
+        with self._host.lock(instance.uuid):
+            self._host.rounds.discard(token.move_id)
+
+    @fenced
+    def discard_copies(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
+        """Nothing of what came stays at the target."""
+        with self._host.lock(instance.uuid):
+            self._host.copies.discard(token.move_id)
+
+    def _require_support(self) -> None:
+        if not self._host.driver.supports_warm_copy:
+            raise errors.WarmCopyImpossible("The chosen host can't put a disk together while its guest runs.")
+
+    def _base_of(self, context: RequestContext) -> partial[Path]:
+        return partial(self._host.image_cache.fetch, context)
+
+
+def travelling_disks(block_devices: list[BlockDevice]) -> list[str]:
+    """The local disks whose content moves with the server; swap is made anew."""
+    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
+    return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
+
+
+class _Counted:
+    """Sums up what comes, for a `Progress`."""
+
+    def __init__(self, report: Progress, total: int) -> None:
+        self._report, self._total, self._done = report, total, 0
+
+    def add(self, size: int) -> None:
+        self._done += size
+        self._report(min(self._done, self._total), self._total)

@@ -1,0 +1,206 @@
+"""Copying the disks of a guest while it runs: what is left to travel when it is off is little, however large they are.
+
+The guest notices nothing. If it can't be had (the guest does not run, a driver or a version can't do it), the disks travel when
+the guest is off.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid as uuids
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import ClassVar
+
+from causeway import errors
+from causeway.model.block_device import local_disk_names
+from causeway.model.missed import Missed
+from causeway.model.outcomes import Snapshot
+from causeway.model.things import Thing
+from causeway.model.warm import CopiedDisk, CopyRound, WarmCopy
+from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.images import make_image
+
+LOG = logging.getLogger(__name__)
+
+# After so many attempts of the step a transfer begins with all of the disks again.
+FROM_THE_START_AFTER = 3
+
+
+class CopyWhileRunning(Step):
+    """The target receives the disks of the running guest: all of them, then what changed meanwhile, until that is little.
+
+    Undone, nothing counts changes at the source any more, and the target has nothing.
+    """
+
+    name = "CopyWhileRunning"
+    reads = frozenset({"local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"})
+    writes = frozenset({"warm"})
+    makes = frozenset({Thing.IMAGE, Thing.DISKS})
+    #: whether the hosts are known to reach one another
+    always_direct: ClassVar[bool] = False
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.source_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        if run.services.conf.moves.warm == "never" or not memory.was_running or not _has_local_disks(run):
+            return
+        warm = memory.warm = memory.warm or WarmCopy()
+        if warm.ended is not None:
+            return
+        try:
+            self._copy(run, warm)
+        except errors.WarmCopyImpossible as failure:
+            # Perhaps its user shut the guest down: what changed since the last round is known all the same.
+            self._leave_the_rest(run, warm, failure)
+        except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
+            if failure.passing and not failure.few_tries:
+                raise
+            warm.received = None
+            self._leave_the_rest(run, warm, failure)
+        run.transferred(warm.sent or None)
+
+    def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
+        LOG.info("Move %s copies the rest of the disks while the guest is off: %s", run.move.id, failure.message)
+        warm.ended = failure.message
+
+    def _copy(self, run: Run, warm: WarmCopy) -> None:
+        options = run.services.conf.moves
+        while True:
+            began = time.monotonic()
+            from_the_start = run.step is not None and run.step.attempt > FROM_THE_START_AFTER
+            with answering(run, at_source):
+                copied = run.source_computes.begin_round(
+                    run.context,
+                    run.memory.source_host,
+                    token=run.token(self.name),
+                    instance=run.source_instance(),
+                    block_devices=run.source_devices(),
+                    since=None if from_the_start and not warm.rounds else warm.received,
+                )
+            warm.sent += self._transfer(run, warm, copied)
+            warm.received, warm.rounds = copied.number, warm.rounds + 1
+            if warm.rounds >= options.warm_rounds or time.monotonic() - began <= options.warm_round_seconds:
+                return
+            run.check_wanted()
+            run.save()
+
+    def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
+        """Bytes that travelled."""
+        may_be_direct = self.always_direct or run.services.conf.moves.direct == "auto"
+        if may_be_direct and not warm.through_images:
+            try:
+                with answering(run, at_target):
+                    return run.target_computes.receive_round(
+                        run.context,
+                        run.memory.dest_host,
+                        token=run.token(self.name),
+                        instance=run.source_instance(),
+                        copied=copied,
+                    ).sent
+            except errors.HostUnreachable as failure:
+                if self.always_direct:
+                    raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
+                LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
+        warm.through_images = True
+        return self._through_images(run, warm, copied)
+
+    def _through_images(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
+        """Each part is an image for a while. The next one is sent while one is received."""
+        attempt = run.step.attempt if run.step is not None else 1
+        parts = [
+            (disk, part, _image_id(run, copied, disk, part, attempt))
+            for disk in copied.disks
+            for part in range(disk.parts)
+        ]
+        if not parts:
+            return 0
+        warm.image_ids = [*warm.image_ids, *(image_id for _disk, _part, image_id in parts)]
+        run.save()
+        sent = 0
+        with ThreadPoolExecutor(1, thread_name_prefix="send-part") as pool:
+            sending = pool.submit(self._send, run, copied, *parts[0])
+            for at, (disk, part, image_id) in enumerate(parts):
+                snapshot = sending.result()
+                if at + 1 < len(parts):
+                    sending = pool.submit(self._send, run, copied, *parts[at + 1])
+                with answering(run, at_target):
+                    run.target_computes.receive_part(
+                        run.context,
+                        run.memory.dest_host,
+                        token=run.token(self.name),
+                        instance=run.source_instance(),
+                        copied=copied,
+                        name=disk.name,
+                        part=part,
+                        sent=snapshot,
+                    )
+                sent += snapshot.size
+                run.services.images.delete(run.context, image_id)
+        _delete_images(run, warm)
+        return sent
+
+    def _send(self, run: Run, copied: CopyRound, disk: CopiedDisk, part: int, image_id: str) -> Snapshot:
+        make_image(run, image_id, f"{disk.name}-round-{copied.number}-part-{part}-resize-temp", disk_format="raw")
+        return run.source_computes.send_part(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            number=copied.number,
+            name=disk.name,
+            part=part,
+            image_id=image_id,
+        )
+
+    def undo(self, run: Run) -> None:
+        memory, warm = run.memory, run.memory.warm
+        if warm is None:
+            return
+        _delete_images(run, warm)
+        if at_source(run).is_fenced:
+            # What the target has may be all that can be had of the disks: it stays, and the audit tells of it.
+            LOG.warning("Host %s keeps what it has of the disks of server %s", memory.dest_host, run.uuid)
+            memory.warm = None
+            return
+        # Whoever is too old for these has made nothing.
+        with answering(run, at_source), suppress(errors.WarmCopyImpossible):
+            run.source_computes.end_rounds(
+                run.context, memory.source_host, token=run.token(self.name), instance=run.source_instance()
+            )
+        with suppress(errors.WarmCopyImpossible):
+            clean_target(run, Missed.DISCARD_COPIES, run.source_instance(), [], lambda: self._discard_copies(run))
+        memory.warm = None
+
+    def _discard_copies(self, run: Run) -> None:
+        run.target_computes.discard_copies(
+            run.context, run.memory.dest_host, token=run.token(self.name), instance=run.source_instance()
+        )
+
+
+class CopyInsideCell(CopyWhileRunning):
+    """`CopyWhileRunning` between hosts of one cell, which reach one another."""
+
+    always_direct = True
+
+
+def _has_local_disks(run: Run) -> bool:
+    memory = run.memory
+    return not memory.volume_backed or any(
+        device.is_ephemeral for _name, device in local_disk_names(memory.local_devices)
+    )
+
+
+def _image_id(run: Run, copied: CopyRound, disk: CopiedDisk, part: int, attempt: int) -> str:
+    return str(uuids.uuid5(uuids.UUID(run.move.id), f"round {copied.number} {disk.name} {part} {attempt}"))
+
+
+def _delete_images(run: Run, warm: WarmCopy) -> None:
+    for image_id in warm.image_ids:
+        run.services.images.delete(run.context, image_id)
+    warm.image_ids = []

@@ -1,0 +1,139 @@
+"""Rounds of simulated disks: what a disk had at each of them is kept in a file, and compared.
+
+::
+
+    STATE_DIR/rounds/UUID/NUMBER.json   a round: whether it has the image's content, whether it can be read
+    STATE_DIR/rounds/UUID/NUMBER.NAME   what a disk would be exported as at that instant
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from causeway import durable
+from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.virt import warm
+from causeway.virt.simulated import disk
+
+# What such a disk is as the guest sees it, whatever its flavor says: its file, and zeros.
+SIZE, BLOCK = 4 << 20, 512
+
+
+@dataclass
+class _Kept:
+    number: int
+    since: int | None = None
+    flatten: bool = False
+    is_open: bool = True
+    names: list[str] = field(default_factory=list)
+
+
+class _Reader(warm.DiskReader):
+    def __init__(self, content: bytes, before: bytes | None) -> None:
+        self._content, self._before = content.ljust(SIZE, b"\0"), (before or b"").ljust(SIZE, b"\0")
+
+    def extents(self) -> list[tuple[int, int]]:
+        return [
+            (at, BLOCK) for at in range(0, SIZE, BLOCK) if self._at(self._content, at) != self._at(self._before, at)
+        ]
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._content[offset : offset + length]
+
+    def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
+        return not any(data)
+
+    @staticmethod
+    def _at(content: bytes, offset: int) -> bytes:
+        return content[offset : offset + BLOCK]
+
+
+class _Writer(warm.DiskWriter):
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("r+b" if path.exists() else "w+b")
+
+    def write(self, offset: int, data: bytes) -> None:
+        self._file.seek(offset)
+        self._file.write(data)
+
+    def write_zeros(self, offset: int, length: int) -> None:
+        self.write(offset, bytes(length))
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Rounds:
+    """Those of one host. Whoever calls has the guest's lock."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._directory = state_dir / "rounds"
+
+    def begin(self, uuid: str, disks: dict[str, Path], number: int, *, since: int | None, flatten: bool) -> warm.Round:
+        """``disks``: where they are."""
+        folder = self._directory / uuid
+        durable.make_folder(folder)
+        former = self._kept(uuid, since)
+        kept = _Kept(number, since if former is not None else None, flatten, True, list(disks))
+        found = warm.Round(number, kept.since)
+        for name, path in disks.items():
+            copy = disk.export(path, folder / f"{number}.{name}", flatten=flatten)
+            if (folder / f"{number}.{name}").stat().st_size > SIZE:
+                raise WarmCopyImpossible("The disk is larger than a simulated one can be.", details=str(path))
+            found.disks.append(warm.RoundDisk(name, SIZE, BLOCK, copy.header.base_image_id))
+        durable.write(folder / f"{number}.json", msgspec.json.encode(kept))
+        return found
+
+    def has(self, uuid: str, number: int) -> bool:
+        kept = self._kept(uuid, number)
+        return kept is not None and kept.is_open
+
+    @contextmanager
+    def open(self, uuid: str, name: str, number: int) -> Iterator[warm.DiskReader]:
+        kept = self._kept(uuid, number)
+        if kept is None or not kept.is_open:
+            raise GuestFailed(f"Round {number} of guest {uuid} can't be read any more.")
+        yield _Reader(self._content(uuid, name, number) or b"", self._content(uuid, name, kept.since))
+
+    def end(self, uuid: str, number: int) -> None:
+        kept = self._kept(uuid, number)
+        if kept is not None:
+            kept.is_open = False
+            durable.write(self._directory / uuid / f"{number}.json", msgspec.json.encode(kept))
+
+    @contextmanager
+    def open_changes(self, uuid: str, name: str, path: Path, since: int) -> Iterator[warm.DiskReader | None]:
+        kept = self._kept(uuid, since)
+        if kept is None:
+            yield None
+            return
+        present = self._directory / uuid / f"last.{name}"
+        disk.export(path, present, flatten=kept.flatten)
+        yield _Reader(present.read_bytes(), self._content(uuid, name, since))
+
+    def discard(self, uuid: str) -> None:
+        durable.delete_tree(self._directory / uuid)
+
+    def _kept(self, uuid: str, number: int | None) -> _Kept | None:
+        path = self._directory / uuid / f"{number}.json"
+        return durable.read(path, msgspec.json.Decoder(_Kept).decode) if number is not None else None
+
+    def _content(self, uuid: str, name: str, number: int | None) -> bytes | None:
+        return (self._directory / uuid / f"{number}.{name}").read_bytes() if number is not None else None
+
+
+@contextmanager
+def open_copy(path: Path) -> Iterator[warm.DiskWriter]:
+    writer = _Writer(path)
+    try:
+        yield writer
+    finally:
+        writer.close()
