@@ -63,7 +63,5 @@ class WarmCopy:
     through_images: bool = False
     #: images of parts that may be there
     image_ids: list[str] = field(default_factory=list)
-    #: images of the last changes, by disk
-    last_image_ids: dict[str, str] = field(default_factory=dict)
     #: why the rest is not copied beside the guest
     ended: str | None = None

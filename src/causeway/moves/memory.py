@@ -136,6 +136,11 @@ class MoveMemory:
         return sum(sizes) if sizes else None
 
     @property
+    def received_round(self) -> int | None:
+        """The last round of its disks that the target has; None: none, they travel whole."""
+        return self.warm.received if self.warm is not None else None
+
+    @property
     def was_running(self) -> bool:
         return self.old_vm_state is VmState.ACTIVE
 

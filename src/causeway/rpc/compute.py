@@ -64,17 +64,16 @@ class ComputeClient(ComputeDevices, ComputeWarm):
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None = None,
-        changes_image_ids: dict[str, str] | None = None,
     ) -> SourceOutcome:
         """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
 
         ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
-        since is uploaded if the host can tell, into ``changes_image_ids``.
+        since is uploaded. Raises WarmCopyImpossible if the host does not know what did.
         """
         # Only servers with such disks need a compute that knows of them.
         more: dict[str, Any] = {"disk_image_ids": disk_image_ids} if disk_image_ids else {}
         if since is not None:
-            more |= {"since": since, "changes_image_ids": changes_image_ids}
+            more["since"] = since
         return self._rpc.call(
             context,
             "prep_snapshot_based_resize_at_source",
@@ -253,7 +252,8 @@ class ComputeClient(ComputeDevices, ComputeWarm):
     ) -> SourceOutcome:
         """Powers the guest off, offers its local disks to the target, and takes it off the host but for its disks.
 
-        ``since``: the target has that round; only what changed since is offered if the host can tell.
+        ``since``: the target has that round; only what changed since is offered. Raises WarmCopyImpossible if
+        the host does not know what did.
         """
         more: dict[str, Any] = {"since": since} if since is not None else {}
         return self._rpc.call(

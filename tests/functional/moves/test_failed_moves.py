@@ -56,7 +56,7 @@ FAILURES: dict[str, tuple[Break, str]] = {
     ),
     "an image is refused": (service("status", "/images$", service="image", method="POST", status=403), CONDUCTOR),
     "the guest can't be powered off": (source("power_off"), PREP_SOURCE),
-    "the disk can't be exported": (source("export_disk"), PREP_SOURCE),
+    "the disk can't be exported": (source("open_changes"), PREP_SOURCE),
     "the upload is refused": (service("status", "/file$", service="image", method="PUT", status=413), PREP_SOURCE),
     "the upload dies in the middle": (
         service("drop", "/file$", service="image", method="PUT", after_bytes=50),
@@ -114,7 +114,7 @@ PASSING: dict[str, Break] = {
         "status", "/attachments$", service="volume", method="POST", status=503, times=2
     ),
     "the guest can't be powered off": source("power_off"),
-    "the disk can't be exported": source("export_disk"),
+    "the disk can't be exported": source("open_changes"),
     "the upload dies in the middle": service("drop", "/file$", service="image", method="PUT", after_bytes=50, times=1),
     "the guest can't be removed": source("destroy"),
     "the disks can't be put aside": source("stash_disks"),

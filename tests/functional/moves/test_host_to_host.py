@@ -47,7 +47,7 @@ def test_steps_and_events_have_the_fields_names(cloud: Cloud, operation: str, en
         ("compute_resize_instance", "Success"),
         ("compute_finish_resize", "Success"),
     ]
-    moving = ["SelectDestination", "PrepResize", "ResizeInstance", "FinishResize", "MoveRecord"]
+    moving = ["SelectDestination", "PrepResize", "CopyWhileRunning", "ResizeInstance", "FinishResize", "MoveRecord"]
     if end == "confirm":
         cloud.confirmed(server)
         assert cloud.events(server, "confirmResize") == [("compute_confirm_resize", "Success")]

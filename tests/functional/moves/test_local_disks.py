@@ -194,7 +194,7 @@ def test_a_failed_move_leaves_no_image_and_gives_the_disks_back(
     if reach == "cross":
         cloud.fail("status", "/file$", method=broken, service="image", times=50)
     elif broken == "export":
-        cloud.break_driver([cloud.show(server).compute_host], "export_disk", times=1)
+        cloud.break_driver([cloud.show(server).compute_host], "open_changes", times=1)
     else:
         cloud.damage_offers()
     cloud.member.compute.resize_server(server.id, flavors[reach][1])

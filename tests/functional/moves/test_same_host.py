@@ -80,7 +80,7 @@ def test_a_resize_on_the_same_host(cloud: AuditedCloud, backing: str, power: str
     assert cloud.driver("cell1-host1").double_starts == []
 
 
-@pytest.mark.parametrize("method", ["power_off", "export_disk", "destroy", "stash_disks", "spawn", "_boot"])
+@pytest.mark.parametrize("method", ["power_off", "open_changes", "destroy", "stash_disks", "spawn", "_boot"])
 def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, method: str) -> None:
     server = boot(cloud)
     before = cloud.reality(server)
@@ -93,7 +93,7 @@ def test_a_failed_one_gives_the_server_back(cloud: AuditedCloud, method: str) ->
     assert cloud.audit().is_clean
 
 
-@pytest.mark.parametrize("method", ["power_off", "export_disk", "destroy", "stash_disks", "spawn", "_boot"])
+@pytest.mark.parametrize("method", ["power_off", "open_changes", "destroy", "stash_disks", "spawn", "_boot"])
 def test_what_fails_once_is_done_again(cloud: AuditedCloud, method: str) -> None:
     server = boot(cloud)
     cloud.break_driver(["cell1-host1"], method, times=1)

@@ -166,20 +166,23 @@ class Rounds:
         durable.write(folder / f"{disk.name}.digests", digests.encode())
         yield last
 
-    def changes_since(self, move_id: str, name: str, since: int) -> DiskExport | None:
-        """A file with what changed of a disk since a round until its guest was off; None: nobody knows what changed."""
+    def changes_since(self, move_id: str, name: str, since: int) -> DiskExport:
+        """A file with what changed of a disk since a round until its guest was off.
+
+        Raises WarmCopyImpossible if nobody knows what changed.
+        """
         folder = self._folder(move_id)
         record = self._read(folder) if folder is not None else None
         disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
         if folder is None or record is None or disk is None:
-            return None
+            raise _unknown(name)
         path = folder / f"{name}.{CHANGES}"
         if not path.exists():
             digests = self._digests(folder, disk)
             partial = path.with_suffix(".partial")
             with self._driver.open_changes(record.instance, name, since) as reader:
                 if reader is None:
-                    return None
+                    raise _unknown(name)
                 with partial.open("wb") as file:
                     file.writelines(changes.stream(reader, reader.extents(), digests, is_full=False))
             durable.settle(partial, path)
@@ -224,6 +227,10 @@ class Rounds:
         if not _MOVE.fullmatch(move_id):
             return None
         return next(iter(self._directory.glob(f"{move_id}.*")), None)
+
+
+def _unknown(name: str) -> errors.WarmCopyImpossible:
+    return errors.WarmCopyImpossible("What changed of a disk since it was copied is not known any more.", details=name)
 
 
 def _gone(move_id: str, number: int) -> errors.DiskTransferFailed:

@@ -32,15 +32,21 @@ from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, Roo
 
 
 def send(
-    host: Host, context: RequestContext, token: MoveToken, instance: Instance, image_id: str, name: str = ROOT_DISK
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    image_id: str,
+    name: str = ROOT_DISK,
+    *,
+    since: int | None = None,
 ) -> Snapshot:
-    """Uploads a local disk of a stopped guest into an image that was made for it.
+    """Uploads a local disk of a stopped guest into an image that was made for it; ``since``: what changed since that round.
 
     Sent before (the compute died after the upload): nothing is sent again. Raises DiskTransferBroken if the image takes no
     data any more, because the image service died in the middle of an upload.
     """
-    flatten = name != ROOT_DISK or not base_is_available(host, context, instance)
-    with host.driver.export_disk(instance, name, flatten=flatten) as export:
+    with _export(host, context, token, instance, name, since) as export:
         snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
         try:
             report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
@@ -54,24 +60,6 @@ def send(
                     "The image service broke off the upload of a disk of the server.",
                     details=f"image {image_id} is {status}: {refusal.details}",
                 ) from refusal
-    return snapshot
-
-
-def send_changes(
-    host: Host, context: RequestContext, token: MoveToken, image_id: str, name: str, since: int
-) -> Snapshot | None:
-    """Uploads what changed of a disk since a round that the target has; None: that is not known, so all of it must go."""
-    export = host.rounds.changes_since(token.move_id, name, since)
-    if export is None:
-        return None
-    snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
-    try:
-        report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
-        snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
-    except errors.ServiceRefused:
-        # Sent before; what was sent is in a file that stays until the guest has left.
-        if host.images.show(context, image_id).status != "active":
-            raise
     return snapshot
 
 
@@ -100,16 +88,21 @@ def offer(
     names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
     # Swap is made anew.
     names += [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
-    flatten = ROOT_DISK in names and not base_is_available(host, context, instance)
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
-        changed = host.rounds.changes_since(token.move_id, name, since) if since is not None else None
-        if changed is not None:
-            return nullcontext(changed)
-        return host.driver.export_disk(instance, name, flatten=flatten or name != ROOT_DISK)
+        return _export(host, context, token, instance, name, since)
 
     made = host.offers.make(token.move_id, instance.uuid, names, export)
     return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
+
+
+def _export(
+    host: Host, context: RequestContext, token: MoveToken, instance: Instance, name: str, since: int | None
+) -> AbstractContextManager[DiskExport]:
+    if since is not None:
+        return nullcontext(host.rounds.changes_since(token.move_id, name, since))
+    flatten = name != ROOT_DISK or not base_is_available(host, context, instance)
+    return host.driver.export_disk(instance, name, flatten=flatten)
 
 
 def fetch(

@@ -53,16 +53,12 @@ class SnapshotResizeEndpoint:
         image_id: str | None,
         disk_image_ids: dict[str, str] | None = None,
         since: int | None = None,
-        changes_image_ids: dict[str, str] | None = None,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so what changed since will do, in ``changes_image_ids``."""
-        host, disks, of_changes = self._host, disk_image_ids or {}, changes_image_ids or {}
+        """``since``: the target has that round, so what changed since will do."""
+        host, disks = self._host, disk_image_ids or {}
 
         def send(image_id: str, name: str) -> Snapshot:
-            changed = None
-            if since is not None:
-                changed = disk_transfer.send_changes(host, context, token, of_changes[name], name, since)
-            return changed or disk_transfer.send(host, context, token, instance, image_id, name)
+            return disk_transfer.send(host, context, token, instance, image_id, name, since=since)
 
         with host.lock(instance.uuid):
             host.rounds.end(token.move_id)

@@ -9,8 +9,6 @@ from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
 
-# The name of the root disk among disks.
-ROOT_DISK = "disk"
 # The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
 KEPT = "kept_copies"
 
@@ -34,7 +32,7 @@ def image_ids_of(run: Run) -> list[str]:
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
-        for disk in (None, *_ephemeral_disks(run), *_changes(run))
+        for disk in (None, *_ephemeral_disks(run))
     ]
 
 
@@ -52,28 +50,24 @@ def make_images(run: Run) -> None:
 def _make_round(run: Run) -> bool:
     """Whether all images of this round can be used."""
     memory, usable = run.memory, True
-    if memory.warm is not None and memory.warm.received is not None:
-        # Of what changed since the last round; who has to send all of a disk has the other ones.
-        names = [*([] if memory.volume_backed else [ROOT_DISK]), *_ephemeral_disks(run)]
-        memory.warm.last_image_ids = {name: image_id_of(run, f"{name} changes", memory.image_round) for name in names}
-        for name, image_id in memory.warm.last_image_ids.items():
-            usable = make_image(run, image_id, f"{name}-changes-resize-temp", disk_format="raw") and usable
+    # What changed since the target has the rest is no disk image.
+    disk_format = "qcow2" if memory.received_round is None else "raw"
     if not memory.volume_backed:
         memory.image_id = image_id_of(run, None, memory.image_round)
-        usable = make_image(run, memory.image_id, "resize-temp") and usable
+        usable = make_image(run, memory.image_id, "resize-temp", disk_format)
     memory.disk_image_ids = {
         disk: image_id_of(run, disk, memory.image_round) for disk in _ephemeral_disks(run) if usable
     }
     return usable and all(
-        make_image(run, image_id, f"{disk}-resize-temp") for disk, image_id in memory.disk_image_ids.items()
+        make_image(run, image_id, f"{disk}-resize-temp", disk_format)
+        for disk, image_id in memory.disk_image_ids.items()
     )
 
 
 def delete_images(run: Run) -> None:
     """After the move has used them."""
     memory = run.memory
-    last = memory.warm.last_image_ids.values() if memory.warm is not None else ()
-    used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values(), *last) if image_id is not None]
+    used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
     for image_id in image_ids_of(run) if memory.image_round else used:
         run.services.images.delete(run.context, image_id)
 
@@ -88,10 +82,6 @@ def drop_incomplete_images(run: Run) -> list[str]:
             else:
                 complete.append(image_id)
     return complete
-
-
-def _changes(run: Run) -> list[str]:
-    return [f"{name} changes" for name in (ROOT_DISK, *_ephemeral_disks(run))] if run.memory.warm is not None else []
 
 
 def _ephemeral_disks(run: Run) -> list[str]:

@@ -199,11 +199,6 @@ def _told_of_preparing(run: Run) -> Iterator[None]:
         yield
 
 
-def received_round(run: Run) -> int | None:
-    """The last round of its disks that the target has; None: none, they travel whole."""
-    return run.memory.warm.received if run.memory.warm is not None else None
-
-
 def clear_stash(run: Run) -> None:
     """The source's record forgets the move; events go to its own host only again."""
     instances.update(
@@ -261,7 +256,12 @@ class PrepResizeAtSource(Step):
             run.event(self.event, memory.source_host),
             answering(run, at_source),
         ):
-            outcome = self._hand_over(run)
+            try:
+                outcome = self._hand_over(run)
+            except errors.WarmCopyImpossible as failure:
+                LOG.info("Move %s sends all of the disks: %s", run.move.id, failure.message)
+                self._send_all(run)
+                outcome = self._hand_over(run)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
         run.transferred(memory.bytes_of_disks)
         for device, volume_id in volumes(run.source_devices()):
@@ -283,8 +283,16 @@ class PrepResizeAtSource(Step):
         """For what the source sends."""
         make_images(run)
 
+    def _send_all(self, run: Run) -> None:
+        """What changed since the target got the rest is not known (the hypervisor was killed), so the rest goes again."""
+        if run.memory.warm is not None:
+            run.memory.warm.received = None
+        run.memory.image_round += 1
+        self._make_room(run)
+        run.save()
+
     def _hand_over(self, run: Run) -> SourceOutcome:
-        """Has the source let go of the guest and send its disks."""
+        """Has the source let go of the guest and send its disks. Raises WarmCopyImpossible if it must be all of them."""
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
             run.memory.source_host,
@@ -293,8 +301,7 @@ class PrepResizeAtSource(Step):
             block_devices=run.source_devices(),
             image_id=run.memory.image_id,
             disk_image_ids=run.memory.disk_image_ids,
-            since=received_round(run),
-            changes_image_ids=run.memory.warm.last_image_ids if run.memory.warm is not None else None,
+            since=run.memory.received_round,
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:

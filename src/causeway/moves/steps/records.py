@@ -196,7 +196,16 @@ class ShowTarget(Step):
 
     name = "ShowTarget"
     reads = frozenset(
-        {"disk_image_ids", "image_id", "image_round", "local_devices", "old_vm_state", "selection", "source_cell", "warm"}
+        {
+            "disk_image_ids",
+            "image_id",
+            "image_round",
+            "local_devices",
+            "old_vm_state",
+            "selection",
+            "source_cell",
+            "warm",
+        }
     )
 
     def do(self, run: Run) -> None:

@@ -9,7 +9,7 @@ from causeway.model.outcomes import DiskOffer, GuestOutcome, SourceOutcome
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import ConfirmResizeAtSource
 from causeway.moves.steps.finish import FinishResizeAtDest
-from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource, received_round, with_new_flavor
+from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource, with_new_flavor
 from causeway.moves.steps.records import target_devices
 from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResizeAtDest
 from causeway.store.cell import block_devices
@@ -55,7 +55,7 @@ class ResizeInstance(PrepResizeAtSource):
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=run.source_devices(),
-            since=received_round(run),
+            since=run.memory.received_round,
         )
 
     def _bring_back(self, run: Run) -> GuestOutcome:

@@ -87,14 +87,32 @@ def _begin(hypervisor: Any, uuid: str, disk: Path, copy: Path) -> None:
     domain.backupBegin(ET.tostring(backup, encoding="unicode"), None, 0)
 
 
-def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
-    """The file that the guest's backup job writes; None: there is no such job."""
+def job_xml(hypervisor: Any, uuid: str) -> str | None:
+    """What libvirt says of the guest's backup job; None: there is no such job."""
     try:
-        xml = hypervisor.lookupByUUIDString(uuid).backupGetXMLDesc()
+        found: str = hypervisor.lookupByUUIDString(uuid).backupGetXMLDesc()
     except libvirt.libvirtError as error:
         if error.get_error_code() in (libvirt.VIR_ERR_NO_DOMAIN_BACKUP, libvirt.VIR_ERR_OPERATION_INVALID):
             return None
         raise
+    return found
+
+
+def end_job(connection: Connection, uuid: str) -> None:
+    """Ends the guest's backup job, whatever it is; returns when it is over."""
+    with connection.events.job_ended(uuid) as ended:
+        connection.call(
+            f"end the copy of guest {uuid}",
+            lambda hypervisor: hypervisor.lookupByUUIDString(uuid).abortJob(),
+        )
+        _wait(connection, uuid, ended, _ABORT_SECONDS)
+
+
+def _target_of_job(hypervisor: Any, uuid: str) -> Path | None:
+    """The file that the guest's backup job writes; None: there is no such job."""
+    xml = job_xml(hypervisor, uuid)
+    if xml is None:
+        return None
     target = ET.fromstring(xml).find("./disks/disk/target")
     return Path("" if target is None else target.get("file", ""))
 

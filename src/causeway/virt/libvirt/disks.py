@@ -161,6 +161,12 @@ class InstanceDisks:
         finally:
             copy.unlink(missing_ok=True)
 
+    def base_image_of(self, uuid: str, image_ref: str) -> str | None:
+        """The image that the root disk stands on; None: it stands by itself."""
+        if image_info(self.root(uuid)).get("full-backing-filename") is None:
+            return None
+        return self._read_info(self.folder(uuid)).get("base_image_id") or image_ref or None
+
     @contextmanager
     def export_beside_guest(self, uuid: str, name: str, copy: Callable[[Path, Path], None]) -> Iterator[DiskExport]:
         """``copy``: makes the second file from the first, which a guest writes to meanwhile, with everything in it."""

@@ -21,6 +21,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
 from causeway.virt.driver import (
+    ROOT_DISK,
     DiskExport,
     Driver,
     ExpectedDisk,
@@ -31,7 +32,7 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import backups, blank_disks, copies, devices, hardware, host, power
+from causeway.virt.libvirt import backups, blank_disks, copies, devices, disk_readers, hardware, host, power, rounds
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -46,6 +47,7 @@ from causeway.virt.libvirt.domain_xml import (
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
+from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
 
 
 class LibvirtDriver(Driver):
@@ -57,6 +59,7 @@ class LibvirtDriver(Driver):
     """
 
     supports_migrate_to_same_host = False
+    supports_warm_copy = True
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class LibvirtDriver(Driver):
         )
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
+        self._rounds = rounds.Rounds(self._connection, self._disks)
         self._cache = "none"
         self._shared_cpus: list[int] = []
 
@@ -302,6 +306,58 @@ class LibvirtDriver(Driver):
             backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout)
 
         return self._disks.export_beside_guest(uuid, name, copy)
+
+    # copying disks while their guest runs
+
+    def begin_round(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> Round:
+        uuid = instance.uuid
+        if since is not None and not self._rounds.knows(uuid, since):
+            since = None
+        try:
+            sizes = self._rounds.begin(uuid, names, number, since=since, flatten=flatten)
+        except GuestFailed:
+            if since is None:
+                raise
+            # QEMU was killed, and what changed is lost.
+            since = None
+            sizes = self._rounds.begin(uuid, names, number, since=None, flatten=flatten)
+        base_image_id = None if flatten else self._disks.base_image_of(uuid, instance.image_ref)
+        return Round(
+            number,
+            since,
+            [
+                RoundDisk(name, size, disk_readers.BLOCK, base_image_id if name == ROOT_DISK else None)
+                for name, size in zip(names, sizes, strict=True)
+            ],
+        )
+
+    def has_round(self, instance: Instance, number: int) -> bool:
+        return self._rounds.has(instance.uuid, number)
+
+    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
+        return self._rounds.open(instance.uuid, name, number)
+
+    def end_round(self, instance: Instance, number: int) -> None:  # noqa: ARG002 - there is one at a time
+        self._rounds.end(instance.uuid)
+
+    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
+        return self._rounds.open_changes(instance.uuid, name, since)
+
+    def end_rounds(self, uuid: str) -> None:
+        self._rounds.discard(uuid)
+
+    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:
+        return disk_readers.open_copy(path, size, base)
+
+    def adopt_disks(self, spec: GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        self._disks.make_folder(uuid)
+        if spec.root_disk is not None:
+            self._disks.create_root(uuid, spec.root_disk)
+        for local in spec.local_disks:
+            blank_disks.create(self._disks, uuid, local)
 
     def stash_disks(self, uuid: str) -> None:
         self._disks.stash(uuid)

@@ -24,7 +24,7 @@ _POWER_STATES = {
     libvirt.VIR_DOMAIN_CRASHED: PowerState.CRASHED,
     libvirt.VIR_DOMAIN_PMSUSPENDED: PowerState.SUSPENDED,
 }
-_OFF = (PowerState.SHUTDOWN, PowerState.CRASHED, None)
+OFF = (PowerState.SHUTDOWN, PowerState.CRASHED, None)
 _UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
@@ -125,7 +125,7 @@ def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
     end = time.monotonic() + timeout
     with connection.events.stopped(uuid) as stopped:
         while (left := end - time.monotonic()) > 0:
-            if state(connection, uuid) in _OFF:
+            if state(connection, uuid) in OFF:
                 return
             connection.call(f"shut guest {uuid} down", lambda hypervisor: _press(hypervisor, uuid), again=True)
             if stopped.wait(min(left, _PRESS_AGAIN_SECONDS)):

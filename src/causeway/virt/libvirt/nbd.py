@@ -1,0 +1,239 @@
+"""A client of the NBD protocol, as far as QEMU's servers speak it and copying disks beside their guests needs it.
+
+libnbd's Python binding is a package of Debian's for Debian's interpreter only, and programs (`nbdcopy`, `qemu-img`) read whole
+disks where only some extents are wanted; so this is our own. Source: https://github.com/NetworkBlockDevice/nbd/blob/master/doc/proto.md
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from causeway.errors import GuestFailed
+
+# Bytes that one request reads or writes at most, and of a disk whose extents one request tells.
+LARGEST, TOLD_AT_ONCE = 32 << 20, 1 << 30
+# The contexts and flags of the protocol and of QEMU.
+ALLOCATION = "base:allocation"
+HOLE, READS_ZEROS = 1, 2
+DIRTY = 1
+
+_NBD_MAGIC, _OPTION_MAGIC, _OPTION_REPLY_MAGIC = 0x4E42444D41474943, 0x49484156454F5054, 0x3E889045565A9
+_FIXED_NEWSTYLE, _NO_ZEROES = 1, 2
+_OPT_GO, _OPT_STRUCTURED_REPLY, _OPT_SET_META_CONTEXT = 7, 8, 10
+_REP_ACK, _REP_INFO, _REP_META_CONTEXT, _REP_ERROR = 1, 3, 4, 1 << 31
+_REQUEST_MAGIC, _SIMPLE_REPLY_MAGIC, _STRUCTURED_REPLY_MAGIC = 0x25609513, 0x67446698, 0x668E33EF
+_CMD_READ, _CMD_WRITE, _CMD_DISC, _CMD_FLUSH, _CMD_WRITE_ZEROES, _CMD_BLOCK_STATUS = 0, 1, 2, 3, 6, 7
+_REPLY_NONE, _REPLY_DATA, _REPLY_HOLE, _REPLY_BLOCK_STATUS, _REPLY_ERROR = 0, 1, 2, 5, 1 << 15
+_DONE = 1
+
+
+@dataclass(frozen=True)
+class Extent:
+    offset: int
+    length: int
+    flags: int
+
+
+class NbdClient:
+    """A connection to one export. Raises `GuestFailed` for whatever the server refuses, or if it does not answer."""
+
+    def __init__(self, path: Path, export: str, contexts: tuple[str, ...] = (), *, timeout: float = 60.0) -> None:
+        """``path``: a unix socket; ``contexts``: what `extents` is to tell of. ``timeout``: seconds for each answer."""
+        self._where = f"{export} at {path}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(timeout)
+        self._contexts: dict[str, int] = {}
+        self._cookie = 0
+        self.size = 0
+        try:
+            self._socket.connect(str(path))
+            self._negotiate(export, contexts)
+        except OSError as error:
+            self._socket.close()
+            raise self._failed(f"connect: {error}") from error
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def __enter__(self) -> NbdClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Tells the server; what was written and not flushed may be lost."""
+        try:
+            self._socket.sendall(struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, _CMD_DISC, 0, 0, 0))
+        except OSError:
+            # It is gone, which is what it was to be told.
+            return
+        finally:
+            self._socket.close()
+
+    # what is asked
+
+    def extents(self, context: str) -> Iterator[Extent]:
+        """The whole disk in order; neighbours with equal flags are joined."""
+        if context not in self._contexts:
+            raise self._failed(f"the server does not know {context}")
+        at, pending = 0, None
+        while at < self.size:
+            told = self._block_status(context, at, min(TOLD_AT_ONCE, self.size - at))
+            if not told:
+                raise self._failed(f"the server tells nothing of {context} at {at}")
+            for length, flags in told:
+                if pending is not None and pending.flags == flags:
+                    pending = Extent(pending.offset, pending.length + length, flags)
+                else:
+                    if pending is not None:
+                        yield pending
+                    pending = Extent(at, length, flags)
+                at += length
+        if pending is not None:
+            yield pending
+
+    def read(self, offset: int, length: int) -> bytes:
+        found = bytearray(length)
+        for at in range(0, length, LARGEST):
+            size = min(LARGEST, length - at)
+            self._request(_CMD_READ, offset + at, size)
+            self._receive_data(offset + at, memoryview(found)[at : at + size])
+        return bytes(found)
+
+    def write(self, offset: int, data: bytes) -> None:
+        for at in range(0, len(data), LARGEST):
+            part = data[at : at + LARGEST]
+            self._request(_CMD_WRITE, offset + at, len(part), part)
+            self._acknowledged()
+
+    def write_zeros(self, offset: int, length: int) -> None:
+        for at in range(0, length, LARGEST):
+            self._request(_CMD_WRITE_ZEROES, offset + at, min(LARGEST, length - at))
+            self._acknowledged()
+
+    def flush(self) -> None:
+        """Returns when all that was written is on the medium."""
+        self._request(_CMD_FLUSH, 0, 0)
+        self._acknowledged()
+
+    # the handshake
+
+    def _negotiate(self, export: str, contexts: tuple[str, ...]) -> None:
+        magic, options, _flags = struct.unpack(">QQH", self._exactly(18))
+        if (magic, options) != (_NBD_MAGIC, _OPTION_MAGIC):
+            raise self._failed("the server speaks another protocol")
+        self._socket.sendall(struct.pack(">I", _FIXED_NEWSTYLE | _NO_ZEROES))
+        self._ask_option(_OPT_STRUCTURED_REPLY, b"")
+        name = export.encode()
+        if contexts:
+            queries = b"".join(struct.pack(">I", len(each)) + each.encode() for each in contexts)
+            asked = struct.pack(">I", len(name)) + name + struct.pack(">I", len(contexts)) + queries
+            for data in self._ask_option(_OPT_SET_META_CONTEXT, asked):
+                self._contexts[data[4:].decode()] = struct.unpack(">I", data[:4])[0]
+        for data in self._ask_option(_OPT_GO, struct.pack(">I", len(name)) + name + struct.pack(">H", 0)):
+            if struct.unpack(">H", data[:2])[0] == 0:
+                self.size = struct.unpack(">Q", data[2:10])[0]
+
+    def _ask_option(self, option: int, data: bytes) -> list[bytes]:
+        """What the server tells before it agrees."""
+        self._socket.sendall(struct.pack(">QII", _OPTION_MAGIC, option, len(data)) + data)
+        told: list[bytes] = []
+        while True:
+            magic, _option, kind, length = struct.unpack(">QIII", self._exactly(20))
+            content = self._exactly(length)
+            if magic != _OPTION_REPLY_MAGIC or kind & _REP_ERROR:
+                raise self._failed(f"option {option} was refused: {content.decode(errors='replace') or kind}")
+            if kind == _REP_ACK:
+                return told
+            if kind in (_REP_INFO, _REP_META_CONTEXT):
+                told.append(content)
+
+    # requests and answers: one at a time
+
+    def _request(self, command: int, offset: int, length: int, data: bytes = b"") -> None:
+        self._cookie += 1
+        header = struct.pack(">IHHQQI", _REQUEST_MAGIC, 0, command, self._cookie, offset, length)
+        try:
+            self._socket.sendall(header + data if len(data) < 1 << 16 else header)
+            if len(data) >= 1 << 16:
+                self._socket.sendall(data)
+        except OSError as error:
+            raise self._failed(str(error)) from error
+
+    def _answers(self) -> Iterator[tuple[int, int]]:
+        """(type, length) of each chunk that answers the last request; its content is still to be received."""
+        while True:
+            (magic,) = struct.unpack(">I", self._exactly(4))
+            if magic == _SIMPLE_REPLY_MAGIC:
+                error, cookie = struct.unpack(">IQ", self._exactly(12))
+                self._check(cookie, error)
+                return
+            if magic != _STRUCTURED_REPLY_MAGIC:
+                raise self._failed(f"an answer begins with {magic:#x}")
+            flags, kind, cookie, length = struct.unpack(">HHQI", self._exactly(16))
+            self._check(cookie, 0)
+            if kind & _REPLY_ERROR:
+                content = self._exactly(length)
+                raise self._failed(
+                    f"error {struct.unpack('>I', content[:4])[0]}: {content[6:].decode(errors='replace')}"
+                )
+            yield kind, length
+            if flags & _DONE:
+                return
+
+    def _acknowledged(self) -> None:
+        for _kind, length in self._answers():
+            self._exactly(length)
+
+    def _receive_data(self, offset: int, into: memoryview) -> None:
+        for kind, length in self._answers():
+            if kind == _REPLY_DATA:
+                (at,) = struct.unpack(">Q", self._exactly(8))
+                self._receive_into(into[at - offset : at - offset + length - 8])
+            elif kind == _REPLY_HOLE:
+                # The buffer is zeros already.
+                self._exactly(length)
+            elif length:
+                self._exactly(length)
+
+    def _block_status(self, context: str, offset: int, length: int) -> list[tuple[int, int]]:
+        self._request(_CMD_BLOCK_STATUS, offset, length)
+        told: list[tuple[int, int]] = []
+        for kind, size in self._answers():
+            content = self._exactly(size)
+            if kind == _REPLY_BLOCK_STATUS and struct.unpack(">I", content[:4])[0] == self._contexts[context]:
+                told = list(struct.iter_unpack(">II", content[4:]))
+        return told
+
+    def _check(self, cookie: int, error: int) -> None:
+        if cookie != self._cookie:
+            raise self._failed("the server answered another request")
+        if error:
+            raise self._failed(f"error {error}")
+
+    def _exactly(self, length: int) -> bytes:
+        found = bytearray(length)
+        self._receive_into(memoryview(found))
+        return bytes(found)
+
+    def _receive_into(self, view: memoryview) -> None:
+        done = 0
+        try:
+            while done < len(view):
+                size = self._socket.recv_into(view[done:])
+                if not size:
+                    raise self._failed("the server has gone")
+                done += size
+        except OSError as error:
+            raise self._failed(str(error)) from error
+
+    def _failed(self, why: str) -> GuestFailed:
+        return GuestFailed("A disk can't be read or written beside its guest.", details=f"{self._where}: {why}")

@@ -1,0 +1,216 @@
+"""The disks of a real guest are copied while it runs, in rounds, and what is left is little when it is off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import uuid as uuids
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_guests import Cloud, Guest
+
+from causeway.compute.disks import changes
+from causeway.compute.disks.copies import Copies
+from causeway.compute.disks.rounds import Rounds
+from causeway.errors import WarmCopyImpossible
+from causeway.model.outcomes import MoveToken
+from causeway.model.states import PowerState
+from causeway.model.warm import CopiedDisk, CopyRound
+from causeway.virt.driver import RootDisk
+from causeway.virt.libvirt import power
+
+
+class Stream:
+    """What a generator yields, as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._left = pieces, b""
+
+    def read(self, size: int, /) -> bytes:
+        while len(self._left) < size:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._left += piece
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+@dataclass
+class Warm:
+    """A guest that is copied from its host to another one."""
+
+    guest: Guest
+    rounds: Rounds
+    copies: Copies
+    token: MoveToken
+
+    def begin(self, since: int | None = None) -> CopyRound:
+        return self.rounds.begin(self.token, self.guest.instance, ["disk"], since=since, flatten=False, url="")
+
+    def receive(self, copied: CopyRound) -> int:
+        @contextmanager
+        def opened(disk: CopiedDisk, part: int) -> Iterator[changes.Source]:
+            yield Stream(self.rounds.read_part(self.token.move_id, copied.number, disk.name, part))
+
+        self.copies.begin(self.token, self.guest.uuid, copied)
+        return sum(
+            self.copies.receive(self.token, copied, disk, opened, self.base_of, lambda _size: None)
+            for disk in copied.disks
+        )
+
+    def base_of(self, _image_id: str) -> Path:
+        assert self.guest.base is not None
+        return self.guest.base
+
+    def complete(self, since: int) -> Path:
+        export = self.rounds.changes_since(self.token.move_id, "disk", since)
+        path = self.copies.complete(self.token, "disk", export.path, self.base_of)
+        assert path is not None
+        return path
+
+
+def domain(guest: Guest) -> Any:
+    return guest.driver._connection.call("find it", lambda hypervisor: power.find(hypervisor, guest.uuid))
+
+
+def disk(guest: Guest) -> Path:
+    return guest.driver._disks.root(guest.uuid)
+
+
+def bitmaps(path: Path) -> bool:
+    said = subprocess.run(["qemu-img", "info", "-U", str(path)], check=True, stdout=subprocess.PIPE, text=True)
+    return "bitmaps" in said.stdout
+
+
+def assert_same(source: Path, copy: Path, base: Path) -> None:
+    """``copy`` names no base by itself."""
+    shown = subprocess.run(["qemu-img", "info", str(copy)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert "backing file" not in shown
+    subprocess.run(["qemu-img", "rebase", "-u", "-F", "qcow2", "-b", str(base), str(copy)], check=True)
+    subprocess.run(["qemu-img", "compare", "-q", str(source), str(copy)], check=True)
+    subprocess.run(["qemu-img", "rebase", "-u", "-b", "", str(copy)], check=True)
+
+
+@pytest.fixture
+def warm(cloud: Cloud, tmp_path: Path) -> Iterator[Warm]:
+    guest = cloud.guest()
+    guest.spawn()
+    target = cloud.guest(host=1)
+    made = Warm(
+        guest,
+        Rounds(tmp_path / "rounds", guest.driver, lambda _size: None),
+        Copies(tmp_path / "copies", target.driver),
+        MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
+    )
+    yield made
+    made.rounds.discard(made.token.move_id)
+
+
+def write(guest: Guest) -> None:
+    """Each boot writes to the disk; the guest's QEMU, and what it counts, live on."""
+    boots = guest.console().boots
+    domain(guest).reset()
+    guest.wait_for_boot(boots + 1)
+
+
+def test_the_copy_is_what_the_source_has_when_it_is_off_and_boots(warm: Warm, cloud: Cloud) -> None:
+    guest = warm.guest
+    marker = guest.console().last("CAUSEWAY-MARKER", disk="vda")
+    first = warm.begin()
+    whole = warm.receive(first)
+    assert first.since is None
+    write(guest)
+    second = warm.begin(first.number)
+    changed = warm.receive(second)
+    assert second.since == first.number
+    # A boot writes to few blocks, and the guest has booted once before the first round.
+    assert 0 < changed <= whole
+    assert guest.driver.inspect(guest.uuid).power_state == PowerState.RUNNING
+    write(guest)
+    warm.rounds.end(warm.token.move_id)
+    guest.driver.power_off(guest.uuid, 30)
+    copy = warm.complete(second.number)
+    assert guest.base is not None
+    assert_same(disk(guest), copy, guest.base)
+    warm.rounds.discard(warm.token.move_id)
+    assert not bitmaps(disk(guest))
+
+    other = cloud.guest(host=1)
+    spec = other.spec(RootDisk(guest.base, "the-image", snapshot=copy, size_gb=1))
+    other.driver.adopt_disks(spec)
+    assert not copy.exists()
+    spec.root_disk = None
+    other.driver.spawn(spec)
+    assert other.wait_for_boot().last("CAUSEWAY-MARKER", disk="vda")["first"] == marker["first"]
+
+
+def test_what_the_base_image_has_does_not_travel(warm: Warm) -> None:
+    sent = warm.receive(warm.begin())
+    allocated = disk(warm.guest).stat().st_blocks * 512
+    assert sent <= allocated
+
+
+def test_a_killed_hypervisor_costs_a_full_round_and_nothing_else(warm: Warm) -> None:
+    guest = warm.guest
+    first = warm.begin()
+    warm.receive(first)
+    pid = int(
+        subprocess.run(["pgrep", "-f", f"uuid {guest.uuid}"], check=True, stdout=subprocess.PIPE).stdout.split()[0]
+    )
+    os.kill(pid, signal.SIGKILL)
+    guest.wait(lambda _said: guest.driver.inspect(guest.uuid).power_state != PowerState.RUNNING)
+    with pytest.raises(WarmCopyImpossible):
+        warm.begin(first.number)
+    with pytest.raises(WarmCopyImpossible):
+        warm.rounds.changes_since(warm.token.move_id, "disk", first.number)
+    assert guest.driver.power_on(guest.spec()) == PowerState.RUNNING
+    again = warm.begin(first.number)
+    assert again.since is None
+    warm.receive(again)
+    warm.rounds.end(warm.token.move_id)
+    guest.driver.power_off(guest.uuid, 30)
+    copy = warm.complete(again.number)
+    assert guest.base is not None
+    assert_same(disk(guest), copy, guest.base)
+
+
+def test_a_guest_that_its_user_shuts_down_needs_only_what_changed(warm: Warm) -> None:
+    guest = warm.guest
+    first = warm.begin()
+    warm.receive(first)
+    write(guest)
+    guest.driver.power_off(guest.uuid, 30)
+    with pytest.raises(WarmCopyImpossible):
+        warm.begin(first.number)
+    copy = warm.complete(first.number)
+    assert guest.base is not None
+    assert_same(disk(guest), copy, guest.base)
+
+
+def test_a_round_outlives_the_process_that_began_it(warm: Warm) -> None:
+    guest = warm.guest
+    first = warm.begin()
+    warm.rounds = Rounds(warm.rounds._directory, guest.driver, lambda _size: None)
+    again = warm.begin()
+    assert again.number == first.number
+    warm.receive(again)
+
+
+def test_nothing_stays_at_the_source_when_it_is_given_up(warm: Warm) -> None:
+    guest = warm.guest
+    first = warm.begin()
+    warm.receive(first)
+    warm.begin(first.number)
+    warm.rounds.discard(warm.token.move_id)
+    assert domain(guest).listAllCheckpoints() == []
+    assert guest.driver._rounds._job(guest.uuid) is None
+    assert not list(guest.driver._disks.directory.glob(f"scratch-{guest.uuid}*"))
+    guest.driver.power_off(guest.uuid, 30)
+    assert not bitmaps(disk(guest))
