@@ -14,7 +14,7 @@ from .site import LocalSite, until
 from .storm import asking
 from .storm.asking import Scene
 from .storm.deeds import DEEDS, VALUE
-from .storm.judge import Done, explained, judge
+from .storm.judge import HOST_IS_DEAD, Done, explained, judge
 from .storm.ledger import EXISTS, Account, Asked, Ledger, Seen
 from .users import Answer
 
@@ -54,6 +54,8 @@ def _done(action: str, failure: str | None = None) -> Done:
         ([_done("resize"), _done("revertResize")], {"ACTIVE"}),
         ([_done("shelve"), _done("unshelve", "no")], {"SHELVED", "SHELVED_OFFLOADED"}),
         ([_done("unshelve"), _done("evacuate", "no")], {"ACTIVE", "ERROR"}),
+        ([_done("unshelve"), _done("resize", "no")], {"ACTIVE"}),
+        ([_done("unshelve"), _done("resize", HOST_IS_DEAD)], {"ACTIVE", "ERROR"}),
     ],
     ids=lambda value: "-".join(each.action for each in value) if isinstance(value, list) else None,
 )

@@ -46,6 +46,8 @@ BECOMES = {
 # Those that leave a server in ERROR if they fail or are cancelled, as in the field. One that was not built is nothing else.
 MAY_END_IN_ERROR = ("rebuild", "evacuate")
 ENDS_IN_ERROR = ("create",)
+# Why a move was rolled back whose source died for good meanwhile: its server is one of a dead host, in ERROR.
+HOST_IS_DEAD = "A host that the server needs is dead."
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,7 @@ def explained(history: list[Done], *, host_died: bool = False) -> set[str]:
             allowed = BECOMES.get(done.action, allowed)
         elif done.action in ENDS_IN_ERROR:
             allowed = {"ERROR"}
-        elif done.action in MAY_END_IN_ERROR:
+        elif done.action in MAY_END_IN_ERROR or done.failure == HOST_IS_DEAD:
             allowed = allowed | {"ERROR"}
     return allowed | ({"SHUTOFF"} if host_died and "ACTIVE" in allowed else set())
 
