@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from causeway.moves.dead_hosts import IS_DEAD
 from causeway.store.cell import copies, instances
 
 from . import look
@@ -54,11 +55,19 @@ def _done(action: str, failure: str | None = None) -> Done:
         ([_done("resize"), _done("revertResize")], {"ACTIVE"}),
         ([_done("shelve"), _done("unshelve", "no")], {"SHELVED", "SHELVED_OFFLOADED"}),
         ([_done("unshelve"), _done("evacuate", "no")], {"ACTIVE", "ERROR"}),
+        ([_done("unshelve"), _done("resize", "no")], {"ACTIVE"}),
     ],
     ids=lambda value: "-".join(each.action for each in value) if isinstance(value, list) else None,
 )
 def test_a_history_explains_a_state(history: list[Done], states: set[str]) -> None:
     assert explained(history) == states
+
+
+@pytest.mark.parametrize("failure", [IS_DEAD, "It was cancelled on request."])
+def test_a_fault_explains_that_a_move_left_a_server_to_its_dead_source(failure: str) -> None:
+    history = [_done("unshelve"), _done("resize", failure)]
+    assert explained(history) == {"ACTIVE"}
+    assert explained(history, fault=IS_DEAD) == {"ACTIVE", "ERROR"}
 
 
 def test_no_two_deeds_have_one_name_and_values_have_their_own_concern() -> None:

@@ -24,6 +24,9 @@ from causeway.store.api import leftovers
 
 LOG = logging.getLogger(__name__)
 
+# Also the fault of a server that a move has left to its dead source.
+IS_DEAD = "A host that the server needs is dead."
+
 
 def at_source(run: Run) -> HostLife:
     return liveness.of_host(run.services, run.source_database, run.memory.source_host)
@@ -85,7 +88,7 @@ def _told_apart(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
 def raise_if_fenced(life: HostLife, cause: errors.CausewayError | None = None) -> None:
     if life.is_fenced:
         raise errors.HostFenced(
-            "A host that the server needs is dead.",
+            IS_DEAD,
             details="; ".join([life.explained(), *([cause.details] if cause is not None else [])]),
         ) from cause
 

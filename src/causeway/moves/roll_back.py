@@ -10,6 +10,7 @@ from causeway.model.states import RESIZE_TASKS, MigrationStatus, VmState
 from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED
+from causeway.moves.steps.dead_source import add_fault_in
 from causeway.parts.acceptance import task_of
 from causeway.store.api import migrations
 from causeway.store.cell import actions, instances
@@ -27,7 +28,10 @@ def after_resize(run: Run, cause: errors.CausewayError) -> None:
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead else memory.old_vm_state
     with run.source_database.write() as connection:
-        _tell(connection, run, cause, fault=not cancelled)
+        _tell(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
+        if memory.source_is_dead:
+            # Whatever ended the move, this is why the server is in ERROR.
+            add_fault_in(connection, run, cause.details)
         if not instances.end_task_in(connection, run.uuid, RESIZE_TASKS, vm_state=vm_state, **NOT_MOVED):
             # An administrator gave it other states meanwhile.
             instances.update_in(connection, run.uuid, **NOT_MOVED)

@@ -49,9 +49,9 @@ def keep_volumes_reserved(run: OperationRun[Any], *, in_doubt: bool = False) -> 
     """Every volume stays reserved for the server, and is connected nowhere."""
     present = run.devices()
     attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=in_doubt)
-    if not run.is_repeated:
+    if not (run.is_repeated or run.is_undoing):
         return
-    # What an attempt before reserved, and nobody wrote down.
+    # What an attempt before reserved, and nobody wrote down; and what the record named before, if it came no further.
     known: set[str | None] = {device.attachment_id for device in present}
     for device in present:
         if device.is_volume and device.volume_id is not None:

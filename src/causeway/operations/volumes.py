@@ -22,6 +22,7 @@ from causeway.operations.run import OperationRun
 from causeway.parts import devices
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
+from causeway.store.api import reservations
 from causeway.store.cell import block_devices, instances
 
 
@@ -38,11 +39,15 @@ class AttachMemory:
 
 @dataclass
 class DetachMemory:
-    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not let go of it."""
+    """``resource_id``: of the volume. ``mapping``: as the server had it. ``is_kept``: the guest does not let go of it.
+
+    ``reserved``: what a resize that waits for its end has reserved at its source.
+    """
 
     resource_id: str
     mapping: BlockDevice | None = None
     is_kept: bool = False
+    reserved: devices.KeptForRevert | None = None
 
 
 Attach: TypeAlias = OperationRun[AttachMemory]
@@ -66,6 +71,11 @@ class ReserveVolume(Step[Attach]):
         with run.event("compute_reserve_block_device_name", instance.host or ""):
             if memory.device is not None and any(other.device_name == memory.device for other in present):
                 raise errors.Conflict(f"The supplied device path ({memory.device}) is in use.")
+            if any(other.volume_id == memory.resource_id for other in present):
+                # Who asked for it first was quicker.
+                raise errors.BadRequest(
+                    f"Invalid volume: volume {memory.resource_id} is already attached to instance {run.uuid}."
+                )
             volume = services.volumes.show(run.context, memory.resource_id)
             devices.check_zone(services, instance, volume)
             mapping = BlockDevice(
@@ -99,7 +109,9 @@ class ReserveVolume(Step[Attach]):
         if mapping is not None and mapping.attachment_id is not None:
             run.services.volumes.delete_attachment(run.context, mapping.attachment_id)
         else:
-            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            # The server may have the volume from before.
+            known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
+            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
         block_devices.delete(run.database, run.saga.id)
 
 
@@ -149,7 +161,7 @@ class DisconnectVolume(Step[Detach]):
 
     name = "DisconnectVolume"
     reads = frozenset({"resource_id"})
-    writes = frozenset({"is_kept", "mapping"})
+    writes = frozenset({"is_kept", "mapping", "reserved"})
 
     def where(self, run: Detach) -> str | None:
         return device_endings.host_of(run)
@@ -160,6 +172,8 @@ class DisconnectVolume(Step[Detach]):
         run.memory.mapping = mapping = next(
             (each for each in run.devices() if each.volume_id == run.memory.resource_id), None
         )
+        if instance is not None:
+            run.memory.reserved = devices.kept_for_revert(run.services, instance, run.memory.resource_id)
         if instance is None or mapping is None or not instance.host:
             return
         with device_endings.letting_go(run, instance.host):
@@ -167,15 +181,18 @@ class DisconnectVolume(Step[Detach]):
 
 
 class ReleaseVolume(Step[Detach]):
-    """Nobody has the volume any more."""
+    """Nobody has the volume any more, nor will a revert: its user may use it elsewhere at once."""
 
     name = "ReleaseVolume"
-    reads = frozenset({"is_kept", "mapping", "resource_id"})
+    reads = frozenset({"is_kept", "mapping", "reserved", "resource_id"})
 
     def do(self, run: Detach) -> None:
-        mapping = run.memory.mapping
+        mapping, reserved = run.memory.mapping, run.memory.reserved
         if run.memory.is_kept:
             return
+        if reserved is not None:
+            run.services.volumes.delete_attachment(run.context, reserved.attachment_id)
+            run.with_next_save(lambda connection: reservations.end_in(connection, reserved.move_id, reserved.volume_id))
         if mapping is None:
             # It was deleted with the server.
             devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import string
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -19,13 +20,23 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
-from causeway.model.states import TaskState
+from causeway.model.sagas import ENDED, SagaState
+from causeway.model.states import MIGRATION_ENDED, TaskState
 from causeway.parts.services import ConductorServices
-from causeway.store.api import journal
+from causeway.store.api import journal, migrations
 from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KeptForRevert:
+    """The attachment by which the source of a resize (``move_id``) reserves a volume until its confirm or revert."""
+
+    move_id: str
+    volume_id: str
+    attachment_id: str
 
 
 def next_device_name(devices: list[BlockDevice]) -> str:
@@ -130,8 +141,31 @@ def drop_reservations(
 
 
 def noted_by_moves(services: ConductorServices, instance_uuid: str) -> set[str | None]:
-    """The attachments that moves of the server know of: the source of one that may be reverted reserves its volumes."""
-    pairs = [
-        pair for move in journal.of_server(services.api, instance_uuid) for pair in move.data.get("attachments", [])
-    ]
-    return {pair[side] for pair in pairs for side in ("source", "target")}
+    """The attachments that moves of the server count on: all of one under way, the source's of one that may be reverted.
+
+    What else moves have made is in the server's record by now, or nobody's.
+    """
+    # Before the moves are read: one that ends meanwhile counts still.
+    found = migrations.search(services.api, instance_uuid=instance_uuid)
+    not_ended = {each.uuid for each in found if each.status not in MIGRATION_ENDED}
+    noted: set[str | None] = set()
+    for move in journal.of_server(services.api, instance_uuid):
+        pairs = move.data.get("attachments", [])
+        if move.state not in ENDED:
+            noted |= {pair[side] for pair in pairs for side in ("source", "target")}
+        elif move.state is SagaState.DONE and move.migration_uuid in not_ended:
+            noted |= {pair["source"] for pair in pairs}
+    return noted
+
+
+def kept_for_revert(services: ConductorServices, instance: Instance, volume_id: str) -> KeptForRevert | None:
+    """What the source of the server's resize, which waits for its end, has reserved of a volume."""
+    if instance.migration_context is None:
+        return None
+    for move in journal.of_migration(services.api, instance.migration_context.migration_uuid):
+        if move.recipe not in journal.RESIZES or move.state is not SagaState.DONE:
+            continue
+        for pair in move.data.get("attachments", []):
+            if pair["volume_id"] == volume_id and pair["source"] is not None:
+                return KeptForRevert(move.id, volume_id, pair["source"])
+    return None

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway.model.sagas import ENDED
+from causeway.moves.dead_hosts import IS_DEAD
 from causeway.operations.recipes import RECIPES
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.cell import instances
@@ -275,15 +276,15 @@ def _of_ledger(evidence: Evidence, ledger: Ledger) -> Iterator[Complaint]:
         return
     now = evidence.of(ledger.uuid)
     if now.task is None:
-        allowed = explained(history, host_died=ledger.host_died)
+        allowed = explained(history, host_died=ledger.host_died, fault=now.fault)
         if now.status not in allowed:
             yield Complaint(LOST, f"its history does not explain {now.status}, but {sorted(allowed)}: {history}")
     yield from _values(evidence, ledger, now)
     yield from _content(evidence, ledger, now)
 
 
-def explained(history: list[Done], *, host_died: bool = False) -> set[str]:
-    """The states in which a server may be after this."""
+def explained(history: list[Done], *, host_died: bool = False, fault: str | None = None) -> set[str]:
+    """The states in which a server may be after this. A move may have left it to a source that died for good: see its fault."""
     allowed = {"ACTIVE"}
     for done in history:
         if done.failure is None:
@@ -292,6 +293,7 @@ def explained(history: list[Done], *, host_died: bool = False) -> set[str]:
             allowed = {"ERROR"}
         elif done.action in MAY_END_IN_ERROR:
             allowed = allowed | {"ERROR"}
+    allowed = allowed | ({"ERROR"} if fault == IS_DEAD else set())
     return allowed | ({"SHUTOFF"} if host_died and "ACTIVE" in allowed else set())
 
 

@@ -26,6 +26,7 @@ from openstack.exceptions import ConflictException
 
 from causeway.conductor.upkeep.auto_confirm import AutoConfirm
 from causeway.model.sagas import SagaState
+from causeway.moves.dead_hosts import IS_DEAD
 from causeway.moves.steps import prepare
 from causeway.rpc.transport import Outgoing, Verdict
 
@@ -179,6 +180,26 @@ def test_a_copy_of_a_dead_hosts_disk_stays_until_its_server_is_deleted(
 
 
 @REACHES
+def test_a_cancelled_move_whose_source_died_says_why_its_server_is_in_error(
+    cloud: Cloud, dead: Callable[..., None], reach: str
+) -> None:
+    server = cloud.boot(flavor=FLAVORS[reach][0])
+    source = cloud.show(server).compute_host
+    for name in ("rpc_response_timeout", "long_rpc_timeout"):
+        cloud.option(name, 3)
+    with cloud.held(HAND_OVER[0] if reach == "cross" else HAND_OVER[1]) as begun:
+        cloud.member.compute.resize_server(server.id, FLAVORS[reach][1])
+        assert begun.wait(10)
+        path = f"/servers/{server.id}/migrations/{cloud.migration(server).id}"
+        assert cloud.admin.compute.delete(path, microversion="2.80").status_code == 202
+        dead(source)
+    until(lambda: cloud.show(server).status, lambda status: status == "ERROR", "the server to be in ERROR")
+    cloud.settle()
+    assert cloud.migration(server).status == "cancelled"
+    assert cloud.show(server).fault["message"] == IS_DEAD
+
+
+@REACHES
 @pytest.mark.parametrize("then", ["comes back", "is deleted"])
 def test_a_move_whose_source_dies_before_the_target_has_anything_destroys_nothing(
     cloud: Cloud, dead: Callable[..., None], reach: str, then: str
@@ -277,3 +298,4 @@ def test_a_revert_that_has_destroyed_the_targets_guest_goes_on_without_its_sourc
     assert cloud.migration(server).status == "reverted"
     found = cloud.show(server)
     assert (found.status, found.compute_host) == ("ERROR", source)
+    assert found.fault["message"] == IS_DEAD

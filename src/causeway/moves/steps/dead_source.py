@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import sqlalchemy as sa
+
 from causeway import errors
+from causeway.model.instance import InstanceFault
 from causeway.model.missed import Missed
 from causeway.model.states import PowerState
-from causeway.moves.dead_hosts import note_source
+from causeway.moves.dead_hosts import IS_DEAD, note_source
 from causeway.moves.run import Run
-from causeway.store.cell import block_devices, instances
+from causeway.store.cell import actions, block_devices, instances
 
 
 def go_on_without_source(run: Run) -> None:
@@ -31,3 +34,9 @@ def go_on_without_source(run: Run) -> None:
             if reserved is not None:
                 block_devices.update_in(connection, device.uuid, attachment_id=reserved, connection_info=None)
         instances.update_in(connection, run.uuid, power_state=PowerState.NOSTATE)
+
+
+def add_fault_in(connection: sa.Connection, run: Run, details: str = "") -> None:
+    """Why the server is in ERROR, for its user."""
+    fault = InstanceFault(code=500, message=IS_DEAD, details=details, host=run.memory.source_host)
+    actions.add_fault_in(connection, run.uuid, fault)

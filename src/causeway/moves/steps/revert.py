@@ -22,7 +22,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import show_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
-from causeway.moves.steps.dead_source import go_on_without_source
+from causeway.moves.steps.dead_source import add_fault_in, go_on_without_source
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import vm_state_of, volumes
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
@@ -329,7 +329,10 @@ class FinishRevert(Step):
             run.write_history(connection)
             vm_state = VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running)
             changes |= {"vm_state": vm_state} | NOT_MOVED
-            if not instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):
+            if instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):
+                if memory.source_is_dead:
+                    add_fault_in(connection, run)
+            else:
                 # This was done before, and the server may have another request's states by now.
                 instances.update_in(connection, run.uuid, **NOT_MOVED)
         if run.services.notifier.is_enabled:
