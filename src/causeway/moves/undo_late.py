@@ -13,7 +13,7 @@ from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus
 from causeway.moves.memory import MoveMemory
 from causeway.moves.run import Run
-from causeway.moves.steps.images import image_ids_of
+from causeway.moves.steps.images import image_ids_of, parts_of
 from causeway.moves.steps.reservations import drop_strays
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
@@ -64,7 +64,7 @@ def _of_resized(run: Run, moved: MoveMemory) -> None:
         known |= {id for pair in moved.attachments for id in (pair.source, pair.target)}
         # Others may be reserved by a user who attaches them just now.
         drop_strays(run, known, of_volumes={pair.volume_id for pair in moved.attachments})
-    for image_id in image_ids_of(run) if moved.is_cross_cell else []:
+    for image_id in [*image_ids_of(run), *parts_of(run)] if moved.is_cross_cell else []:
         services.images.delete(run.context, image_id)
 
 
@@ -95,7 +95,7 @@ def _of_resize(run: Run) -> None:
         _of_living(run, instance, block_devices.of_instance(database, run.uuid))
     if memory.is_cross_cell:
         copies.hard_delete(services.cells.database(memory.target_cell), run.uuid, hidden_only=True)
-        for image_id in image_ids_of(run):
+        for image_id in [*image_ids_of(run), *parts_of(run)]:
             services.images.delete(run.context, image_id)
 
 

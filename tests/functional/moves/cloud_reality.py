@@ -81,7 +81,10 @@ class Reality:
             "allocations": self.allocations(server.id),
             "images": self.temporary_images(),
             "transfers": sorted(
-                path.name for path in self.parts.state.path.glob("hosts/*/_base/*part*") if server.id in path.name
+                f"{path.parent.name}/{path.name}"
+                for kept in ("_base/*part*", "offers/*", "rounds/*", "copies/*")
+                for path in self.parts.state.path.glob(f"hosts/*/{kept}")
+                if server.id in path.name
             ),
         }
 

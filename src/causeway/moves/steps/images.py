@@ -36,6 +36,11 @@ def image_ids_of(run: Run) -> list[str]:
     ]
 
 
+def parts_of(run: Run) -> list[str]:
+    """The images of what was copied beside the guest that may still be there."""
+    return run.memory.warm.image_ids if run.memory.warm is not None else []
+
+
 def make_images(run: Run) -> None:
     """Makes the records of the images and notes them: root disk (if it is local) and ephemeral disks.
 

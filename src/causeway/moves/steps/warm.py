@@ -68,6 +68,7 @@ class CopyWhileRunning(Step):
     def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
         LOG.info("Move %s copies the rest of the disks while the guest is off: %s", run.move.id, failure.message)
         warm.ended = failure.message
+        _delete_images(run, warm)
 
     def _copy(self, run: Run, warm: WarmCopy) -> None:
         options = run.services.conf.moves

@@ -1,0 +1,218 @@
+"""The disks of a running guest are copied before it goes off: it notices nothing, and loses nothing that it wrote meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from moves_cloud import PATIENCE, Cloud, until
+
+from causeway import errors
+from causeway.compute.disks import changes
+from causeway.compute.handover import part_fetch
+from causeway.rpc.transport import Verdict
+
+pytestmark = pytest.mark.embedded("looks into hosts, and breaks them")
+
+# flavor, and how the disks travel
+WAYS = {
+    "inside a cell": ("any.medium", "auto"),
+    "directly": ("gen2.small", "auto"),
+    "as images": ("gen2.small", "never"),
+}
+RECEIVE = {"inside a cell": "receive_round", "directly": "receive_round", "as images": "receive_part"}
+
+
+@pytest.fixture
+def server(cloud: Cloud) -> Any:
+    server = cloud.boot("warm")
+    source(cloud, server).guest_write(server.id, "before")
+    return server
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, cloud: Cloud) -> str:
+    cloud.option("direct", WAYS[request.param][1], "moves")
+    return str(request.param)
+
+
+def source(cloud: Cloud, server: Any) -> Any:
+    return cloud.driver(cloud.show(server).compute_host)
+
+
+def boots(cloud: Cloud, server: Any) -> int:
+    return int(source(cloud, server).console_output(server.id).decode().count("CAUSEWAY-READY"))
+
+
+def resize(cloud: Cloud, server: Any, way: str) -> None:
+    cloud.member.compute.resize_server(server.id, WAYS[way][0])
+
+
+def content(cloud: Cloud, server: Any) -> str:
+    return "\n".join(source(cloud, server).guest_read(server.id))
+
+
+def step(cloud: Cloud, server: Any) -> Any:
+    return next(each for each in cloud.moves(server)[-1].steps if each.step == "CopyWhileRunning")
+
+
+def without_cold_copies(cloud: Cloud) -> None:
+    """Who copies all of a disk while its guest is off fails."""
+    cloud.break_driver(list(cloud.parts.computes), "export_disk")
+
+
+@pytest.mark.parametrize("end", ["confirm", "revert"])
+def test_what_the_guest_writes_meanwhile_arrives(cloud: Cloud, server: Any, way: str, end: str) -> None:
+    without_cold_copies(cloud)
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    with cloud.held(RECEIVE[way]) as arrived:
+        resize(cloud, server, way)
+        assert arrived.wait(PATIENCE)
+        # It runs, and its users see that it does.
+        shown = cloud.show(server)
+        assert (shown.status, shown.task_state, shown.power_state) == ("RESIZE", "resize_prep", 1)
+        source(cloud, server).guest_write(server.id, "meanwhile " * 200)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "before" in content(cloud, server)
+    assert "meanwhile " * 200 in content(cloud, server)
+    assert cloud.temporary_images() == []
+    assert cloud.reality(server)["transfers"] == []
+    if end == "confirm":
+        cloud.confirmed(server)
+    else:
+        cloud.reverted(server)
+    assert "meanwhile " * 200 in content(cloud, server)
+    assert cloud.audit().is_clean if hasattr(cloud, "audit") else True
+
+
+def test_what_travels_when_the_guest_is_off_is_little(cloud: Cloud, server: Any, way: str) -> None:
+    for number in range(100):
+        source(cloud, server).guest_write(server.id, f"{number} " * 300)
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    (move,) = cloud.moves(server)
+    warm, off = move.data["warm"], move.data
+    assert warm["sent"] > 60_000
+    last = off["offer"]["disks"][0]["size"] if off["offer"] else off["snapshot"]["size"]
+    assert last < warm["sent"] / 10
+
+
+@pytest.mark.parametrize("broken", ["begin_round", "open_copy", "open_round"])
+def test_a_driver_that_fails_costs_nothing_but_time(cloud: Cloud, server: Any, way: str, broken: str) -> None:
+    cloud.break_driver(list(cloud.parts.computes), broken)
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "before" in content(cloud, server)
+    assert cloud.reality(server)["transfers"] == []
+    assert cloud.temporary_images() == []
+
+
+def test_a_hypervisor_that_forgets_what_changed_has_all_of_it_sent(cloud: Cloud, server: Any, way: str) -> None:
+    host = source(cloud, server)
+    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
+    with cloud.held(order) as arrived:
+        resize(cloud, server, way)
+        assert arrived.wait(PATIENCE)
+        host.end_rounds(server.id)
+        host.guest_write(server.id, "late")
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "late" in content(cloud, server)
+    assert cloud.temporary_images() == []
+
+
+def test_a_cancelled_one_is_not_noticed_by_the_guest(cloud: Cloud, server: Any, way: str) -> None:
+    before, booted = cloud.reality(server), boots(cloud, server)
+    with cloud.held(RECEIVE[way]) as arrived:
+        resize(cloud, server, way)
+        assert arrived.wait(PATIENCE)
+        migration = cloud.migration(server).id
+        path = f"/servers/{server.id}/migrations/{migration}"
+        assert cloud.admin.compute.delete(path, microversion="2.80").status_code == 202
+    cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    assert cloud.migration(server).status == "cancelled"
+    assert cloud.reality(server) == before
+    assert boots(cloud, server) == booted
+
+
+def lost(method: str, verdict: Verdict) -> Callable[[Cloud], None]:
+    return lambda cloud: cloud.lose(method, verdict)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LOSE_REQUEST, Verdict.LOSE_REPLY])
+@pytest.mark.parametrize("order", ["begin_round", "receive"])
+def test_an_order_or_answer_that_is_lost(cloud: Cloud, server: Any, way: str, order: str, verdict: Verdict) -> None:
+    without_cold_copies(cloud)
+    cloud.lose(RECEIVE[way] if order == "receive" else order, verdict)
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "before" in content(cloud, server)
+    assert cloud.temporary_images() == []
+
+
+def test_a_piece_that_is_damaged_on_its_way_is_asked_for_again(
+    cloud: Cloud, server: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_cold_copies(cloud)
+    works, left = changes.apply, [None]
+
+    def damaged(stream: Any, *rest: Any) -> int:
+        if not left:
+            return works(stream, *rest)
+        left.pop()
+
+        class Damaged:
+            def read(self, size: int, /) -> bytes:
+                found = stream.read(size)
+                return found if len(found) < 512 else found[:-1] + bytes([found[-1] ^ 1])
+
+        return works(Damaged(), *rest)
+
+    monkeypatch.setattr(changes, "apply", damaged)
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert left == []
+    assert "before" in content(cloud, server)
+
+
+def test_hosts_that_do_not_reach_one_another_use_the_image_service(
+    cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(_host: Any, _session: Any, url: str) -> Any:
+        raise errors.HostUnreachable("The server's host can't be reached from the chosen one.", details=url)
+
+    monkeypatch.setattr(part_fetch, "_ask", unreachable)
+    without_cold_copies(cloud)
+    resize(cloud, server, "directly")
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "before" in content(cloud, server)
+    assert cloud.moves(server)[0].data["warm"]["through_images"]
+    assert cloud.temporary_images() == []
+
+
+def test_a_server_that_is_off_moves_as_it_is(cloud: Cloud, server: Any, way: str) -> None:
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+    cloud.break_driver(list(cloud.parts.computes), "begin_round")
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert cloud.moves(server)[0].data["warm"] is None
+
+
+def test_an_operator_may_have_it_never(cloud: Cloud, server: Any, way: str) -> None:
+    cloud.option("warm", "never", "moves")
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert cloud.moves(server)[0].data["warm"] is None
+    assert "before" in content(cloud, server)
+
+
+def test_a_guest_that_cannot_be_made_at_first_is_made_of_the_same_copy(cloud: Cloud, server: Any, way: str) -> None:
+    without_cold_copies(cloud)
+    others = [host for host in cloud.parts.computes if host != cloud.show(server).compute_host]
+    cloud.break_driver(others, "_boot", times=1)
+    resize(cloud, server, way)
+    cloud.wait(server, "VERIFY_RESIZE")
+    assert "before" in content(cloud, server)
+    until(lambda: cloud.reality(server)["transfers"], lambda left: left == [], "nothing to be left of the transfer")
