@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.virt.lab.hosts import LibvirtEndpoint
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.host import HostLimits
+from causeway.virt.libvirt.live import LiveSettings
 
 
 def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtDriver:
@@ -17,4 +18,5 @@ def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtD
         network_agent=endpoint.network_agent,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
+        live=LiveSettings(address=endpoint.address, uri=endpoint.control_uri, tls=True, post_copy=True),
     )
