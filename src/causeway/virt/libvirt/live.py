@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +147,9 @@ class LiveMigrations:
             parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = disks
         if options.bandwidth:
             parameters[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = options.bandwidth
+        if presence.of_domain(domain) is Presence.PAUSED:
+            # It has nothing to go on with; libvirt refuses.
+            options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
         domain.migrateToURI3(str(target.details["uri"]), parameters, flags_of(disks, has_volumes(source), options))
 
