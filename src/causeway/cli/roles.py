@@ -215,11 +215,13 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt.driver import LibvirtDriver
     from causeway.virt.libvirt.live import LiveSettings
+    from causeway.virt.libvirt.live_source import warn_of_patient_network
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
     # What other libraries in the process say is required of a service is not asked of a compute.
     with suppress(cfg.RequiredOptError):
         cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
+    warn_of_patient_network()
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,

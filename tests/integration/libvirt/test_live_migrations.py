@@ -20,10 +20,13 @@ import pytest
 from lab_guests import Cloud, Guest, Net, image_lines
 
 from causeway.errors import ClaimRefused, GuestFailed
-from causeway.virt.driver import RootDisk
-from causeway.virt.lab.hosts import LibvirtEndpoint
+from causeway.virt.driver import LocalDisk, RootDisk
+from causeway.virt.lab.hosts import LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+
+if missing() is None:
+    from causeway.virt.libvirt import power
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
@@ -163,6 +166,65 @@ def test_a_migration_that_somebody_aborts(cloud: Cloud) -> None:
         with pytest.raises(GuestFailed):
             call.result(30)
     assert_runs_on_at_the_source(guest)
+
+
+def test_a_guest_that_stood_still_for_its_migration_goes_on_by_itself_when_that_is_aborted(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        # What forcing does, without the rest of it: the guest would be gone too soon.
+        guest.driver._connection.call("stop", lambda hypervisor: power.find(hypervisor, guest.uuid).suspend())
+        assert guest.driver.presence(guest.uuid) is Presence.PAUSED_FOR_MIGRATION
+        for order in orders(guest, guest.driver):
+            with pytest.raises(GuestFailed, match="on its way"):
+                order()
+        guest.driver.force_live_migration(guest.uuid, post_copy=True)
+        guest.driver.abort_live_migration(guest.uuid)
+        with pytest.raises(GuestFailed):
+            call.result(30)
+    assert_runs_on_at_the_source(guest)
+
+
+def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        guest.driver.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
+        with pytest.raises(GuestFailed):
+            call.result(60)
+    for driver in cloud.drivers:
+        wait_until(lambda driver=driver: driver.presence(guest.uuid) is Presence.ABSENT)
+
+
+def test_local_disks_go_along(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    local = [LocalDisk("disk.eph0", "/dev/vdb", 64, label="ephemeral0"), LocalDisk("disk.swap", "/dev/vdc", 32)]
+    source, target = cloud.drivers
+    source.spawn(replace(guest.spec(guest.new_disk()), local_disks=local))
+    guest.wait_for_boot()
+    said = source.live_source(guest.instance)
+    assert {(disk.name, disk.size, disk.base_image_id) for disk in said.disks} == {
+        ("disk", 2**30, "the-image"),
+        ("disk.eph0", 64 * 2**20, None),
+        ("disk.swap", 32 * 2**20, None),
+    }
+    spec = replace(guest.spec(guest.new_disk()), local_disks=local)
+    where = target.prepare_live_target(spec, said)
+    with pytest.raises(GuestFailed, match="local disks"):
+        source.live_migrate(spec, where, LiveOptions(block_migration=False), no_word)
+    source.live_migrate(spec, where, LiveOptions(), no_word)
+    for disk in ("disk.eph0", "disk.swap"):
+        run(
+            "qemu-img",
+            "compare",
+            "-U",
+            source._disks.folder(guest.uuid) / disk,
+            target._disks.folder(guest.uuid) / disk,
+        )
+    assert target.presence(guest.uuid) is Presence.RUNNING
+    # It may go on, and back, from there.
+    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
+    back = source.prepare_live_target(spec, target.live_source(guest.instance))
+    target.live_migrate(spec, back, LiveOptions(), no_word)
+    assert source.presence(guest.uuid) is Presence.RUNNING
 
 
 def test_a_guest_that_comes_in_is_let_alone_and_may_be_destroyed(cloud: Cloud) -> None:
@@ -393,6 +455,13 @@ def test_what_a_host_can_not_receive(cloud: Cloud) -> None:
     ):
         with pytest.raises(ClaimRefused):
             target.check_live_target(other)
+    live = target._live.settings
+    target._live.settings = replace(live, address="127.0.0.1", uri="qemu+tcp://%s:1/system", reachable_here=True)
+    try:
+        with pytest.raises(ClaimRefused, match="reached"):
+            target.check_live_target(said)
+    finally:
+        target._live.settings = live
     source.power_off(guest.uuid, 0)
     with pytest.raises(GuestFailed, match="does not run"):
         source.live_source(guest.instance)

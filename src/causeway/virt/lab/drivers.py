@@ -18,5 +18,8 @@ def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtD
         network_agent=endpoint.network_agent,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
-        live=LiveSettings(address=endpoint.address, uri=endpoint.control_uri, tls=True, post_copy=True),
+        # Drivers are on the machine, outside of the hosts' network.
+        live=LiveSettings(
+            address=endpoint.address, uri=endpoint.control_uri, reachable_here=False, tls=True, post_copy=True
+        ),
     )

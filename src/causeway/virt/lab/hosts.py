@@ -59,7 +59,7 @@ stdio_handler = "file"
 max_core = 0
 default_tls_x509_cert_dir = "/etc/libvirt/pki"
 default_tls_x509_verify = 1
-keepalive_interval = 2
+keepalive_interval = 5
 keepalive_count = 3
 """
 # Where a host's own certificates are, as it sees them; other hosts prove with theirs, in the same place, who they are.
@@ -210,7 +210,6 @@ class Lab:
             f'host_uuid="{found}"\n'
             f'listen_tls=1\nlisten_tcp=0\nlisten_addr="{address}"\nauth_tls="none"\n'
             f'key_file="{_PKI}/server-key.pem"\ncert_file="{_PKI}/server-cert.pem"\nca_file="{_PKI}/ca-cert.pem"\n'
-            "keepalive_interval=2\nkeepalive_count=3\n"
         )
 
     def _wait_until_ready(self, host: str) -> None:

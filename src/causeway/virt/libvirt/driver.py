@@ -311,6 +311,8 @@ class LibvirtDriver(Driver):
 
     def check_live_target(self, source: LiveSource) -> None:
         live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+        if self._live.settings.reachable_here:
+            live_source.check_reachable(self._live.settings.control_uri())
 
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid

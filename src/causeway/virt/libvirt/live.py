@@ -41,12 +41,14 @@ class LiveSettings:
     """What the host's configuration says of live migrations ([libvirt] live_migration_*).
 
     ``address``: where other hypervisors reach this one. ``uri``: of this host's libvirtd for others, with ``%s`` for the address.
+    ``reachable_here``: that works from this process, too, so it can be tried.
     ``downtime``: milliseconds that a guest may stand still at the end. The others are done with every migration from this host.
     """
 
     address: str = "127.0.0.1"
     uri: str | None = None
     scheme: str | None = None
+    reachable_here: bool = True
     downtime: int = 500
     bandwidth: int = 0
     post_copy: bool = False
