@@ -213,15 +213,14 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     if conf.compute_driver == "simulated":
         return SimulatedDriver(conf.host, state_dir, hardware=from_options(conf), peers_dir=state_dir.parent)
     # Only here: libvirt's packages are an extra.
+    from causeway.virt.libvirt import live_settings
     from causeway.virt.libvirt.driver import LibvirtDriver
-    from causeway.virt.libvirt.live import LiveSettings
-    from causeway.virt.libvirt.live_source import warn_of_patient_network
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
     # What other libraries in the process say is required of a service is not asked of a compute.
     with suppress(cfg.RequiredOptError):
         cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
-    warn_of_patient_network()
+    live_settings.warn_of_patient_network()
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,
@@ -229,14 +228,5 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         virt_type=conf.libvirt.virt_type,
         host_ip=conf.my_ip,
         name_template=conf.instance_name_template,
-        live=LiveSettings(
-            address=conf.libvirt.live_migration_inbound_addr or conf.my_ip,
-            uri=conf.libvirt.live_migration_uri,
-            scheme=conf.libvirt.live_migration_scheme,
-            downtime=conf.libvirt.live_migration_downtime,
-            bandwidth=conf.libvirt.live_migration_bandwidth,
-            post_copy=conf.libvirt.live_migration_permit_post_copy,
-            auto_converge=conf.libvirt.live_migration_permit_auto_converge,
-            tls=conf.libvirt.live_migration_with_native_tls,
-        ),
+        live=live_settings.from_options(conf),
     )

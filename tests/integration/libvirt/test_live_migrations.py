@@ -259,6 +259,21 @@ def orders(guest: Guest, driver: LibvirtDriver) -> list[Callable[[], object]]:
     ]
 
 
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_guest_that_goes_away_while_it_is_rebooted_is_not_started_here(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
+) -> None:
+    guest = cloud.guest()
+    guest.driver.spawn(guest.spec(guest.new_disk()))
+    # To this host a guest that is through looks like one that went off, and then it is not there.
+    monkeypatch.setattr(
+        power, "shut_down", lambda connection, uuid, _timeout: power.destroy_and_undefine(connection, uuid)
+    )
+    with pytest.raises(GuestFailed, match="went to another host"):
+        guest.driver.reboot(guest.spec(), hard=hard, timeout=5)
+    assert guest.driver.presence(guest.uuid) is Presence.ABSENT
+
+
 def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:

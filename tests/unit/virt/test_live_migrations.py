@@ -12,13 +12,14 @@ pytest.importorskip("libvirt")
 
 import libvirt
 
+from causeway.conf import new_config
 from causeway.errors import GuestFailed
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
-from causeway.virt.libvirt.live import LiveSettings, flags_of, migration_of, progress_of
-from causeway.virt.libvirt.live_source import warn_of_patient_network
+from causeway.virt.libvirt.live import flags_of, migration_of, progress_of
+from causeway.virt.libvirt.live_settings import LiveSettings, from_options, warn_of_patient_network
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
 from causeway.virt.live import LiveOptions, Presence
@@ -213,6 +214,35 @@ def test_where_others_reach_a_libvirtd() -> None:
     assert LiveSettings("fd00::7", scheme="ssh", tls=True).control_uri() == "qemu+ssh://[fd00::7]/system"
     own = LiveSettings("10.0.0.7", uri="qemu+tls://%s/system?pkipath=/etc/pki", scheme="tcp")
     assert own.control_uri() == "qemu+tls://10.0.0.7/system?pkipath=/etc/pki"
+
+
+def test_what_the_configuration_says_of_live_migrations() -> None:
+    given = {
+        "live_migration_inbound_addr": "10.0.0.7",
+        "live_migration_uri": "qemu+tls://%s/system?pkipath=/etc/pki",
+        "live_migration_scheme": "tcp",
+        "live_migration_downtime": 700,
+        "live_migration_bandwidth": 9,
+        "live_migration_permit_post_copy": True,
+        "live_migration_permit_auto_converge": True,
+        "live_migration_with_native_tls": True,
+    }
+    settings = from_options(new_config(libvirt=given))
+    assert settings == LiveSettings(
+        address="10.0.0.7",
+        uri="qemu+tls://%s/system?pkipath=/etc/pki",
+        scheme="tcp",
+        downtime=700,
+        bandwidth=9,
+        post_copy=True,
+        auto_converge=True,
+        tls=True,
+    )
+    assert settings.applied(LiveOptions()) == LiveOptions(bandwidth=9, post_copy=True, auto_converge=True, tls=True)
+    assert settings.applied(LiveOptions(bandwidth=3, block_migration=True)).bandwidth == 3
+    plain = from_options(new_config(my_ip="10.0.0.8"))
+    assert plain == LiveSettings(address="10.0.0.8")
+    assert plain.applied(LiveOptions(tls=True)) == LiveOptions(tls=True)
 
 
 def test_only_migrations_to_other_hosts_are_told_of() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from causeway.virt.lab.hosts import LibvirtEndpoint
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.host import HostLimits
-from causeway.virt.libvirt.live import LiveSettings
+from causeway.virt.libvirt.live_settings import LiveSettings
 
 
 def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtDriver:

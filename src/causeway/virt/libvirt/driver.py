@@ -43,7 +43,8 @@ from causeway.virt.libvirt.domain_xml import (
     domain_xml,
     interface_xml,
 )
-from causeway.virt.libvirt.live import LiveMigrations, LiveSettings
+from causeway.virt.libvirt.live import LiveMigrations
+from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works

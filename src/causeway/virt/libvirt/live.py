@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import libvirt
 from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.live_settings import LiveSettings, in_uri
 from causeway.virt.libvirt.live_source import MIGRATABLE
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
@@ -34,40 +35,6 @@ _ABORT_SECONDS = 180.0
 _FORGET_SECONDS = 15.0
 # MiB/s; more than any network.
 _UNLIMITED = 1_000_000
-
-
-@dataclass
-class LiveSettings:
-    """What the host's configuration says of live migrations ([libvirt] live_migration_*).
-
-    ``address``: where other hypervisors reach this one. ``uri``: of this host's libvirtd for others, with ``%s`` for the address.
-    ``reachable_here``: that works from this process, too, so it can be tried.
-    ``downtime``: milliseconds that a guest may stand still at the end. The others are done with every migration from this host.
-    """
-
-    address: str = "127.0.0.1"
-    uri: str | None = None
-    scheme: str | None = None
-    reachable_here: bool = True
-    downtime: int = 500
-    bandwidth: int = 0
-    post_copy: bool = False
-    auto_converge: bool = False
-    tls: bool = False
-
-    def control_uri(self) -> str:
-        """This host's libvirtd, as others reach it."""
-        template = self.uri or f"qemu+{self.scheme or ('tls' if self.tls else 'tcp')}://%s/system"
-        return template.replace("%s", _in_uri(self.address))
-
-    def applied(self, options: LiveOptions) -> LiveOptions:
-        return LiveOptions(
-            bandwidth=options.bandwidth or self.bandwidth,
-            post_copy=options.post_copy or self.post_copy,
-            auto_converge=options.auto_converge or self.auto_converge,
-            tls=options.tls or self.tls,
-            block_migration=options.block_migration,
-        )
 
 
 class LiveMigrations:
@@ -141,7 +108,7 @@ class LiveMigrations:
         xml = for_target(source, str(target.details["xml"]))
         parameters: dict[str, Any] = {
             # Always: libvirt would take the target's host name, which may resolve to anything.
-            libvirt.VIR_MIGRATE_PARAM_URI: f"tcp://{_in_uri(target.address)}",
+            libvirt.VIR_MIGRATE_PARAM_URI: f"tcp://{in_uri(target.address)}",
             libvirt.VIR_MIGRATE_PARAM_DEST_XML: xml,
             libvirt.VIR_MIGRATE_PARAM_PERSIST_XML: xml,
         }
@@ -304,7 +271,3 @@ def _force(hypervisor: Any, uuid: str, *, post_copy: bool) -> None:
         else:
             return
     domain.suspend()
-
-
-def _in_uri(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

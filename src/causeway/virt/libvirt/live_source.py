@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,7 @@ from causeway.virt.libvirt.disks import InstanceDisks, image_info
 from causeway.virt.libvirt.migratable_xml import local_disks
 from causeway.virt.live import LiveDisk, LiveSource
 
-LOG = logging.getLogger(__name__)
-
 HYPERVISOR_TYPE = "QEMU"
-# TCP's: 8 are about a minute and a half, 15 a quarter of an hour.
-_MOST_RETRIES = 8
 # Seconds for a libvirtd to answer.
 _REACH_SECONDS = 15.0
 MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
@@ -103,19 +98,6 @@ def check_reachable(control_uri: str) -> None:
         raise ClaimRefused(
             "The hypervisor of the host can't be reached by those of other hosts.",
             details=f"{control_uri}: {call.error or 'no answer'}",
-        )
-
-
-def warn_of_patient_network(path: Path = Path("/proc/sys/net/ipv4/tcp_retries2")) -> None:
-    """QEMU waits for a peer that died as long as TCP does, and the guest of a live migration stands still meanwhile."""
-    try:
-        retries = int(path.read_text())
-    except (OSError, ValueError):
-        return
-    if retries > _MOST_RETRIES:
-        LOG.warning(
-            "net.ipv4.tcp_retries2 is %d, 4 is better: when the network dies, guests that are migrated stand still for minutes",
-            retries,
         )
 
 
