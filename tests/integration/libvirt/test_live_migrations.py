@@ -26,7 +26,7 @@ from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
 
 if missing() is None:
-    from causeway.virt.libvirt import power
+    from causeway.virt.libvirt import live, power
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
@@ -227,6 +227,26 @@ def test_local_disks_go_along(cloud: Cloud) -> None:
     assert source.presence(guest.uuid) is Presence.RUNNING
 
 
+def test_a_guest_without_local_disks_takes_nothing_but_its_memory_along(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    root = cloud.volume(guest, "/dev/vda")
+    root.boot_index = 0
+    run("qemu-img", "convert", "-f", "qcow2", "-O", "raw", cloud.image.path, cloud.path_of(root))
+    guest.volumes.append(root)
+    guest.config_drive = TICKING
+    source, target = cloud.drivers
+    source.spawn(guest.spec())
+    before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
+    said = source.live_source(guest.instance)
+    assert said.disks == []
+    where = target.prepare_live_target(guest.spec(), said)
+    source.live_migrate(guest.spec(), where, LiveOptions(), no_word)
+    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
+    guest.driver = target
+    after = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
+    assert after["id"] == before["id"] and int(after["n"]) > int(before["n"])
+
+
 def test_a_guest_that_comes_in_is_let_alone_and_may_be_destroyed(cloud: Cloud) -> None:
     guest = cloud.guest()
     target = cloud.drivers[1]
@@ -283,6 +303,41 @@ def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> Non
             call.result(60)
     assert_runs_on_at_the_source(guest)
     assert cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT
+
+
+@pytest.mark.parametrize("host", ["cell1-host1", "cell2-host1"])
+def test_a_libvirtd_dies_in_the_middle_and_comes_back(cloud: Cloud, lab_dir: Path, host: str) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        os.kill(int((lab_dir / "hosts" / host / "libvirtd.pid").read_text()), signal.SIGKILL)
+        with pytest.raises(GuestFailed):
+            call.result(60)
+    assert_runs_on_at_the_source(guest)
+    wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
+    guest.driver.live_migrate(guest.spec(), prepared(guest, cloud.drivers[1]), LiveOptions(), no_word)
+    assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
+
+
+def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+
+        def no_answer(_uuid: str) -> None:
+            raise GuestFailed("The hypervisor did not answer.")
+
+        abort = guest.driver._live.abort
+        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
+        # Its call is not over: it may take as long as it needs.
+        time.sleep(5)
+        assert not call.done()
+        monkeypatch.undo()
+        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+        abort(guest.uuid)
+        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
+        with pytest.raises(GuestFailed):
+            call.result(30)
+        monkeypatch.undo()
 
 
 def test_the_network_dies_in_the_middle(cloud: Cloud, endpoints: dict[str, LibvirtEndpoint]) -> None:
@@ -470,13 +525,13 @@ def test_what_a_host_can_not_receive(cloud: Cloud) -> None:
     ):
         with pytest.raises(ClaimRefused):
             target.check_live_target(other)
-    live = target._live.settings
-    target._live.settings = replace(live, address="127.0.0.1", uri="qemu+tcp://%s:1/system", reachable_here=True)
+    settings = target._live.settings
+    target._live.settings = replace(settings, address="127.0.0.1", uri="qemu+tcp://%s:1/system", reachable_here=True)
     try:
         with pytest.raises(ClaimRefused, match="reached"):
             target.check_live_target(said)
     finally:
-        target._live.settings = live
+        target._live.settings = settings
     source.power_off(guest.uuid, 0)
     with pytest.raises(GuestFailed, match="does not run"):
         source.live_source(guest.instance)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -18,7 +20,8 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
-from causeway.virt.libvirt.live import flags_of, migration_of, progress_of
+from causeway.virt.libvirt.hypervisor_events import GuestEvents
+from causeway.virt.libvirt.live import LiveMigrations, flags_of, migration_of, progress_of
 from causeway.virt.libvirt.live_settings import LiveSettings, from_options, warn_of_patient_network
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
@@ -295,3 +298,27 @@ def test_certificates_stay_until_the_host_has_another_address_or_the_lab_another
     (tmp_path / "pki" / "authority.pem").write_bytes(b"")
     assert made("10.255.0.3") != third
     assert (host / "client-key.pem").stat().st_mode & 0o077 == 0
+
+
+def test_a_guest_that_runs_at_the_target_while_its_memory_follows_is_not_aborted() -> None:
+    class PostCopy(Domain):
+        def jobStats(self) -> dict[str, int]:
+            return {"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT}
+
+        def abortJob(self) -> None:
+            raise AssertionError("the guest is lost")
+
+    class Hypervisor:
+        def lookupByUUIDString(self, _uuid: str) -> Domain:
+            return PostCopy(PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY)
+
+    class Connection:
+        events = GuestEvents()
+
+        def call_aside(self, _what: str, function: Callable[[Any], Any], *, timeout: float) -> Any:
+            assert timeout
+            return function(Hypervisor())
+
+    migrations = LiveMigrations(cast(Any, Connection()), LiveSettings(), Path)
+    with pytest.raises(GuestFailed, match="can't be aborted"):
+        migrations.abort(UUID)

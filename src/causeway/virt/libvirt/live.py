@@ -31,6 +31,8 @@ _LOOK_EVERY = 1.0
 _LOOK_SECONDS = 10.0
 # QEMU hears nothing while it waits for a network that died: as long as TCP does, at most.
 _ABORT_SECONDS = 180.0
+# A hypervisor that says nothing for so long, of a migration whose call is over, is given up.
+_SILENT_SECONDS = 180.0
 # Between the end of a migration and the moment when libvirt at the source forgets the guest.
 _FORGET_SECONDS = 15.0
 # MiB/s; more than any network.
@@ -70,20 +72,21 @@ class LiveMigrations:
         end = time.monotonic() + _ABORT_SECONDS
         with self._connection.events.job_ended(uuid) as ended:
             while True:
+                past = False
                 try:
                     under_way = self._job(uuid) is not None
                     if not under_way and (call is None or call.ended.is_set()):
                         return
                     if under_way:
                         what = f"abort the live migration of guest {uuid}"
-                        self._connection.call_aside(
+                        past = self._connection.call_aside(
                             what, lambda hypervisor: _abort(hypervisor, uuid), timeout=_LOOK_SECONDS
                         )
-                except _PastAborting:
-                    raise
                 except GuestFailed as failure:
                     # It does not answer, or it ended right then: the next look tells.
                     LOG.info("Aborting the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
+                if past:
+                    raise GuestFailed(f"The guest of server {uuid} runs at the target; its migration can't be aborted.")
                 if time.monotonic() >= end:
                     raise GuestFailed(f"The live migration of guest {uuid} did not end within {_ABORT_SECONDS:.0f} s.")
                 ended.wait(_LOOK_EVERY)
@@ -124,7 +127,7 @@ class LiveMigrations:
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
         """Until the migration is through; ``call`` None: somebody else began it. Raises `GuestFailed` if it failed."""
-        last = LiveProgress()
+        last, heard = LiveProgress(), time.monotonic()
         with self._connection.events.stopped(uuid) as stopped:
             while True:
                 (stopped if call is None else call.ended).wait(_LOOK_EVERY)
@@ -135,7 +138,12 @@ class LiveMigrations:
                 except GuestFailed as failure:
                     # QEMU waits for something else, or libvirtd is being restarted.
                     LOG.info("No word of the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
+                    if over or call is None:
+                        if time.monotonic() - heard > _SILENT_SECONDS:
+                            raise
+                        stopped.wait(_LOOK_EVERY)
                 else:
+                    heard = time.monotonic()
                     if over and call is not None:
                         if call.error is None or stats is None:
                             return _conclude(uuid, call)
@@ -237,23 +245,21 @@ def progress_of(stats: dict[str, Any]) -> LiveProgress:
     )
 
 
-class _PastAborting(GuestFailed):
-    """The guest runs at the target already and gets the rest of its memory from here: it would be lost."""
-
-
 def _conclude(uuid: str, call: AsideCall[None]) -> None:
     if isinstance(call.error, libvirt.libvirtError):
         raise GuestFailed(f"The live migration of server {uuid} failed.", details=str(call.error)) from call.error
     call.answer()
 
 
-def _abort(hypervisor: Any, uuid: str) -> None:
+def _abort(hypervisor: Any, uuid: str) -> bool:
+    """Whether it is too late: the guest runs at the target and gets the rest of its memory from here; aborted, it would be lost."""
     domain = power.find(hypervisor, uuid)
     if domain is None or migration_of(domain) is None:
-        return
+        return False
     if tuple(domain.state()) == (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY):
-        raise _PastAborting(f"The guest of server {uuid} runs at the target already; its migration can't be aborted.")
+        return True
     domain.abortJob()
+    return False
 
 
 def _force(hypervisor: Any, uuid: str, *, post_copy: bool) -> None:
