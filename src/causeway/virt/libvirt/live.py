@@ -252,7 +252,7 @@ def _conclude(uuid: str, call: AsideCall[None]) -> None:
 
 
 def _abort(hypervisor: Any, uuid: str) -> bool:
-    """Whether it is too late: the guest runs at the target and gets the rest of its memory from here; aborted, it would be lost."""
+    """Whether it is too late: the guest runs at the target, and would be lost without the memory that is still here."""
     domain = power.find(hypervisor, uuid)
     if domain is None or migration_of(domain) is None:
         return False
