@@ -102,8 +102,10 @@ NAMES: dict[str, frozenset[str]] = {
         enabled_perf_events file_backed_memory gid_maps hw_disk_discard hw_machine_type images_rbd_ceph_conf
         images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name images_rbd_pool
         images_type images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
-        live_migration_completion_timeout live_migration_downtime_delay live_migration_downtime_steps
-        live_migration_parallel_connections live_migration_timeout_action live_migration_tunnelled max_queues
+        live_migration_bandwidth live_migration_completion_timeout live_migration_downtime_delay
+        live_migration_downtime_steps live_migration_parallel_connections live_migration_permit_auto_converge
+        live_migration_permit_post_copy live_migration_timeout_action live_migration_tunnelled
+        live_migration_with_native_tls max_queues
         mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
         pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries

@@ -91,14 +91,14 @@ class GivenUp(Exception):
 
 
 @contextmanager
-def under_way(guest: Guest, target: LibvirtDriver) -> Iterator[Future[None]]:
+def under_way(guest: Guest, target: LibvirtDriver, options: LiveOptions = SLOW) -> Iterator[Future[None]]:
     """The guest's memory travels, slowly, while the context is entered."""
     guest.config_drive = TICKING
     guest.spawn()
     guest.wait(lambda said: "TICK id=" in said.text)
     where = prepared(guest, target)
     with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(guest.driver.live_migrate, guest.spec(), where, SLOW, no_word)
+        call = pool.submit(guest.driver.live_migrate, guest.spec(), where, options, no_word)
         wait_until(lambda: travels(guest) or call.done())
         assert not call.done(), call.exception()
         try:
@@ -415,6 +415,17 @@ def test_a_migration_that_two_ask_for_at_once(cloud: Cloud) -> None:
 
 def test_a_guest_goes_at_once_by_post_copy(cloud: Cloud) -> None:
     guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1], replace(SLOW, post_copy=True)) as call:
+        before = guest.console().last("TICK")
+        guest.driver.force_live_migration(guest.uuid, post_copy=True)
+        call.result(60)
+    guest.driver = cloud.drivers[1]
+    assert guest.driver.presence(guest.uuid) is Presence.RUNNING
+    assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
+
+
+def test_a_guest_goes_at_once_by_standing_still_where_post_copy_was_not_allowed(cloud: Cloud) -> None:
+    guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call:
         before = guest.console().last("TICK")
         guest.driver.force_live_migration(guest.uuid, post_copy=True)
@@ -429,7 +440,7 @@ def test_a_paused_guest_arrives_paused(cloud: Cloud) -> None:
     guest.spawn()
     guest.driver.pause(guest.uuid)
     assert guest.driver.presence(guest.uuid) is Presence.PAUSED
-    guest.driver.live_migrate(guest.spec(), prepared(guest, cloud.drivers[1]), LiveOptions(), no_word)
+    guest.driver.live_migrate(guest.spec(), prepared(guest, cloud.drivers[1]), LiveOptions(post_copy=True), no_word)
     target = cloud.drivers[1]
     assert target.presence(guest.uuid) is Presence.PAUSED
     target.unpause(guest.uuid)

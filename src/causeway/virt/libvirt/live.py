@@ -59,7 +59,7 @@ class LiveMigrations:
     ) -> None:
         call: AsideCall[None] | None = None
         if self._job(uuid) is None:
-            options = self.settings.applied(options)
+            options = replace(options, tls=options.tls or self.settings.tls)
             call = self._connection.begin_aside(lambda hypervisor: self._send(hypervisor, uuid, target, options))
         self._follow(uuid, call, progress)
 
