@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from contextlib import suppress
 
 from causeway import errors
 from causeway.compute.guests import guest
@@ -101,9 +102,9 @@ class LiveEndpoint:
         instance_uuid: str,
     ) -> None:
         """One that comes late must not end another migration of the guest."""
-        self.fence.refuse_after(token, "live_migration")
-        self.fence.refuse_after(token, "rollback_live_migration_at_source")
-        self.host.driver.abort_live_migration(instance_uuid)
+        with suppress(errors.ClaimRefused):
+            self._require_under_way(token)
+            self.host.driver.abort_live_migration(instance_uuid)
 
     def live_migration_force_complete(
         self,
@@ -112,10 +113,14 @@ class LiveEndpoint:
         token: MoveToken,
         instance_uuid: str,
     ) -> None:
-        self.fence.refuse_after(token, "live_migration")
-        self.fence.refuse_after(token, "rollback_live_migration_at_source")
+        self._require_under_way(token)
         post_copy: bool = self.host.conf.libvirt.live_migration_permit_post_copy
         self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
+
+    def _require_under_way(self, token: MoveToken) -> None:
+        """Raises ClaimRefused if this migration has come to its end here."""
+        self.fence.refuse_after(token, "live_migration")
+        self.fence.refuse_after(token, "rollback_live_migration_at_source")
 
     @fenced
     def post_live_migration_at_source(
