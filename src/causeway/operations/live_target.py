@@ -87,6 +87,9 @@ class ChooseTarget(Step[Run]):
                     groups.claim_host(run.services, memory.group, run.uuid, host)
                     checked = self._ask(run, host)
             except _OF_THE_HOST as refusal:
+                if isinstance(refusal, errors.RpcTimeout) and not run.is_repeated:
+                    # Perhaps only its answer was lost: then it has it still.
+                    raise
                 self._turn_away(run, host, refusal)
                 continue
             memory.connector = checked.connector

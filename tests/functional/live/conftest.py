@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
 from tests.functional.moves.conftest import at_point, dead, declared, deployed, dies_at, embedded
 
 from .live_cloud import LiveCloud
