@@ -277,6 +277,8 @@ class _Progress:
         injector.reach("live.transfer.in")
         self.bytes_done = progress.memory_processed + progress.disk_processed
         self._mind_the_time(progress)
+        if self._host.stopping.is_set():
+            raise errors.Interrupted("The server's host was stopped before its guest had left.")
         if time.monotonic() < self._next_report:
             return
         pause: float = self._host.conf.libvirt.live_migration_monitor_interval

@@ -159,7 +159,7 @@ class SimulatedDriver(LiveDriver):
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
-                guest.power_state = PowerState.SHUTDOWN
+                guest.power_state, guest.going_to, guest.was = PowerState.SHUTDOWN, None, None
                 self.files.save(guest)
 
     def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
