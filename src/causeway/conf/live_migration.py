@@ -33,7 +33,6 @@ OPTS: dict[str, list[Opt]] = {
             "live_migration_completion_timeout",
             default=800,
             min=0,
-            mutable=True,
             help="Seconds that a live migration may take for each GiB of memory, and of disks that are copied along (at least 2"
             " of each). 0: no limit.",
         ),
@@ -41,7 +40,6 @@ OPTS: dict[str, list[Opt]] = {
             "live_migration_timeout_action",
             default="abort",
             choices=["abort", "force_complete"],
-            mutable=True,
             help="What is done to one that takes longer.",
         ),
         cfg.BoolOpt(

@@ -68,10 +68,10 @@ class LiveCloud(AuditedCloud):
         driver = self.driver(self.host_of(server))
         until(lambda: driver.live_progress(server.id), lambda found: found is not None, "the hypervisor to begin")
 
-    def booted_on(self, host: str, name: str) -> Any:
+    def booted_on(self, host: str, name: str, flavor: str = "gen1.small") -> Any:
         """A new server on that host."""
         for _attempt in range(8):
-            server = self.boot(name)
+            server = self.boot(name, flavor=flavor)
             if self.host_of(server) == host:
                 return server
         raise AssertionError(f"no server on {host}")
