@@ -15,7 +15,7 @@ from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION, Migration
-from causeway.model.states import MigrationStatus, VmState
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 from causeway.operations import endings
 from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, LeaveSource
 from causeway.operations.live_run import TASKS, LiveMemory, Run, run_queued
@@ -49,14 +49,9 @@ def migration_of(
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """The server is at its source as before; only one whose guest is nowhere any more is in ERROR."""
-    api, migration = run.services.api, migrations.get(run.services.api, run.saga.migration_uuid)
-    was_told = migration.status is not MigrationStatus.ACCEPTED
-    if isinstance(cause, errors.Cancelled):
-        status = MigrationStatus.CANCELLED
-    else:
-        # As in the field: what the source was told of has failed, what came before that is an error.
-        status = MigrationStatus.FAILED if was_told else MigrationStatus.ERROR
-    migrations.update(api, migration.uuid, status=status)
+    api = run.services.api
+    status = _status_after(migrations.get(api, run.saga.migration_uuid).status, cause)
+    migrations.update(api, run.saga.migration_uuid, status=status)
     changes = {"migration_context": None, "progress": 0}
     endings.failed(run, cause, TASKS, **changes, **({"vm_state": VmState.ERROR} if run.memory.is_lost else {}))
     if status is MigrationStatus.ERROR:
@@ -64,6 +59,16 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
             run.context, "migrate_server", instance_uuid=run.uuid, state=run.memory.old_vm_state, error=cause
         )
     run_queued(run)
+
+
+def _status_after(status: MigrationStatus, cause: errors.CausewayError) -> MigrationStatus:
+    """As in the field: what the source was told of has failed, what came before that is an error."""
+    if status in MIGRATION_ENDED:
+        # This was done before.
+        return status
+    if isinstance(cause, errors.Cancelled):
+        return MigrationStatus.CANCELLED
+    return MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED
 
 
 LIVE_MIGRATE = Recipe(

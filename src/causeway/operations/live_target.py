@@ -51,7 +51,9 @@ class ChooseTarget(Step[Run]):
         with run.event(memory.event):
             self._require_source(run)
             if asking(run).pci_requests:
-                raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, which can't be taken along while it runs.")
+                raise errors.NoValidHost(
+                    f"Server {run.uuid} has PCI devices, which can't be taken along while it runs."
+                )
             memory.group = RequestSpec.from_persisted(mappings.get_spec(services.api, run.uuid)).server_group
             with run.event("compute_check_can_live_migrate_source", memory.source_host):
                 memory.source = run.computes.check_can_live_migrate_source(

@@ -105,6 +105,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     assert cloud.show(server).progress == 50
     listed = cloud.admin.compute.get("/os-migrations", params={"instance_uuid": server.id}, microversion="2.96").json()
     assert [each["rel"] for each in listed["migrations"][0]["links"]] == ["self", "bookmark"]
+    assert cloud.audit().disagreements == []
     # A user may not do anything else to it meanwhile.
     assert cloud.member.compute.post(f"/servers/{server.id}/action", json={"os-stop": None}).status_code == 409
     assert cloud.admin.compute.delete(f"{path}/{migration.id}", microversion="2.96").status_code == 202

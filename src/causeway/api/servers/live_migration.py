@@ -120,17 +120,22 @@ def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
     """Before 2.34 a client is told what the checks of hosts find. Who waits for too long is answered that it was accepted."""
     api = request.services.api
 
+    def failure() -> errors.CausewayError | None:
+        return shown_moves.failures(api, [migration.uuid]).get(migration.uuid)
+
     def is_known() -> bool:
-        return store.get(api, migration.uuid).status is not MigrationStatus.ACCEPTED
+        status = store.get(api, migration.uuid).status
+        # Why it failed is written down last.
+        return status is not MigrationStatus.ACCEPTED and (status is not MigrationStatus.ERROR or failure() is not None)
 
     if not is_known():
         request.services.long_polls.wait(is_known, _LONGEST_WAIT)
     if store.get(api, migration.uuid).status is not MigrationStatus.ERROR:
         return
-    failure = shown_moves.failures(api, [migration.uuid]).get(migration.uuid)
-    if failure is not None and not isinstance(failure, errors.UnexpectedFailure):
-        raise errors.BadRequest(failure.message)
-    raise errors.CausewayError("The live migration failed." if failure is None else failure.message)
+    cause = failure()
+    if cause is not None and not isinstance(cause, errors.UnexpectedFailure):
+        raise errors.BadRequest(cause.message)
+    raise errors.CausewayError("The live migration failed." if cause is None else cause.message)
 
 
 @handler(body=schemas_verbs.FORCE_COMPLETE, statuses=(202,))
