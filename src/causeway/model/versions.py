@@ -7,14 +7,15 @@
 | 3 | 1.2 | hosts show the copy of a server that is kept before the other one is destroyed |
 | 4 | 1.3 | guests are rebuilt and removed once for an operation, however often that is ordered |
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
+| 6 | 1.5 | live migrations |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 5
-RPC = "1.4"
+SERVICE = 6
+RPC = "1.5"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -25,6 +26,8 @@ VERIFY_RPC = "1.2"
 ORDERS_RPC = "1.3"
 # The first one that does so for builds, attaches and detaches too.
 ALL_ORDERS_RPC = "1.4"
+# The first one that takes part in live migrations.
+LIVE_RPC = "1.5"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

@@ -17,13 +17,14 @@ from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
+from causeway.rpc.compute_live import ComputeLive
 from causeway.rpc.transport import Transport
 
 TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices):
+class ComputeClient(ComputeDevices, ComputeLive):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

@@ -13,6 +13,7 @@ import logging
 from causeway import errors
 from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.host import Host
@@ -36,6 +37,7 @@ class MissedOrdersEndpoint:
         self._orders = OrdersEndpoint(host)
         self._resize = ResizeEndpoint(host)
         self._snapshot_resize = SnapshotResizeEndpoint(host)
+        self._live = LiveEndpoint(host)
         self._claims = ClaimsEndpoint(host)
 
     def carry_out_missed(self, context: RequestContext, *, orders: list[MissedOrder]) -> list[str]:
@@ -88,6 +90,12 @@ class MissedOrdersEndpoint:
             self._resize.revert_resize(
                 context, token=token, instance=instance, block_devices=devices, source_host=order.source_host or ""
             )
+        elif what is Missed.DROP_LIVE:
+            self._live.rollback_live_migration_at_destination(
+                context, token=token, instance=instance, block_devices=devices
+            )
+        elif what is Missed.LEAVE_LIVE:
+            self._live.post_live_migration_at_source(context, token=token, instance=instance, block_devices=devices)
         else:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
 
