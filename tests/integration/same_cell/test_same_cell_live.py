@@ -101,3 +101,41 @@ def test_a_guest_goes_to_the_other_host_with_its_volume_and_back(cloud: AuditedC
     assert migrated(cloud, server).compute_host == source
     assert ticks(cloud, server, source)[0] == identity
     assert cloud.audit().is_clean
+
+
+@pytest.mark.parametrize("ends", ["aborted", "forced"])
+def test_a_migration_that_takes_long_is_ended_by_its_user(cloud: AuditedCloud, ends: str) -> None:
+    server = cloud.boot(config_drive=True, user_data=base64.b64encode(TICKING).decode())
+    source = cloud.show(server).compute_host
+    target = HOSTS[1] if source == HOSTS[0] else HOSTS[0]
+    identity, number = ticks(cloud, server, source)
+    conf = cloud.parts.computes[source].host.conf
+    conf.set_override("live_migration_bandwidth", 2, "libvirt")
+    try:
+        wanted = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+        cloud.admin.compute.post(f"/servers/{server.id}/action", json=wanted, microversion="2.96")
+        path = f"/servers/{server.id}/migrations"
+        shown = until(
+            lambda: cloud.admin.compute.get(path, microversion="2.96").json()["migrations"],
+            lambda found: found and found[0]["status"] == "running" and found[0]["memory_processed_bytes"],
+            "the guest's memory to travel",
+        )[0]
+        if ends == "aborted":
+            answer = cloud.admin.compute.delete(f"{path}/{shown['id']}", microversion="2.96")
+        else:
+            answer = cloud.admin.compute.post(
+                f"{path}/{shown['id']}/action", json={"force_complete": None}, microversion="2.96"
+            )
+        assert answer.status_code == 202, answer.text
+        until(lambda: cloud.show(server), lambda found: found.task_state is None, "the live migration to end")
+        cloud.settle()
+    finally:
+        conf.clear_override("live_migration_bandwidth", "libvirt")
+    home, status = (source, "cancelled") if ends == "aborted" else (target, "completed")
+    assert (cloud.show(server).compute_host, cloud.migration(server).status) == (home, status)
+    there = ticks(cloud, server, home)
+    assert there[0] == identity and there[1] >= number
+    for host in HOSTS:
+        assert driver(cloud, host).presence(server.id) is (Presence.RUNNING if host == home else Presence.ABSENT)
+        assert driver(cloud, host).inspect(server.id).has_disks is (host == home)
+    assert cloud.audit().is_clean
