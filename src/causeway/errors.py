@@ -35,6 +35,9 @@
         ├── UnexpectedFailure         500  unexpected_failure     (a mistake in the program, most likely)
         ├── Interrupted               500  interrupted            (whoever worked on it was stopped)
         ├── GuestFailed               500  guest_failed           (the hypervisor refused or broke)
+        ├── GuestStayed               500  guest_stayed           (a live migration failed: the guest is where it was)
+        ├── GuestUnclear              500  guest_unclear          (which host owns a guest can't be told now; it is waited for)
+        ├── GuestArrived              500  guest_arrived          (undoing finds the guest at its target: forward again)
         ├── CopyNotUsable             500  copy_not_usable        (so the other copy was not destroyed)
         ├── DiskTransferFailed        500  disk_transfer_failed
         │   └── DiskTransferBroken    500  disk_transfer_broken   (it broke off, or what came was damaged)
@@ -326,6 +329,25 @@ class GuestFailed(OperationFailed):
 
     code = "guest_failed"
     passing, few_tries = True, True
+
+
+class GuestStayed(OperationFailed):
+    """A live migration failed, and both hypervisors show that the guest is where it was, or nowhere."""
+
+    code = "guest_stayed"
+
+
+class GuestUnclear(OperationFailed):
+    """Which host owns a guest can't be told now, or its migration goes on: nobody resumes, starts or destroys anything."""
+
+    code = "guest_unclear"
+    passing = True
+
+
+class GuestArrived(OperationFailed):
+    """What is being undone has passed its pivot all the same: it goes forward."""
+
+    code = "guest_arrived"
 
 
 class CopyNotUsable(OperationFailed):

@@ -137,6 +137,11 @@ def _evacuate(site: Site, subject: Subject) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin, microversion="2.94")
 
 
+def _migrate_live(site: Site, subject: Subject) -> Answer:
+    body = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
+
+
 # preparing
 
 
@@ -307,6 +312,20 @@ OPERATIONS = [
         may_end_in_error=True,
         recipes=("evacuate",),
         kills_host=DYING,
+    ),
+    Operation(
+        "live-migrate image-backed",
+        _with_attached_volume,
+        _migrate_live,
+        lambda now, before: now.status == "ACTIVE" and now.host != before.host,
+        recipes=("live_migration",),
+    ),
+    Operation(
+        "live-migrate volume-backed",
+        _server_on_volume,
+        _migrate_live,
+        lambda now, before: now.status == "ACTIVE" and now.host != before.host,
+        recipes=("live_migration",),
     ),
     Operation(
         "attach volume",

@@ -79,6 +79,7 @@ def _on_hosts(site: Site) -> Iterator[str]:
     for host in site.hosts:
         base = site.state.host(host)
         yield from (f"guest {path.stem} on {host}" for path in (base / "guests").glob("*.json"))
+        yield from (f"incoming {path.stem} on {host}" for path in (base / "incoming").glob("*.json"))
         yield from (f"disks {path.name} on {host}" for path in (base / "instances").glob("*") if path.is_dir())
 
 

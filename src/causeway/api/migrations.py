@@ -14,9 +14,10 @@ from causeway.api import paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import migrations as schemas
 from causeway.api.schemas.flavor_access import NO_QUERY
+from causeway.api.servers import live_migration
 from causeway.api.validation import parse_time
 from causeway.api.views import migrations as views
-from causeway.model.migration import Migration
+from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 from causeway.operations import requests
 from causeway.store.api import mappings, shown_moves
@@ -68,7 +69,8 @@ def index(request: ApiRequest) -> Response:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     hosts = request.allows(RULE + "index:host")
     moving = shown_moves.progress(request.services.api, _under_way(found))
-    failed = [migration.uuid for migration in found if migration.status is MigrationStatus.ERROR]
+    ended_badly = (MigrationStatus.ERROR, MigrationStatus.FAILED)
+    failed = [migration.uuid for migration in found if migration.status in ended_badly]
     failures = shown_moves.failures(request.services.api, failed)
     body: dict[str, Any] = {
         "migrations": [
@@ -103,7 +105,7 @@ def _authorize_server(request: ApiRequest, server_id: str, operation: str) -> No
 def _moving(request: ApiRequest, server_id: str) -> list[Migration]:
     found = store.search(request.services.api, instance_uuid=server_id)
     under_way = set(_under_way(found))
-    return [migration for migration in found if migration.uuid in under_way]
+    return [each for each in found if each.uuid in under_way and not live_migration.is_hidden(each)]
 
 
 def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
@@ -111,12 +113,17 @@ def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
     for migration in _moving(request, server_id):
         if migration_id in (str(migration.id), migration.uuid):
             return migration
-    raise errors.MigrationNotFound(f"In-progress migration {migration_id} is not found for server {server_id}.")
+    ended = live_migration.of_server(request, server_id, migration_id)
+    if ended is None:
+        raise errors.MigrationNotFound(f"In-progress migration {migration_id} is not found for server {server_id}.")
+    if ended.migration_type == LIVE_MIGRATION:
+        raise errors.MigrationNotFound(f"Live migration {migration_id} for server {server_id} is not in progress.")
+    raise errors.MigrationNotFound(f"Migration {migration_id} for server {server_id} is not live-migration.")
 
 
 @handler(query=NO_QUERY)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
-    """Moves of the server that are under way. The field shows live migrations only; here there are resizes to watch."""
+    """Moves of the server that are under way. The field shows live migrations only; here resizes can be watched, too."""
     _authorize_server(request, server_id, "index")
     found = _moving(request, server_id)
     progress = shown_moves.progress(request.services.api, [migration.uuid for migration in found])
@@ -135,12 +142,14 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
 
 @handler(query=NO_QUERY)
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
-    """Stops a resize or cold migration before its pivot; the server is given back. In the field: live migrations only."""
+    """Stops what has not passed its pivot; the server is given back. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")
-    of_server = store.search(request.services.api, instance_uuid=server_id)
-    found = next((each for each in of_server if migration_id in (str(each.id), each.uuid)), None)
+    found = live_migration.of_server(request, server_id, migration_id)
     if found is None:
         raise errors.MigrationNotFound(f"Migration {migration_id} is not found for server {server_id}.")
+    if found.migration_type == LIVE_MIGRATION:
+        live_migration.abort(request, server_id, found)
+        return Response(202)
     if not requests.cancel(request.services, server_id, found.uuid):
         raise errors.Conflict(
             f"Migration {migration_id} of server {server_id} can't be cancelled any more: its status is {found.status}, "

@@ -31,6 +31,7 @@ from causeway.api import (
 from causeway.api.dispatch import Route
 from causeway.api.proxies.routes import ROUTES as PROXIES
 from causeway.api.request import Handler
+from causeway.api.servers import live_migration
 from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
 
 
@@ -119,6 +120,9 @@ ROUTES: list[Route] = [
     _get("/servers/{server_id}/migrations", migrations.index_of_server, 23),
     _get("/servers/{server_id}/migrations/{migration_id}", migrations.show_of_server, 23),
     _delete("/servers/{server_id}/migrations/{migration_id}", migrations.cancel, 24),
+    _action(
+        "/servers/{server_id}/migrations/{migration_id}/action", "force_complete", live_migration.force_complete, 22
+    ),
     # Quota
     _get("/limits", limits.show),
     _get("/os-quota-sets/{tenant_id}", quota_sets.show),

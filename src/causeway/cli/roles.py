@@ -213,12 +213,14 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     if conf.compute_driver == "simulated":
         return SimulatedDriver(conf.host, state_dir, hardware=from_options(conf), peers_dir=state_dir.parent)
     # Only here: libvirt's packages are an extra.
+    from causeway.virt.libvirt import live_settings
     from causeway.virt.libvirt.driver import LibvirtDriver
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
     # What other libraries in the process say is required of a service is not asked of a compute.
     with suppress(cfg.RequiredOptError):
         cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
+    live_settings.warn_of_patient_network()
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,
@@ -226,4 +228,5 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         virt_type=conf.libvirt.virt_type,
         host_ip=conf.my_ip,
         name_template=conf.instance_name_template,
+        live=live_settings.from_options(conf),
     )

@@ -25,6 +25,7 @@ from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
+from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint
@@ -117,6 +118,7 @@ class ComputeService:
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),
                     WarmEndpoint(self.host),
+                    LiveEndpoint(self.host),
                     EventsEndpoint(self.host),
                     InventoryEndpoint(self.host),
                     DryRunEndpoint(self.host),

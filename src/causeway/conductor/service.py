@@ -14,6 +14,7 @@ from causeway.conductor.endpoints.candidates import CandidatesEndpoint
 from causeway.conductor.endpoints.devices import DevicesEndpoint
 from causeway.conductor.endpoints.external_events import EventsEndpoint
 from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
+from causeway.conductor.endpoints.live import LiveEndpoint
 from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoint
 from causeway.conductor.endpoints.power import PowerEndpoint
 from causeway.conductor.former.devices import FormerDevicesEndpoint
@@ -81,6 +82,7 @@ class ConductorService:
                     FormerDevicesEndpoint(services, devices, self._keeper),
                     FormerRequestsEndpoint(services, self._keeper),
                     EvacuatedEndpoint(services),
+                    LiveEndpoint(services),
                     MovesEndpoint(self._keeper),
                     WorkEndpoint(services.life, self._in_hand),
                 ],

@@ -43,7 +43,7 @@ NAMES: dict[str, frozenset[str]] = {
         graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
         injected_network_template instance_build_timeout instance_delete_interval instance_format instance_usage_audit
         instance_usage_audit_period instance_uuid_format instances_path live_migration_retry_count lock_path
-        manager_shutdown_timeout max_concurrent_builds max_concurrent_live_migrations max_concurrent_snapshots
+        manager_shutdown_timeout max_concurrent_builds max_concurrent_snapshots
         maximum_instance_delete_attempts metadata_listen metadata_listen_port metadata_workers mkisofs_cmd
         my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
         osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge periodic_enable periodic_fuzzy_delay
@@ -79,7 +79,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "conductor": _names(
         """
-        migrate_max_retries workers
+        workers
         """
     ),
     "filter_scheduler": _names(
@@ -102,10 +102,8 @@ NAMES: dict[str, frozenset[str]] = {
         enabled_perf_events file_backed_memory gid_maps hw_disk_discard hw_machine_type images_rbd_ceph_conf
         images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name images_rbd_pool
         images_type images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
-        live_migration_bandwidth live_migration_completion_timeout live_migration_downtime live_migration_downtime_delay
-        live_migration_downtime_steps live_migration_inbound_addr live_migration_parallel_connections
-        live_migration_permit_auto_converge live_migration_permit_post_copy live_migration_scheme
-        live_migration_timeout_action live_migration_tunnelled live_migration_uri live_migration_with_native_tls max_queues
+        live_migration_downtime_delay live_migration_downtime_steps live_migration_parallel_connections
+        live_migration_tunnelled max_queues
         mem_stats_period_seconds migration_inbound_addr nfs_mount_options nfs_mount_point_base num_aoe_discover_tries
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
         pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries

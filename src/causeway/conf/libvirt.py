@@ -15,5 +15,24 @@ OPTS: dict[str, list[Opt]] = {
             help="auto: KVM if a probe boot shows that it works. kvm needs a processor with virtualisation that this host"
             " may use; qemu emulates, slowly, everywhere.",
         ),
+        cfg.StrOpt(
+            "live_migration_inbound_addr",
+            help="Where the hypervisors of other hosts reach this one in live migrations; none: [DEFAULT] my_ip.",
+        ),
+        cfg.StrOpt(
+            "live_migration_scheme",
+            help="How other hosts' libvirtds talk to this one: tls, tcp or ssh; none: tcp, which asks nobody who they are.",
+        ),
+        cfg.StrOpt(
+            "live_migration_uri",
+            help="The libvirtd of this host as others are to reach it, with %s for live_migration_inbound_addr; goes before"
+            " live_migration_scheme. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
+        ),
+        cfg.IntOpt(
+            "live_migration_downtime",
+            default=500,
+            min=100,
+            help="Milliseconds that a guest may stand still at the end of its live migration.",
+        ),
     ]
 }

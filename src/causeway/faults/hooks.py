@@ -18,6 +18,7 @@ from causeway.virt.driver import Driver
 
 # What changes something on a host; the rest only looks.
 DRIVER_METHODS = (
+    "abort_live_migration",
     "attach_interface",
     "attach_volume",
     "delete_disks",
@@ -27,8 +28,11 @@ DRIVER_METHODS = (
     "detach_volume",
     "export_disk",
     "export_running_disk",
+    "force_live_migration",
+    "live_migrate",
     "power_off",
     "power_on",
+    "prepare_live_target",
     "reboot",
     "restore_stashed_disks",
     "spawn",

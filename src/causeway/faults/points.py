@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
@@ -24,11 +25,38 @@ RPC_CLIENTS: dict[str, type] = {
 
 # A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
 DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before", "disk.upload.in", "disk.download.in")
+# Between two looks at how far a live migration has come.
+LIVE_POINTS = ("live.transfer.in",)
+# These only ask, or are carried out beside the order that they are about.
+_ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
+    "live_migration",
+    "pre_live_migration",
+    "post_live_migration_at_destination",
+    "post_live_migration_at_source",
+    "rollback_live_migration_at_destination",
+    "rollback_live_migration_at_source",
+    "check_can_live_migrate_destination",
+}
+# Orders that change nothing by the driver's points.
+_WITHOUT_DRIVER = {
+    "prep_resize",
+    "prep_snapshot_based_resize_at_dest",
+    "check_can_live_migrate_destination",
+    "post_live_migration_at_destination",
+}
 
 
 def every_point() -> list[str]:
     """Every point, grouped by its kind."""
-    return [*step_points(), *compute_points(), *DISK_POINTS, *driver_points(), *call_points(), *rpc_points()]
+    return [
+        *step_points(),
+        *compute_points(),
+        *DISK_POINTS,
+        *LIVE_POINTS,
+        *driver_points(),
+        *call_points(),
+        *rpc_points(),
+    ]
 
 
 def step_points() -> list[str]:
@@ -51,12 +79,11 @@ def compute_points() -> list[str]:
     dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return dropped + [
         f"compute.{name}.{place}"
-        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, OrdersEndpoint)
+        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, LiveEndpoint, OrdersEndpoint)
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
-        if not name.startswith("_")
+        if not name.startswith("_") and name not in _ASKS
         for place in ("before", "in", "after")
-        # These only ask whether it can be done.
-        if (name, place) not in (("prep_resize", "in"), ("prep_snapshot_based_resize_at_dest", "in"))
+        if place != "in" or name not in _WITHOUT_DRIVER
     ]
 
 

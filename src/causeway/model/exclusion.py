@@ -16,7 +16,7 @@ class Work(StrEnum):
 
     BUILD = "build"
     DELETE = "delete"
-    MOVE = "resize, cold migrate"
+    MOVE = "resize, cold migrate, live migrate"
     CONFIRM = "confirm"
     REVERT = "revert"
     REBUILD = "rebuild"

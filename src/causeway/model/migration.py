@@ -9,6 +9,9 @@ from causeway.model.states import MigrationStatus
 
 # The type of a migration that brings a server away from a dead host.
 EVACUATION = "evacuation"
+# The type of one that takes a server to another host while its guest runs, and the statuses in which that is under way.
+LIVE_MIGRATION = "live-migration"
+LIVE_IN_PROGRESS = (MigrationStatus.QUEUED, MigrationStatus.PREPARING, MigrationStatus.RUNNING)
 
 
 @dataclass
@@ -17,7 +20,7 @@ class Migration:
 
     uuid: str
     instance_uuid: str
-    migration_type: str  # resize | migration | evacuation
+    migration_type: str  # resize | migration | evacuation | live-migration
     status: MigrationStatus
     source_compute: str | None = None
     source_node: str | None = None
@@ -34,6 +37,10 @@ class Migration:
     project_id: str | None = None
     disk_total_bytes: int | None = None
     disk_processed_bytes: int | None = None
+    disk_remaining_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    memory_processed_bytes: int | None = None
+    memory_remaining_bytes: int | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
     id: int = 0

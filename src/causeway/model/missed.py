@@ -17,6 +17,8 @@ class Missed(StrEnum):
     CONFIRM_SAME_CELL = "confirm_resize"
     DROP_CROSS_CELL = "drop_move_at_dest"
     DROP_SAME_CELL = "revert_resize"
+    DROP_LIVE = "rollback_live_migration_at_destination"
+    LEAVE_LIVE = "post_live_migration_at_source"
     DROP_CLAIM = "drop_move_claim"
     DISCARD_COPIES = "discard_copies"
     #: the server is deleted, or was not built there: nothing of it stays

@@ -42,6 +42,7 @@ class Operation(Saga):
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
+LIVE_MIGRATION = "live_migration"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 SOFT_DELETE, RESTORE = "soft_delete", "restore"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
@@ -70,6 +71,7 @@ TASKS: dict[str, TaskState | None] = {
     CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
     REBUILD: server_actions.REBUILD.begins,
     EVACUATE: server_actions.EVACUATE.begins,
+    LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
@@ -98,6 +100,7 @@ WORK: dict[str, Work] = {
     CREATE_BACKUP: Work.IMAGE,
     REBUILD: Work.REBUILD,
     EVACUATE: Work.EVACUATE,
+    LIVE_MIGRATION: Work.MOVE,
     SHELVE: Work.SHELVE,
     SHELVE_OFFLOAD: Work.SHELVE,
     UNSHELVE: Work.UNSHELVE,
@@ -122,6 +125,7 @@ ACTIONS = (
             server_actions.CREATE_BACKUP,
             server_actions.REBUILD,
             server_actions.EVACUATE,
+            server_actions.LIVE_MIGRATION,
             server_actions.SHELVE,
             server_actions.SHELVE_OFFLOAD,
             server_actions.UNSHELVE,

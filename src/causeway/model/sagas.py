@@ -42,7 +42,8 @@ TRANSITIONS: dict[SagaState, frozenset[SagaState]] = {
     # Straight to undoing: cancelled before it began.
     SagaState.REQUESTED: frozenset({SagaState.RUNNING, SagaState.UNDOING, SagaState.FAILED}),
     SagaState.RUNNING: frozenset({SagaState.UNDOING, SagaState.STUCK, SagaState.DONE}),
-    SagaState.UNDOING: frozenset({SagaState.STUCK, SagaState.FAILED}),
+    # Running again: what was to be undone had passed its pivot all the same.
+    SagaState.UNDOING: frozenset({SagaState.STUCK, SagaState.FAILED, SagaState.RUNNING}),
     SagaState.STUCK: frozenset({SagaState.RUNNING, SagaState.UNDOING}),
     SagaState.DONE: frozenset(),
     SagaState.FAILED: frozenset(),

@@ -41,3 +41,6 @@ UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHEL
 # In the field's history a delete that is put off is a delete.
 SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST)
 RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)
+# Its name in messages; its record has another one.
+LIVE_MIGRATE = _action(Work.MOVE, "os-migrateLive", TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
+LIVE_MIGRATION = LIVE_MIGRATE._replace(name="live-migration")

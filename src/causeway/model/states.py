@@ -85,10 +85,14 @@ class PowerState(IntEnum):
 
 
 class MigrationStatus(StrEnum):
-    # The first and the last two are of evacuations: done at the target, and cleaned up at the source when it came back.
+    # These are of evacuations too: done at the target, and cleaned up at the source when it came back.
     ACCEPTED = "accepted"
     DONE = "done"
     COMPLETED = "completed"
+    # Of live migrations, which are accepted before and completed after.
+    QUEUED = "queued"
+    PREPARING = "preparing"
+    RUNNING = "running"
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
     POST_MIGRATING = "post-migrating"
@@ -137,7 +141,22 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
         {MigrationStatus.REVERTED, MigrationStatus.FINISHED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
     MigrationStatus.ACCEPTED: frozenset(
-        {MigrationStatus.DONE, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+        {
+            MigrationStatus.DONE,
+            MigrationStatus.QUEUED,
+            MigrationStatus.CANCELLED,
+            MigrationStatus.ERROR,
+            MigrationStatus.FAILED,
+        }
+    ),
+    MigrationStatus.QUEUED: frozenset(
+        {MigrationStatus.PREPARING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+    ),
+    MigrationStatus.PREPARING: frozenset(
+        {MigrationStatus.RUNNING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
+    ),
+    MigrationStatus.RUNNING: frozenset(
+        {MigrationStatus.COMPLETED, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
     MigrationStatus.DONE: frozenset({MigrationStatus.COMPLETED}),
     MigrationStatus.COMPLETED: frozenset(),

@@ -7,7 +7,7 @@
 | 3 | 1.2 | hosts show the copy of a server that is kept before the other one is destroyed |
 | 4 | 1.3 | guests are rebuilt and removed once for an operation, however often that is ordered |
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
-| 6 | 1.5 | disks are copied while their guest runs, before it moves |
+| 6 | 1.5 | disks are copied while their guest runs, before it moves; live migrations |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
@@ -28,6 +28,8 @@ ORDERS_RPC = "1.3"
 ALL_ORDERS_RPC = "1.4"
 # The first one that copies disks while their guest runs.
 WARM_RPC = "1.5"
+# The first one that takes part in live migrations.
+LIVE_RPC = "1.5"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

@@ -10,6 +10,7 @@ from causeway.operations.delete import DELETE
 from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
+from causeway.operations.live_migration import LIVE_MIGRATE
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
@@ -26,6 +27,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         CREATE_BACKUP,
         REBUILD,
         EVACUATE,
+        LIVE_MIGRATE,
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,

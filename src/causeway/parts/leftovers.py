@@ -37,6 +37,9 @@ _BETWEEN_HOSTS: list[str] = [
     MigrationStatus.FINISHED,
     MigrationStatus.CONFIRMING,
     MigrationStatus.REVERTING,
+    MigrationStatus.QUEUED,
+    MigrationStatus.PREPARING,
+    MigrationStatus.RUNNING,
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Collection
 
 from causeway.clients import port_requests
 from causeway.context import RequestContext
@@ -34,14 +35,15 @@ def choose(
     host: str | None,
     forced: bool = False,
     move: MoveClaim | None = None,
+    ignore: Collection[str] = (),
 ) -> Place:
-    """``host``: the one that was asked for; ``forced``: past all filters. Raises NoValidHost."""
+    """``host``: the one that was asked for; ``forced``: past all filters; ``ignore``: those that refused. Raises NoValidHost."""
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
     spec.requested_destination = Destination(host=host, cell=cell_uuid)
     hardware = asked_of(services.conf, spec.flavor, spec.image)
     spec.numa_topology, spec.pci_requests = hardware.numa_topology, hardware.pci_requests
     if instance.host is not None:
-        spec.ignore_hosts = [instance.host]
+        spec.ignore_hosts = [instance.host, *ignore]
     if forced and host is not None:
         spec.force_hosts = [host]
     # It holds nothing: whoever asks for a host late, when another one is claimed already, is refused.

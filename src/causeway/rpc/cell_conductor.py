@@ -7,6 +7,7 @@ from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
+from causeway.virt.live import LiveProgress
 
 TOPIC = "cell_conductor"
 VERSION = "1.0"
@@ -47,6 +48,17 @@ class CellConductorClient:
             token=token,
             bytes_done=bytes_done,
             bytes_total=bytes_total,
+        )
+
+    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> None:
+        """Tells how far a live migration has come. Raises what `report_progress` does."""
+        self._rpc.call(
+            context,
+            "report_live_progress",
+            result=NOTHING,
+            timeout=PROGRESS_TIMEOUT,
+            token=token,
+            progress=progress,
         )
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:

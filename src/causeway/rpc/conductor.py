@@ -48,6 +48,18 @@ class ConductorClient(ConductorVerbs):
         """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
         self._rpc.cast(context, "take_over_move", fanout=True, move_id=move_id)
 
+    def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
+        """Has the source's hypervisor hear at once that nobody wants a live migration any more."""
+        self._rpc.cast(context, "live_migration_abort", instance_uuid=instance_uuid, migration_uuid=migration_uuid)
+
+    def live_migration_force_complete(
+        self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
+    ) -> None:
+        """Has a live migration come to its end now, at the cost of the guest standing still."""
+        self._rpc.cast(
+            context, "live_migration_force_complete", instance_uuid=instance_uuid, migration_uuid=migration_uuid
+        )
+
     def add_volume(
         self,
         context: RequestContext,

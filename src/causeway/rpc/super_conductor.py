@@ -11,6 +11,7 @@ from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
 from causeway.rpc.client import RpcClient
 from causeway.rpc.transport import Transport
+from causeway.virt.live import LiveProgress
 
 TOPIC = "super_conductor"
 VERSION = "1.0"
@@ -61,6 +62,17 @@ class SuperConductorClient:
             token=token,
             bytes_done=bytes_done,
             bytes_total=bytes_total,
+        )
+
+    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
+        """Hands on how far a live migration has come; returns the server's uuid. Raises what `report_progress` does."""
+        return self._rpc.call(
+            context,
+            "report_live_progress",
+            result=str,
+            timeout=PROGRESS_TIMEOUT,
+            token=token,
+            progress=progress,
         )
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:

@@ -226,6 +226,12 @@ class Engine(Generic[S]):
                 progress.release()
                 return
             failure = self._attempt(progress, step, StepPhase.UNDO)
+            if run.saga.pivoted:
+                # The step found that what it was to undo can't be: the saga goes forward, as if it had never turned back.
+                run.saga.state, run.saga.error = SagaState.RUNNING, None
+                progress.close()
+                self._forward(progress)
+                return
             if failure is not None and not self._must_succeed(progress, step, StepPhase.UNDO, failure):
                 return
         self._observer.reach(f"{recipe.name}.give_back.before")

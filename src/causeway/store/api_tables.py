@@ -212,6 +212,10 @@ class Migrations(ApiBase):
     project_id: Mapped[str | None] = mapped_column(Name, index=True)
     disk_total_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
     disk_processed_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    disk_remaining_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    memory_total_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    memory_processed_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
+    memory_remaining_bytes: Mapped[int | None] = mapped_column(sa.BigInteger)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,11 @@ from lab_guests import Cloud, Net
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.model.states import PowerState
+from causeway.virt.lab.certificates import Authority
 from causeway.virt.lab.commands import namespaces
 from causeway.virt.lab.guest_image import GuestImage
 from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
+from causeway.virt.libvirt.commands import run
 
 if missing() is None:
     from causeway.virt.lab.drivers import driver_of
@@ -56,6 +59,36 @@ def test_killed_libvirtd_comes_back_and_guests_go_on(
     assert "CAUSEWAY-SHUTDOWN" in guest.console().text
     assert guest.driver.power_on(guest.spec()) == PowerState.RUNNING
     assert guest.wait_for_boot(2).last("CAUSEWAY-GUEST")["boot"] == "2"
+
+
+def test_hypervisors_reach_one_another_by_name_and_certificate(
+    endpoints: dict[str, LibvirtEndpoint], lab_dir: Path
+) -> None:
+    first, second = endpoints["cell1-host1"], endpoints["cell2-host1"]
+    for here, there in ((first, second), (second, first)):
+        folder = lab_dir / "hosts" / here.host
+        retries = run("ip", "netns", "exec", here.netns, "cat", "/proc/sys/net/ipv4/tcp_retries2")
+        assert int(retries) < 8
+        for name in (there.address, there.host):
+            assert opened(folder, here, f"qemu+tls://{name}/system?pkipath={folder / 'etc' / 'pki'}") == "ok"
+    # Another lab's authority is a stranger's, and nobody comes in without a certificate.
+    folder, stranger = lab_dir / "hosts" / first.host, lab_dir / "stranger"
+    Authority(lab_dir / "strangers-authority").ensure(first.host, first.address, stranger)
+    assert opened(folder, first, f"qemu+tls://{second.address}/system?no_verify=1&pkipath={stranger}") != "ok"
+    assert "refused" in opened(folder, first, f"qemu+tcp://{second.address}/system")
+
+
+def opened(folder: Path, here: LibvirtEndpoint, uri: str) -> str:
+    """What comes of opening it in the host's network, with the host's names."""
+    script = (
+        "import libvirt, sys\n"
+        "libvirt.registerErrorHandler(lambda *_: None, None)\n"
+        "try:\n    libvirt.open(sys.argv[1]).getVersion()\n    print('ok')\n"
+        "except libvirt.libvirtError as error:\n    print(error)\n"
+    )
+    inside = 'mount --bind "$1" /etc/hosts && exec "$2" -c "$3" "$4"'
+    words = ("ip", "netns", "exec", here.netns, "sh", "-c", inside, "sh", folder / "hosts", sys.executable, script, uri)
+    return run(*words).strip()
 
 
 def test_restarted_control_plane_finds_hosts_and_guests(

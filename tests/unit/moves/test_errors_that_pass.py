@@ -12,6 +12,7 @@ WAITED_FOR = {
     "database_failed",
     "disk_transfer_broken",
     "host_down",
+    "guest_unclear",
     "interrupted",
     "operation_under_way",
     "rpc_timeout",

@@ -16,6 +16,7 @@ from causeway.api.servers import (
     images,
     interfaces,
     listing,
+    live_migration,
     metadata,
     power,
     rebuild,
@@ -54,6 +55,7 @@ ROUTES: list[Route] = [
     # Actions
     _action("resize", resize.resize),
     _action("migrate", resize.migrate),
+    _action("os-migrateLive", live_migration.migrate),
     _action("confirmResize", resize.confirm),
     _action("revertResize", resize.revert),
     _action("os-start", power.start),

@@ -90,3 +90,24 @@ CREATE_BACKUP: VersionedSchemas = [
         ),
     )
 ]
+
+_LIVE_HOST: JsonSchema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
+_BLOCK: JsonSchema = {"enum": [*common.BOOLEAN["enum"], "auto"]}
+_LIVE: dict[str, JsonSchema] = {"host": _LIVE_HOST, "block_migration": _BLOCK}
+MIGRATE_LIVE: VersionedSchemas = [
+    (
+        1,
+        24,
+        action(
+            "os-migrateLive",
+            fields(
+                {"host": _LIVE_HOST, "block_migration": common.BOOLEAN, "disk_over_commit": common.BOOLEAN},
+                ("host", "block_migration", "disk_over_commit"),
+            ),
+        ),
+    ),
+    (25, 29, action("os-migrateLive", fields(_LIVE, ("block_migration", "host")))),
+    (30, 67, action("os-migrateLive", fields(_LIVE | {"force": common.BOOLEAN}, ("block_migration", "host")))),
+    (68, None, action("os-migrateLive", fields(_LIVE, ("block_migration", "host")))),
+]
+FORCE_COMPLETE: VersionedSchemas = [(22, None, action("force_complete", {"type": "null"}))]

@@ -10,7 +10,6 @@ from causeway.api.servers import loading
 ACTIONS: list[tuple[str, int, int | None]] = [
     ("rescue", 1, None),
     ("unrescue", 1, None),
-    ("os-migrateLive", 1, None),
     ("trigger_crash_dump", 17, None),
     ("changePassword", 1, None),
     ("resetNetwork", 1, None),

@@ -7,7 +7,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.views import common
-from causeway.model.migration import Migration
+from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.store.api.shown_moves import MoveProgress
 
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
@@ -37,6 +37,9 @@ def entry(
     shown |= {name: getattr(migration, name) if hosts else None for name in _HOSTS}
     if request.version >= (2, 23):
         shown["migration_type"] = migration.migration_type
+        if migration.migration_type == LIVE_MIGRATION and migration.status in LIVE_IN_PROGRESS:
+            path = f"servers/{migration.instance_uuid}/migrations"
+            shown["links"] = common.links(request, path, str(migration.id))
     if request.version >= (2, 59):
         shown["uuid"] = migration.uuid
     if request.version >= (2, 80):
@@ -51,7 +54,7 @@ def entry(
 def entry_of_server(
     request: ApiRequest, migration: Migration, progress: MoveProgress | None, *, hosts: bool
 ) -> dict[str, Any]:
-    """A migration under way, as ``/servers/{id}/migrations`` shows it. Memory is not copied: its counters are 0."""
+    """A migration under way, as ``/servers/{id}/migrations`` shows it. Only live ones copy memory."""
     done = (progress.bytes_done if progress else None) or 0
     total = (progress.bytes_total if progress else None) or 0
     shown: dict[str, Any] = {
@@ -67,6 +70,9 @@ def entry_of_server(
         "memory_remaining_bytes": 0,
         "memory_total_bytes": 0,
     }
+    if migration.migration_type == LIVE_MIGRATION:
+        # None until the source has counted.
+        shown |= {name: getattr(migration, name) for name in shown if name.endswith("_bytes")}
     shown |= {name: getattr(migration, name) if hosts else None for name in _HOSTS}
     if request.version >= (2, 59):
         shown["uuid"] = migration.uuid

@@ -53,6 +53,9 @@ UNDONE_BY = {
     "build_guest": ("undo_build",),
     "connect_volume": ("disconnect_volume",),
     "plug_port": ("unplug_port",),
+    "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),
+    "pre_live_migration": ("drop_move_claim", "rollback_live_migration_at_destination"),
+    "live_migration": ("rollback_live_migration_at_source",),
 }
 # What a new epoch does once more, though it was done: the guest may be another one by then, or be gone, or have its devices
 # again since it was made anew by a hard reboot.

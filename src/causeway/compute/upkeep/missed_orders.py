@@ -13,6 +13,7 @@ import logging
 from causeway import errors
 from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
@@ -37,6 +38,7 @@ class MissedOrdersEndpoint:
         self._orders = OrdersEndpoint(host)
         self._resize = ResizeEndpoint(host)
         self._snapshot_resize = SnapshotResizeEndpoint(host)
+        self._live = LiveEndpoint(host)
         self._claims = ClaimsEndpoint(host)
         self._warm = WarmEndpoint(host)
 
@@ -92,6 +94,12 @@ class MissedOrdersEndpoint:
             )
         elif what is Missed.DISCARD_COPIES:
             self._warm.discard_copies(context, token=token, instance=instance)
+        elif what is Missed.DROP_LIVE:
+            self._live.rollback_live_migration_at_destination(
+                context, token=token, instance=instance, block_devices=devices
+            )
+        elif what is Missed.LEAVE_LIVE:
+            self._live.post_live_migration_at_source(context, token=token, instance=instance, block_devices=devices)
         else:
             self._claims.drop_move_claim(context, token=token, instance_uuid=instance.uuid)
 

@@ -207,6 +207,7 @@ class Reporter:
                 "memory_mb": facts.memory_mb,
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
+                "supports_live_migration": self._host.driver.supports_live_migration,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
             },
         )

@@ -17,10 +17,11 @@ from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import HostReport, MoveToken, RecordedClaim
-from causeway.model.states import PowerState, VmState
+from causeway.model.states import PowerState, TaskState, VmState
 from causeway.moves.hardware import recorded_claims
 from causeway.store.cell import hosts, instances, pci_devices
 from causeway.store.database import Database, utcnow
+from causeway.virt.live import LiveProgress
 
 LOG = logging.getLogger(__name__)
 
@@ -171,6 +172,15 @@ class CellEndpoint:
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)
+
+    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> None:
+        uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
+        # As in the field, of its memory alone.
+        percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
+        with suppress(errors.StateChanged, errors.ServerNotFound):
+            instances.update(
+                self._database(), uuid, expected_task={TaskState.MIGRATING}, progress=min(max(percent, 0), 100)
+            )
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         self._cloud.check_order(context, token=token, forward=forward)

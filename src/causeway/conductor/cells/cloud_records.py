@@ -6,6 +6,7 @@ to, over the cell's queue (`causeway.rpc.super_conductor`).
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from causeway.store.api import cells as cell_records
 from causeway.store.api import leftovers as leftover_records
 from causeway.store.api import migrations, ordered_moves
 from causeway.store.cell import hosts, instances
+from causeway.virt.live import LiveProgress
 
 LOG = logging.getLogger(__name__)
 
@@ -46,6 +48,9 @@ class CloudRecords(Protocol):
 
     def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
         """Raises Cancelled, StateChanged or TakenOver if the transfer is not wanted any more."""
+
+    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
+        """Notes it at the migration, and returns the server's uuid. Raises what `report_progress` does."""
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is late."""
@@ -104,6 +109,15 @@ class CloudEndpoint:
         bytes_total: int,
     ) -> None:
         ordered_moves.record_progress(self._services.api, token, bytes_done, bytes_total)
+
+    def report_live_progress(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        progress: LiveProgress,
+    ) -> str:
+        return ordered_moves.record_live_progress(self._services.api, token, dataclasses.asdict(progress))
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
         ordered_moves.check_order(self._services.api, token, forward=forward)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from causeway import errors
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import SagaState
+from causeway.store.api import migrations
 from causeway.store.api.journal import STEPS, WANTED, refuse_unwanted
 from causeway.store.database import Database
 
@@ -31,6 +34,18 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
             )
             .values(bytes_done=done, bytes_total=total)
         )
+
+
+def record_live_progress(database: Database, token: MoveToken, bytes_of: dict[str, int]) -> str:
+    """Notes how far a live migration has come; returns its server's uuid. Raises what `record_progress` does.
+
+    ``bytes_of``: ``memory_total`` and the like, as the migration's columns are named but for ``_bytes``.
+    """
+    done = bytes_of["memory_processed"] + bytes_of["disk_processed"]
+    record_progress(database, token, done, bytes_of["memory_total"] + bytes_of["disk_total"])
+    counters: dict[str, Any] = {f"{name}_bytes": value for name, value in bytes_of.items()}
+    migrations.update(database, token.migration_uuid, **counters)
+    return migrations.get(database, token.migration_uuid).instance_uuid
 
 
 def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:

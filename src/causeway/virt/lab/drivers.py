@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.virt.lab.hosts import LibvirtEndpoint
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.host import HostLimits
+from causeway.virt.libvirt.live_settings import LiveSettings
 
 
 def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtDriver:
@@ -17,4 +18,6 @@ def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtD
         network_agent=endpoint.network_agent,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
+        # Drivers are on the machine, outside of the hosts' network.
+        live=LiveSettings(endpoint.address, uri=endpoint.control_uri, reachable_here=False, tls=True),
     )

@@ -36,6 +36,7 @@ from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_d
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.virt.lab.certificates import Authority
 from causeway.virt.lab.commands import process_runs
 from causeway.virt.lab.network import LabNetwork, NetworkAgent
 
@@ -56,7 +57,13 @@ cgroup_controllers = [ ]
 seccomp_sandbox = 0
 stdio_handler = "file"
 max_core = 0
+default_tls_x509_cert_dir = "/etc/libvirt/pki"
+default_tls_x509_verify = 1
+keepalive_interval = 5
+keepalive_count = 3
 """
+# Where a host's own certificates are, as it sees them; other hosts prove with theirs, in the same place, who they are.
+_PKI = "/etc/libvirt/pki"
 
 
 @dataclass
@@ -66,6 +73,8 @@ class LibvirtEndpoint:
     host: str
     uri: str
     netns: str
+    # On the underlay; hosts reach one another there, and nobody else does.
+    address: str
     instances_dir: Path
     network_agent: NetworkAgent
     # Where the drivers of a lab keep whether KVM works.
@@ -74,6 +83,8 @@ class LibvirtEndpoint:
     vcpus: int
     memory_mb: int
     local_gb: int
+    # Of its libvirtd for those of other hosts; %s: the address.
+    control_uri: str = f"qemu+tls://%s/system?pkipath={_PKI}"
 
 
 class Lab:
@@ -95,11 +106,13 @@ class Lab:
             self._short.unlink()
         self._short.symlink_to(self.root_dir)
         self.network.start(hosts)
+        addresses = self.network.addresses(hosts)
         for host in hosts:
-            self._start_host(host)
+            self._start_host(host, addresses[host])
+        self._write_names(addresses)
         for host in hosts:
             self._wait_until_ready(host)
-        return {host: self._endpoint(host, len(hosts)) for host in hosts}
+        return {host: self._endpoint(host, addresses[host], len(hosts)) for host in hosts}
 
     def stop(self, *, keep_guests: bool) -> None:
         """Lets go of everything (``keep_guests``: the hosts go on), or ends hosts, guests and networks. Disks stay."""
@@ -120,13 +133,14 @@ class Lab:
     def _socket(self, host: str) -> Path:
         return self._short / "hosts" / host / "run" / "libvirt-sock"
 
-    def _endpoint(self, host: str, count: int) -> LibvirtEndpoint:
+    def _endpoint(self, host: str, address: str, count: int) -> LibvirtEndpoint:
         folder = self._folder(host)
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
         return LibvirtEndpoint(
             host=host,
             uri=f"qemu+unix:///system?socket={self._socket(host)}",
             netns=self.network.namespace(host),
+            address=address,
             instances_dir=folder / "instances",
             network_agent=self.network.agent(host),
             probe_cache=self.root_dir / "virt-type.json",
@@ -135,7 +149,7 @@ class Lab:
             local_gb=max(1, shutil.disk_usage(folder).free // 2**30 // count),
         )
 
-    def _start_host(self, host: str) -> None:
+    def _start_host(self, host: str, address: str) -> None:
         folder = self._folder(host)
         # What QEMU can do takes libvirt a second to find out; the hosts share what it found.
         cache = self.root_dir / "cache"
@@ -147,7 +161,7 @@ class Lab:
             Path(place).mkdir(parents=True, exist_ok=True)
         if process_runs(folder / "libvirtd.pid", "libvirtd"):
             return
-        self._write_configuration(folder)
+        self._write_configuration(folder, address)
         # A socket that a killed libvirtd left behind would be taken for the new one's.
         with suppress(FileNotFoundError):
             (folder / "run" / "libvirt-sock").unlink()
@@ -155,7 +169,14 @@ class Lab:
         command = ["ip", "netns", "exec", self.network.namespace(host)]
         command += ["unshare", "--mount", "--uts", "--propagation", "private"]
         command += [sys.executable, "-I", str(script), str(folder), host]
-        command += ["/usr/sbin/libvirtd", "-f", "/etc/libvirt/libvirtd.conf", "-p", str(folder / "libvirtd.pid")]
+        command += [
+            "/usr/sbin/libvirtd",
+            "--listen",
+            "-f",
+            "/etc/libvirt/libvirtd.conf",
+            "-p",
+            str(folder / "libvirtd.pid"),
+        ]
         with (folder / "log" / "host.log").open("ab") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
@@ -163,7 +184,14 @@ class Lab:
         # It outlives us on purpose.
         process.returncode = 0
 
-    def _write_configuration(self, folder: Path) -> None:
+    def _write_names(self, addresses: dict[str, str]) -> None:
+        """Every host knows all; written into the files that are there, which running hosts have as their /etc/hosts."""
+        for folder in self._host_folders():
+            names = [f"127.0.0.1 localhost {folder.name}"]
+            names += [f"{address} {host}" for host, address in sorted(addresses.items()) if host != folder.name]
+            (folder / "hosts").write_text("\n".join(names) + "\n")
+
+    def _write_configuration(self, folder: Path, address: str) -> None:
         identity = folder / "uuid"
         try:
             found = durable.read(identity, lambda content: uuid.UUID(content.decode().strip()))
@@ -173,12 +201,15 @@ class Lab:
             found = uuid.uuid4()
             durable.write(identity, str(found))
         (folder / "etc" / "qemu.conf").write_text(_QEMU_CONF)
-        (folder / "hosts").write_text(f"127.0.0.1 localhost {folder.name}\n")
+        (folder / "hosts").touch()
+        Authority(self.root_dir / "pki").ensure(folder.name, address, folder / "etc" / "pki")
         (folder / "resolv.conf").write_text("")
         (folder / "etc" / "libvirtd.conf").write_text(
             'auth_unix_rw="none"\nauth_unix_ro="none"\nunix_sock_rw_perms="0700"\n'
             'log_outputs="2:file:/var/log/libvirt/libvirtd.log"\n'
             f'host_uuid="{found}"\n'
+            f'listen_tls=1\nlisten_tcp=0\nlisten_addr="{address}"\nauth_tls="none"\n'
+            f'key_file="{_PKI}/server-key.pem"\ncert_file="{_PKI}/server-cert.pem"\nca_file="{_PKI}/ca-cert.pem"\n'
         )
 
     def _wait_until_ready(self, host: str) -> None:

@@ -26,6 +26,9 @@ from causeway.virt.libvirt.commands import run
 _VXLAN_PORT = 4789
 _MULTICAST_GROUP = "239.1.1.1"
 _UNDERLAY_NETWORK = "10.255"
+# How often TCP repeats what nobody answers: about six seconds, where the kernel's own 15 are a quarter of an hour. QEMU waits for
+# its peer in a live migration as long, and the guest with it.
+_TCP_RETRIES = 4
 # Room for the largest guest frame and the 50 bytes that VXLAN adds.
 _UNDERLAY_MTU = 9100
 
@@ -85,6 +88,11 @@ class LabNetwork:
 
     def namespace(self, host: str) -> str:
         return f"{self._prefix}-{host}"
+
+    def addresses(self, hosts: list[str]) -> dict[str, str]:
+        """On the underlay, of these hosts and of all that were ever here."""
+        with self._lock:
+            return {host: _address(number) for host, number in self._host_numbers(hosts).items()}
 
     def agent(self, host: str) -> HostNetworkAgent:
         return HostNetworkAgent(self, host)
@@ -193,8 +201,10 @@ class LabNetwork:
             ],
             namespace=self._underlay,
         )
-        address = f"{_UNDERLAY_NETWORK}.{number // 256}.{number % 256}/16"
+        address = f"{_address(number)}/16"
         ip_batch(["link set lo up", "link set underlay0 up", f"addr add {address} dev underlay0"], namespace=namespace)
+        set_retries = f"echo {_TCP_RETRIES} > /proc/sys/net/ipv4/tcp_retries2"
+        run("ip", "netns", "exec", namespace, "sh", "-c", set_retries)
 
     def _ensure_overlay(
         self, namespace: str, underlay: str, network_id: str, segmentation_id: int | None, mtu: int
@@ -214,6 +224,10 @@ class LabNetwork:
             commands.append(f"link set {vxlan} master {bridge} up")
         if commands:
             ip_batch(commands, namespace=namespace)
+
+
+def _address(number: int) -> str:
+    return f"{_UNDERLAY_NETWORK}.{number // 256}.{number % 256}"
 
 
 def _bridge(network_id: str) -> str:

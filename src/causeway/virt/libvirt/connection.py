@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import libvirt
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
@@ -63,6 +63,25 @@ class Connection:
         except libvirt.libvirtError as error:
             raise GuestFailed(f"The hypervisor failed to {what}.", details=str(error)) from error
 
+    def call_aside(self, what: str, function: Callable[[Any], _T], *, timeout: float | None = None) -> _T:
+        """As `call`, over a connection opened for it: libvirtd takes few calls of a connection at a time, so one that may take
+        long, or hang, would keep all others waiting. One that does not answer in time is left to itself.
+        """
+        seconds = timeout if timeout is not None else self._timeout
+        call = AsideCall(self._uri, function)
+        call.start()
+        if not call.ended.wait(seconds):
+            raise GuestFailed(f"The hypervisor did not answer within {seconds:.0f} s when asked to {what}.")
+        if isinstance(call.error, libvirt.libvirtError):
+            raise GuestFailed(f"The hypervisor failed to {what}.", details=str(call.error)) from call.error
+        return call.answer()
+
+    def begin_aside(self, function: Callable[[Any], _T]) -> AsideCall[_T]:
+        """The same, not waited for: ``ended`` of what is returned tells when it is through. It keeps no process alive."""
+        call = AsideCall(self._uri, function)
+        call.start()
+        return call
+
     def _with_connection(self, function: Callable[[Any], _T], again: bool) -> _T:
         connection = self._connected()
         try:
@@ -99,6 +118,37 @@ class Connection:
             if self._open is connection:
                 self._open = None
         _close(connection)
+
+
+class AsideCall(threading.Thread, Generic[_T]):
+    """A call over a connection of its own."""
+
+    def __init__(self, uri: str, function: Callable[[Any], _T]) -> None:
+        super().__init__(name="libvirt-aside", daemon=True)
+        self.ended = threading.Event()
+        self.error: Exception | None = None
+        self._uri = uri
+        self._function = function
+        self._answers: list[_T] = []
+
+    def run(self) -> None:
+        try:
+            connection = libvirt.open(self._uri)
+            try:
+                connection.setKeepAlive(_KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT)
+                self._answers.append(self._function(connection))
+            finally:
+                _close(connection)
+        except Exception as error:  # noqa: BLE001 - whoever waits raises it
+            self.error = error
+        finally:
+            self.ended.set()
+
+    def answer(self) -> _T:
+        """Of a call that ended; raises what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._answers[0]
 
 
 def _is_lost(connection: Any) -> bool:

@@ -100,6 +100,22 @@ class InstanceDisks:
         else:
             raise GuestFailed(f"Server {uuid} has neither an image nor a snapshot to make its root disk from.")
 
+    def create_empty(self, uuid: str, name: str, size: int, root: RootDisk | None) -> None:
+        """A disk of exactly ``size`` bytes with nothing in it but what ``root``'s base image has; one that is there is lost."""
+        disk = self.folder(uuid) / name
+        partial = disk.with_name(f"{name}.partial")
+        base: tuple[str | Path, ...] = ()
+        if root is not None and root.base is not None:
+            base = ("-F", _safe_format(root.base), "-b", root.base)
+            self._write_info(uuid, root)
+        run("qemu-img", "create", "-q", "-f", "qcow2", *base, partial, str(size))
+        durable.settle(partial, disk)
+
+    def base_image_id(self, uuid: str) -> str | None:
+        """The image that the root disk stands on, as far as it was written down."""
+        found: str | None = self._read_info(self.folder(uuid)).get("base_image_id")
+        return found
+
     def write_config_drive(self, uuid: str, files: dict[str, bytes]) -> None:
         if not files:
             return

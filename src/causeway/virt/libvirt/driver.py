@@ -32,7 +32,19 @@ from causeway.virt.driver import (
     allocated_bytes,
     nothing_to_wait_for,
 )
-from causeway.virt.libvirt import backups, blank_disks, copies, devices, disk_readers, hardware, host, power, rounds
+from causeway.virt.libvirt import (
+    backups,
+    blank_disks,
+    copies,
+    devices,
+    disk_readers,
+    hardware,
+    host,
+    live_source,
+    live_target,
+    power,
+    rounds,
+)
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
@@ -44,9 +56,12 @@ from causeway.virt.libvirt.domain_xml import (
     domain_xml,
     interface_xml,
 )
+from causeway.virt.libvirt.live import LiveMigrations
+from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
+from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
 
 
@@ -60,6 +75,7 @@ class LibvirtDriver(Driver):
 
     supports_migrate_to_same_host = False
     supports_warm_copy = True
+    supports_live_migration = True
 
     def __init__(
         self,
@@ -77,6 +93,7 @@ class LibvirtDriver(Driver):
         disk_timeout: float = 3600.0,
         detach_timeout: float = 60.0,
         name_template: str = "instance-%(uuid)s",
+        live: LiveSettings | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -100,6 +117,7 @@ class LibvirtDriver(Driver):
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
         self._rounds = rounds.Rounds(self._connection, self._disks)
+        self._live = LiveMigrations(self._connection, live or LiveSettings(address=host_ip), self._disks.folder)
         self._cache = "none"
         self._shared_cpus: list[int] = []
 
@@ -179,6 +197,7 @@ class LibvirtDriver(Driver):
         uuid = spec.instance.uuid
         if power.state(self._connection, uuid) == PowerState.RUNNING:
             return PowerState.RUNNING
+        power.check_not_in_transit(self._connection, uuid)
         power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
             if not self._disks.folder(uuid).exists():
@@ -192,6 +211,7 @@ class LibvirtDriver(Driver):
 
     def power_on(self, spec: GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
+        power.check_not_in_transit(self._connection, uuid)
         state = power.state(self._connection, uuid)
         if state == PowerState.PAUSED:
             power.resume(self._connection, uuid)
@@ -209,7 +229,11 @@ class LibvirtDriver(Driver):
         power.shut_down(self._connection, uuid, timeout)
 
     def reboot(self, spec: GuestSpec, *, hard: bool, timeout: float) -> PowerState:
-        power.shut_down(self._connection, spec.instance.uuid, 0 if hard else timeout)
+        uuid = spec.instance.uuid
+        was_here = power.state(self._connection, uuid) is not None
+        power.shut_down(self._connection, uuid, 0 if hard else timeout)
+        if was_here and power.state(self._connection, uuid) is None:
+            raise GuestFailed(f"The guest of server {uuid} went to another host meanwhile.")
         return self.power_on(spec)
 
     def pause(self, uuid: str) -> None:
@@ -244,6 +268,8 @@ class LibvirtDriver(Driver):
             self._volumes.disconnect(uuid, volume)
         if destroy_disks:
             self._disks.delete(uuid)
+        else:
+            live_target.is_no_attempt(self._disks.folder(uuid))
 
     def console_output(self, uuid: str) -> bytes:
         return self._disks.console_output(uuid)
@@ -291,6 +317,53 @@ class LibvirtDriver(Driver):
             timeout=self._detach_timeout,
         )
         self._ports.unplug(uuid, vif)
+
+    # live migration
+
+    def presence(self, uuid: str) -> Presence:
+        return self._live.presence(uuid)
+
+    def live_source(self, instance: Instance) -> LiveSource:
+        return live_source.describe(self._connection, self._disks, instance)
+
+    def check_live_target(self, source: LiveSource) -> None:
+        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+        if self._live.settings.reachable_here:
+            live_source.check_reachable(self._live.settings.control_uri())
+
+    def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
+        uuid = spec.instance.uuid
+        shown = self.presence(uuid)
+        with ExitStack() as undo:
+            if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
+                undo.callback(self._disks.delete, uuid)
+            live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
+            if shown is Presence.ABSENT:
+                self._disks.write_config_drive(uuid, spec.config_drive)
+            volumes = []
+            for volume in spec.volumes:
+                volumes.append(self._volumes.connect(uuid, volume))
+                undo.callback(self._volumes.disconnect, uuid, volume)
+            for vif in spec.vifs:
+                self._ports.plug(uuid, vif)
+                undo.callback(self._ports.unplug, uuid, vif)
+            xml = domain_xml(self._hardware(spec, volumes))
+            undo.pop_all()
+        return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
+
+    def live_migrate(
+        self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
+    ) -> None:
+        self._live.migrate(spec.instance.uuid, target, options, progress)
+
+    def live_progress(self, uuid: str) -> LiveProgress | None:
+        return self._live.progress(uuid)
+
+    def abort_live_migration(self, uuid: str) -> None:
+        self._live.abort(uuid)
+
+    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
+        self._live.force(uuid, post_copy=post_copy)
 
     # disks of a move
 
@@ -380,6 +453,7 @@ class LibvirtDriver(Driver):
         uuid = spec.instance.uuid
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
+        live_target.is_no_attempt(self._disks.folder(uuid))
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
         volumes = []

@@ -1,4 +1,7 @@
-"""Power states and transitions of guests; each is a success if the guest is there already."""
+"""Power states and transitions of guests; each is a success if the guest is there already.
+
+A guest that is on its way to another host is left alone (see `presence`): only `destroy_and_undefine` touches it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import libvirt
 
 from causeway.model.states import PowerState
 from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.presence import refuse_in_transit
 
 # A guest that is booting does not hear the power button: it is pressed again.
 _PRESS_AGAIN_SECONDS = 5.0
@@ -64,6 +68,16 @@ def state(connection: Connection, uuid: str) -> PowerState | None:
     return connection.call(f"say how guest {uuid} is", ask, again=True)
 
 
+def check_not_in_transit(connection: Connection, uuid: str) -> None:
+    """Raises `GuestFailed` if the guest is on its way to or from another host: starting it would make a second one."""
+
+    def check(hypervisor: Any) -> None:
+        if (domain := find(hypervisor, uuid)) is not None:
+            refuse_in_transit(domain)
+
+    connection.call(f"say whether guest {uuid} is on its way", check, again=True)
+
+
 def start_paused(connection: Connection, uuid: str, xml: str) -> None:
     """Defines the guest and starts it, so that its devices are there but it does not run yet."""
 
@@ -82,6 +96,7 @@ def define(connection: Connection, uuid: str, xml: str) -> None:
 def resume(connection: Connection, uuid: str) -> None:
     def go_on(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
+        refuse_in_transit(domain)
         if power_state_of(domain) == PowerState.PAUSED:
             domain.resume()
 
@@ -91,6 +106,7 @@ def resume(connection: Connection, uuid: str) -> None:
 def pause(connection: Connection, uuid: str) -> None:
     def stand_still(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
+        refuse_in_transit(domain)
         if power_state_of(domain) != PowerState.PAUSED:
             domain.suspend()
 
@@ -102,6 +118,7 @@ def save(connection: Connection, uuid: str) -> None:
 
     def write(hypervisor: Any) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
+        refuse_in_transit(domain)
         if domain.isActive() or not domain.hasManagedSaveImage():
             domain.managedSave()
 
@@ -117,7 +134,12 @@ def is_saved(connection: Connection, uuid: str) -> bool:
 
 
 def start_saved(connection: Connection, uuid: str) -> None:
-    connection.call(f"resume guest {uuid}", lambda hypervisor: hypervisor.lookupByUUIDString(uuid).create())
+    def start(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        refuse_in_transit(domain)
+        domain.create()
+
+    connection.call(f"resume guest {uuid}", start)
 
 
 def shut_down(connection: Connection, uuid: str, timeout: float) -> None:
@@ -137,6 +159,7 @@ def pull_plug(connection: Connection, uuid: str) -> None:
     def stop(hypervisor: Any) -> None:
         domain = find(hypervisor, uuid)
         if domain is not None:
+            refuse_in_transit(domain)
             _ignoring_off(domain, domain.destroy)
 
     connection.call(f"stop guest {uuid}", stop, again=True)
@@ -160,6 +183,7 @@ def destroy_and_undefine(connection: Connection, uuid: str) -> None:
 def _press(hypervisor: Any, uuid: str) -> None:
     domain = find(hypervisor, uuid)
     if domain is not None:
+        refuse_in_transit(domain)
         _ignoring_off(domain, lambda: domain.shutdownFlags(libvirt.VIR_DOMAIN_SHUTDOWN_ACPI_POWER_BTN))
 
 

@@ -123,6 +123,14 @@ def create(path: Path, source: RootDisk) -> None:
         source.snapshot.unlink()
 
 
+def create_empty(path: Path, source: RootDisk) -> None:
+    """Makes a root disk for a guest that brings what is on it: an overlay over its base image, or a blank one."""
+    if source.base is not None:
+        create(path, source)
+    else:
+        durable.write(path, Disk(Header(size_gb=source.size_gb)).encode())
+
+
 def create_local(path: Path, wanted: LocalDisk) -> None:
     """Makes an ephemeral disk or swap, or what is there fit, as `LocalDisk` says."""
     if wanted.snapshot is not None:

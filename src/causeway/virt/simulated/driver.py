@@ -25,6 +25,7 @@ from causeway.virt.simulated import disk, rounds, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.simulated.live import LiveDriver
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ LOG = logging.getLogger(__name__)
 CONSOLE_LIMIT = 64 * 1024
 
 
-class SimulatedDriver(virt.Driver):
+class SimulatedDriver(LiveDriver):
     """A host named ``hostname`` that keeps everything in ``state_dir``.
 
     With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
@@ -52,6 +53,7 @@ class SimulatedDriver(virt.Driver):
         local_gb: int = 4096,
         peers_dir: Path | None = None,
     ) -> None:
+        super().__init__()
         self.hostname = hostname
         self.double_starts: list[str] = []
         self._hardware = hardware or SimulatedHardware()
@@ -151,6 +153,7 @@ class SimulatedDriver(virt.Driver):
         uuid = spec.instance.uuid
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
+            self._refuse_leaving(guest)
             if guest is not None and guest.power_state is PowerState.RUNNING:
                 return PowerState.RUNNING
             with self.files.undone_on_failure(uuid, guest):
@@ -160,13 +163,14 @@ class SimulatedDriver(virt.Driver):
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
-                guest.power_state = PowerState.SHUTDOWN
+                guest.power_state, guest.going_to, guest.was = PowerState.SHUTDOWN, None, None
                 self.files.save(guest)
 
     def reboot(self, spec: virt.GuestSpec, *, hard: bool, timeout: float) -> PowerState:  # noqa: ARG002
         uuid = spec.instance.uuid
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
+            self._refuse_leaving(guest)
             if hard:
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
             if guest is None or guest.power_state is not PowerState.RUNNING:
@@ -195,6 +199,7 @@ class SimulatedDriver(virt.Driver):
     def _set_power(self, uuid: str, becomes: PowerState, was: PowerState) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
+            self._refuse_leaving(guest)
             if guest is None or guest.power_state not in (was, becomes):
                 actual = guest.power_state.name.lower() if guest is not None else "not there"
                 raise GuestFailed(f"Guest {uuid} can't become {becomes.name.lower()}: it is {actual}.")
@@ -210,6 +215,7 @@ class SimulatedDriver(virt.Driver):
         destroy_disks: bool,
     ) -> None:
         with self.files.locked(uuid):
+            self.files.forget_incoming(uuid)
             self.files.undefine(uuid)
             if destroy_disks:
                 durable.delete_tree(self.files.disks(uuid))
@@ -388,6 +394,13 @@ class SimulatedDriver(virt.Driver):
             self.files.refuse_if_defined(uuid, "deleted")
             durable.delete_tree(self.files.disks(uuid))
 
+    def _refuse_leaving(self, guest: Guest | None) -> None:
+        if guest is not None and guest.going_to is not None:
+            raise GuestFailed(
+                f"Guest {guest.uuid} is being handed over to another host: only that one may let it go on.",
+                details=self.hostname,
+            )
+
     # for tests: what a user of the guest does, and what an observer of all hosts sees
 
     def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
@@ -405,6 +418,19 @@ class SimulatedDriver(virt.Driver):
             if guest is None:
                 raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
             return guest.read(short_name(device or guest.root_device))
+
+    def guest_remember(self, uuid: str, text: str) -> None:
+        """A program in the running guest keeps a line in memory; ``busy`` (`simulated.live`): it changes memory all the time."""
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
+            guest.memory.append(text)
+            self.files.save(guest)
+
+    def guest_memory(self, uuid: str) -> list[str]:
+        """The lines in its memory; the first one is its boot's own."""
+        return list(self.files.guests[uuid].memory)
 
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
         """The NUMA topology and the addresses of the PCI devices that a guest was made with."""

@@ -46,25 +46,30 @@ class Guest:
     pci_devices: list[str] = field(default_factory=list)
     # device -> file of ephemeral disks and swap
     local_disks: dict[str, str] = field(default_factory=dict)
+    # What is in its memory: lost with each boot, kept by a live migration.
+    memory: list[str] = field(default_factory=list)
+    # It stands still to be handed over to the host with this state directory; ``was``: before.
+    going_to: str | None = None
+    was: PowerState | None = None
 
     def devices(self) -> dict[str, Path]:
         """device -> file, of local disks and volumes in the order of their names."""
         found = {attached.device: Path(attached.path) for attached in self.volumes}
-        return dict(sorted((found | self._local_files()).items()))
+        return dict(sorted((found | self.local_files()).items()))
 
     def sizes(self) -> dict[str, int]:
         """device -> MiB of the local disks."""
-        headers = {device: disk.load(path).header for device, path in self._local_files().items()}
+        headers = {device: disk.load(path).header for device, path in self.local_files().items()}
         return {device: header.size_mb or header.size_gb * 1024 for device, header in sorted(headers.items())}
 
     def read(self, device: str) -> list[str]:
         """The lines on a disk, as the guest sees them."""
         path = self.devices()[device]
-        return disk.load(path).all_lines if device in self._local_files() else volume.read_lines(path)
+        return disk.load(path).all_lines if device in self.local_files() else volume.read_lines(path)
 
     def write(self, device: str, line: str) -> None:
         path = self.devices()[device]
-        if device in self._local_files():
+        if device in self.local_files():
             disk.append(path, line)
         else:
             volume.append_line(path, line)
@@ -72,6 +77,7 @@ class Guest:
     def boot(self) -> str:
         """Marks each disk with a line, and returns what the guest writes to its console meanwhile."""
         boot = sum(line.startswith("boot=") for line in self.read(self.root_device)) + 1
+        self.memory = [f"boot={boot},id={secrets.token_hex(4)}"]
         port = self.ports[0] if self.ports else None
         console = [
             f"CAUSEWAY-GUEST boot={boot} vcpus={self.vcpus} memory_mb={self.memory_mb}"
@@ -86,7 +92,8 @@ class Guest:
         lines = self.read(device)
         return f"CAUSEWAY-MARKER disk={device} lines={len(lines)} first={lines[0] if lines else '-'}"
 
-    def _local_files(self) -> dict[str, Path]:
+    def local_files(self) -> dict[str, Path]:
+        """device -> file, of local disks."""
         found = {device: Path(path) for device, path in self.local_disks.items()}
         if self.root_disk is not None:
             found[self.root_device] = Path(self.root_disk)

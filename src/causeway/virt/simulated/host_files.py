@@ -9,6 +9,7 @@
     STATE_DIR/instances/UUID/disk.config  its config drive
     STATE_DIR/instances/UUID_resize/      the same, stashed by a move
     STATE_DIR/exports/                    copies on their way to somebody else
+    STATE_DIR/incoming/UUID.json          a guest that is being live-migrated to this host (`simulated.live`)
 """
 
 from __future__ import annotations
@@ -36,19 +37,25 @@ class HostFiles:
 
     def __init__(self, hostname: str, state_dir: Path) -> None:
         self._hostname = hostname
+        self.state_dir = state_dir
+        self._incoming_dir = state_dir / "incoming"
         self._guests_dir = state_dir / "guests"
         self.disks_dir = state_dir / "instances"
         self.exports_dir = state_dir / "exports"
-        self.guests: dict[str, Guest] = {}
+        self._guests: dict[str, Guest] = {}
+        # Guests that may come in: another host puts their files here.
+        self._expected: set[str] = set()
         self._lock = threading.Lock()
         self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
 
     def load(self) -> None:
         """What an earlier life of the host left; exports end with it."""
         shutil.rmtree(self.exports_dir, ignore_errors=True)
-        for directory in (self._guests_dir, self.disks_dir, self.exports_dir):
+        for directory in (self._guests_dir, self.disks_dir, self.exports_dir, self._incoming_dir):
             durable.make_folder(directory)
         durable.discard_unfinished(self._guests_dir)
+        durable.discard_unfinished(self._incoming_dir)
+        self._expected = {path.stem for path in self._incoming_dir.glob("*.json")}
         for path in self._guests_dir.glob("*.json"):
             try:
                 guest = durable.read(path, _GUESTS.decode)
@@ -56,11 +63,46 @@ class HostFiles:
                 # As with a hypervisor that lost a definition: the disks are there, a hard reboot makes the guest anew.
                 continue
             if guest is not None:
-                self.guests[guest.uuid] = guest
+                self._guests[guest.uuid] = guest
+                if guest.going_to is not None:
+                    self._settle(guest, Path(guest.going_to))
+
+    def _settle(self, guest: Guest, there: Path) -> None:
+        """The host died while it handed a guest over. It goes on here, unless the other host has it: then it stands still."""
+        (there / "incoming" / f"{guest.uuid}.json").unlink(missing_ok=True)
+        if guest_of(there / "guests" / f"{guest.uuid}.json") is None:
+            guest.power_state, guest.going_to, guest.was = guest.was or PowerState.PAUSED, None, None
+            self.save(guest)
+
+    @property
+    def guests(self) -> dict[str, Guest]:
+        """The guests that the hypervisor knows, those that have come in since included."""
+        for uuid in list(self._expected):
+            # In this order: one that comes in between has a file.
+            is_coming, guest = self.incoming(uuid).exists(), guest_of(self._guests_dir / f"{uuid}.json")
+            if guest is not None or not is_coming:
+                with self._lock:
+                    self._expected.discard(uuid)
+                    if guest is not None:
+                        self._guests.setdefault(uuid, guest)
+        return self._guests
+
+    def incoming(self, uuid: str) -> Path:
+        return self._incoming_dir / f"{uuid}.json"
+
+    def expect(self, guest: Guest) -> None:
+        """Makes room for a guest that is to come in."""
+        durable.write(self.incoming(guest.uuid), msgspec.json.encode(guest))
+        with self._lock:
+            self._expected.add(guest.uuid)
+
+    def forget_incoming(self, uuid: str) -> None:
+        durable.delete(self.incoming(uuid))
 
     def list_guests(self) -> dict[str, PowerState]:
+        guests = self.guests
         with self._lock:
-            return {uuid: guest.power_state for uuid, guest in self.guests.items()}
+            return {uuid: guest.power_state for uuid, guest in guests.items()}
 
     def list_disks(self) -> dict[str, bool]:
         """uuid -> whether stashed disks are there, of every server that has disks of either kind."""
@@ -95,12 +137,12 @@ class HostFiles:
     def save(self, guest: Guest) -> None:
         durable.write(self._guests_dir / f"{guest.uuid}.json", msgspec.json.encode(guest))
         with self._lock:
-            self.guests[guest.uuid] = guest
+            self._guests[guest.uuid] = guest
 
     def undefine(self, uuid: str) -> None:
         durable.delete(self._guests_dir / f"{uuid}.json")
         with self._lock:
-            self.guests.pop(uuid, None)
+            self._guests.pop(uuid, None)
 
     def append_to_console(self, uuid: str, text: str) -> None:
         with (self.disks(uuid) / "console.log").open("a") as console:
@@ -117,16 +159,21 @@ class HostFiles:
         return self.disks_dir / f"{uuid}{STASHED}"
 
 
+def guest_of(path: Path) -> Guest | None:
+    """The guest in a file of any host; None if there is none, or it is torn."""
+    try:
+        return _GUESTS.decode(path.read_bytes())
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return None
+
+
 def running_in(hosts_dir: Path, uuid: str) -> list[str]:
     """The names of the hosts that run a guest, among those that keep their state in a directory of ``hosts_dir``."""
     hosts = []
     for path in hosts_dir.glob(f"*/guests/{uuid}.json"):
-        try:
-            guest = _GUESTS.decode(path.read_bytes())
-        except (FileNotFoundError, msgspec.MsgspecError):
-            # A torn one is its host's to put aside.
-            continue
-        if guest.power_state is PowerState.RUNNING:
+        guest = guest_of(path)
+        # A torn one is its host's to put aside.
+        if guest is not None and guest.power_state is PowerState.RUNNING:
             hosts.append(guest.host)
     return sorted(hosts)
 

@@ -1,0 +1,197 @@
+"""Action os-migrateLive, and what may be done to a live migration that goes on: force it, abort it.
+
+Order of checks and codes: Compute API reference, "Live-Migrate Server", "Force Migration Complete Action", "Delete (Abort)
+Migration". What is accepted is carried out by `causeway.operations.live_migration`.
+"""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas.common import to_bool
+from causeway.api.servers import loading, schemas_verbs
+from causeway.api.servers.loading import Home
+from causeway.model import operations, server_actions
+from causeway.model.instance import Instance
+from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus, TaskState, VmState
+from causeway.operations import requests
+from causeway.operations.live_migration import LiveMemory, migration_of
+from causeway.store.api import cells as cell_records
+from causeway.store.api import migrations as store
+from causeway.store.api import shown_moves
+from causeway.store.cell import actions
+from causeway.store.cell import hosts as cell_hosts
+
+_ACTION = server_actions.LIVE_MIGRATE
+_MIGRATE_LIVE = "os_compute_api:os-migrate-server:migrate_live"
+_SERVER_RULE = "os_compute_api:servers:migrations:"
+# Of a flavor's extra specs, or an image's properties: what no hypervisor takes along.
+_NOT_MOVABLE = {
+    "accel:device_profile": "instance with accelerators",
+    "hw:mem_encryption": "SEV-enabled instance",
+    "hw_mem_encryption": "SEV-enabled instance",
+    "hw:tpm_version": "vTPM-enabled instance",
+    "hw_tpm_version": "vTPM-enabled instance",
+}
+_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
+# From here on nobody waits for what becomes of a request; before, seconds that its client waits at most.
+_ASYNCHRONOUS, _LONGEST_WAIT = (2, 34), 60.0
+
+
+@handler(body=schemas_verbs.MIGRATE_LIVE, statuses=(202,))
+def migrate(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["os-migrateLive"]
+    host = wanted["host"]
+    rule = _MIGRATE_LIVE if host is None else f"{_MIGRATE_LIVE}:host"
+    home = loading.load_in_cell(request, server_id, rule, _ACTION.name)
+    forced = _is_forced(request, wanted, host)
+    _check_movable(home.instance)
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, _ACTION.name, vm=_ACTION.vm, task=_ACTION.task)
+    source = loading.check_host(home.instance)
+    if host is not None:
+        _check_target(request, home, host)
+    node = next(iter(cell_hosts.list_nodes(home.database, host=source)), None)
+    if node is None:
+        raise errors.HostNotFound(f"Compute host {source} could not be found.")
+    block = wanted["block_migration"]
+    is_told = request.version < _ASYNCHRONOUS
+    memory = LiveMemory(
+        source_host=source,
+        source_node=node.uuid,
+        old_vm_state=home.instance.vm_state,
+        wanted_host=host,
+        forced=forced,
+        block_migration=None if block == "auto" else to_bool(block),
+        event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
+    )
+    migration = migration_of(request.context, home.instance, home.cell_uuid, dest_compute=host if forced else None)
+    loading.ask_for(
+        request,
+        home,
+        server_actions.LIVE_MIGRATION,
+        operations.LIVE_MIGRATION,
+        memory,
+        migration=migration,
+        progress=0,
+    )
+    if is_told:
+        _wait_for_checks(request, migration)
+    return Response(202)
+
+
+def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None) -> bool:
+    """Whether the host is taken as it is, past the scheduler's filters."""
+    if request.version < (2, 30):
+        return host is not None
+    forced = to_bool(wanted.get("force", False))
+    if forced and host is None:
+        raise errors.BadRequest("Can't force to a non-provided destination")
+    return forced
+
+
+def _check_movable(instance: Instance) -> None:
+    """Raises BadRequest for a server that has what can't be taken along."""
+    image = instance.image_meta.properties if instance.image_meta is not None else {}
+    for name, what in _NOT_MOVABLE.items():
+        value = instance.flavor.extra_specs.get(name, image.get(name))
+        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
+            raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
+    if any(vif.vnic_type in _ACCELERATED_PORTS for vif in instance.network_info):
+        raise errors.BadRequest(
+            f"Operation 'live-migration' not supported for instance with ports that have accelerators ({instance.uuid})."
+        )
+
+
+def _check_target(request: ApiRequest, home: Home, host: str) -> None:
+    missing = errors.BadRequest(f"Compute host {host} could not be found.")
+    try:
+        cell_uuid = cell_records.cell_of_host(request.services.api, host)
+    except errors.HostNotFound:
+        raise missing from None
+    if cell_uuid != home.cell_uuid:
+        raise missing
+    if host == home.instance.host:
+        raise errors.BadRequest(f"Unable to migrate instance ({home.instance.uuid}) to current host ({host}).")
+
+
+def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
+    """Before 2.34 a client is told what the checks of hosts find. Who waits for too long is answered that it was accepted."""
+    api = request.services.api
+
+    def failure() -> errors.CausewayError | None:
+        return shown_moves.failures(api, [migration.uuid]).get(migration.uuid)
+
+    def is_known() -> bool:
+        status = store.get(api, migration.uuid).status
+        # Why it failed is written down last.
+        return status is not MigrationStatus.ACCEPTED and (status is not MigrationStatus.ERROR or failure() is not None)
+
+    if not is_known():
+        request.services.long_polls.wait(is_known, _LONGEST_WAIT)
+    if store.get(api, migration.uuid).status is not MigrationStatus.ERROR:
+        return
+    cause = failure()
+    if cause is not None and not isinstance(cause, errors.UnexpectedFailure):
+        raise errors.BadRequest(cause.message)
+    raise errors.CausewayError("The live migration failed." if cause is None else cause.message)
+
+
+@handler(body=schemas_verbs.FORCE_COMPLETE, statuses=(202,))
+def force_complete(request: ApiRequest, server_id: str, migration_id: str) -> Response:
+    home = loading.load_in_cell(request, server_id, _SERVER_RULE + "force_complete", "force_complete")
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, "force_complete", vm=(VmState.ACTIVE,), task=(TaskState.MIGRATING,))
+    migration = of_server(request, server_id, migration_id)
+    if migration is None:
+        raise errors.BadRequest(f"Migration {migration_id} for server {server_id} could not be found.")
+    if migration.status is not MigrationStatus.RUNNING:
+        raise _wrong_status(migration, "force complete")
+    _record(request, home, "live_migration_force_complete")
+    request.services.conductor.live_migration_force_complete(
+        request.context, instance_uuid=server_id, migration_uuid=migration.uuid
+    )
+    return Response(202)
+
+
+def abort(request: ApiRequest, server_id: str, migration: Migration) -> None:
+    """Ends a live migration that has not come to its end; the caller has found it."""
+    home = loading.load_in_cell(request, server_id, _SERVER_RULE + "delete", "abort live migration")
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, "abort live migration", task=(TaskState.MIGRATING,))
+    allowed = LIVE_IN_PROGRESS if request.version >= (2, 65) else (MigrationStatus.RUNNING,)
+    if migration.status not in allowed or not requests.cancel(request.services, server_id, migration.uuid):
+        raise _wrong_status(migration, "abort live migration")
+    _record(request, home, "live_migration_cancel")
+    request.services.conductor.live_migration_abort(
+        request.context, instance_uuid=server_id, migration_uuid=migration.uuid
+    )
+
+
+def of_server(request: ApiRequest, server_id: str, migration_id: str) -> Migration | None:
+    """A migration of the server by its number or its uuid."""
+    found = store.search(request.services.api, instance_uuid=server_id)
+    return next((each for each in found if migration_id in (str(each.id), each.uuid)), None)
+
+
+def is_hidden(migration: Migration) -> bool:
+    """Whether the lists of a server's migrations pass it over: a live one that nobody has begun."""
+    return (
+        migration.migration_type == LIVE_MIGRATION
+        and migration.status not in LIVE_IN_PROGRESS
+        and migration.status not in MIGRATION_ENDED
+    )
+
+
+def _wrong_status(migration: Migration, what: str) -> errors.BadRequest:
+    return errors.BadRequest(
+        f"Migration {migration.id} state of instance {migration.instance_uuid} is {migration.status}. Cannot {what} while the"
+        " migration is in this state."
+    )
+
+
+def _record(request: ApiRequest, home: Home, name: str) -> None:
+    loading.change(
+        request, home, lambda connection: actions.start_in(connection, loading.new_action(request, home.instance, name))
+    )

@@ -1,0 +1,310 @@
+"""A host's part in a live migration. Driven by `operations.live_migration`, one RPC each.
+
+What takes effect is ordered under a token, once for a migration. What only looks, aborts or hurries asks the hypervisor at once:
+it must not wait for the order that it is about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from contextlib import suppress
+
+from causeway import errors
+from causeway.compute.guests import guest
+from causeway.compute.handover import actions
+from causeway.compute.host import Host
+from causeway.compute.host.claims import claim_for_move
+from causeway.compute.host.fence import fenced
+from causeway.context import RequestContext
+from causeway.faults import injector
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome, MoveToken
+from causeway.model.states import PowerState
+from causeway.rpc.compute_live import GuestPresence, LiveCheck, LiveOutcome
+from causeway.virt.driver import ROOT_DISK, RootDisk
+from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+
+_GIB = 1024**3
+# The least GiB of memory and of each disk that the time of a migration is reckoned with, as in the field.
+_LEAST_GIB = 2
+
+
+class LiveEndpoint:
+    """RPC: the steps of live migrations, under the field's names where it has them."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.fence = host.fence
+
+    # at the source
+
+    def check_can_live_migrate_source(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        block_migration: bool | None,
+    ) -> LiveSource:
+        host = self.host
+        if not host.driver.supports_live_migration:
+            raise errors.ClaimRefused("The server's host does not migrate guests live.", details=f"host {host.name}")
+        source = host.driver.live_source(instance)
+        has_disks = bool(source.disks) or not is_volume_backed(block_devices)
+        if block_migration is False and has_disks:
+            raise errors.ClaimRefused(
+                f"Server {instance.uuid} has local disks, and its hosts share no storage: it can only go with block migration."
+            )
+        if block_migration and not has_disks:
+            raise errors.ClaimRefused(
+                f"Server {instance.uuid} has no local disks: it can only go without block migration."
+            )
+        return source
+
+    @fenced
+    def live_migration(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        target: LiveTarget,
+        options: LiveOptions,
+    ) -> LiveOutcome:
+        """A failure is an outcome, too: the guest is not sent a second time to what the first time left there."""
+        host = self.host
+        local = host.conf.libvirt
+        options = dataclasses.replace(
+            options,
+            bandwidth=local.live_migration_bandwidth,
+            post_copy=local.live_migration_permit_post_copy,
+            auto_converge=local.live_migration_permit_auto_converge,
+            tls=local.live_migration_with_native_tls,
+        )
+        with host.lock(instance.uuid):
+            volumes = guest.volumes_of(block_devices)
+            spec = guest.spec_of(host, instance, instance.network_info, volumes, block_devices=block_devices)
+            report = _Progress(host, context, token, instance)
+            try:
+                host.driver.live_migrate(spec, target, options, report)
+            except errors.CausewayError as failure:
+                return LiveOutcome(failure.to_wire(), report.bytes_done)
+        return LiveOutcome(None, report.bytes_done)
+
+    def live_migration_abort(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance_uuid: str,
+    ) -> None:
+        """One that comes late must not end another migration of the guest."""
+        with suppress(errors.ClaimRefused):
+            self._require_under_way(token)
+            self.host.driver.abort_live_migration(instance_uuid)
+
+    def live_migration_force_complete(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance_uuid: str,
+    ) -> None:
+        self._require_under_way(token)
+        post_copy: bool = self.host.conf.libvirt.live_migration_permit_post_copy
+        self.host.driver.force_live_migration(instance_uuid, post_copy=post_copy)
+
+    def _require_under_way(self, token: MoveToken) -> None:
+        """Raises ClaimRefused if this migration has come to its end here."""
+        self.fence.refuse_after(token, "live_migration")
+        self.fence.refuse_after(token, "rollback_live_migration_at_source")
+
+    @fenced
+    def post_live_migration_at_source(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        host = self.host
+        with host.lock(instance.uuid):
+            if host.driver.live_progress(instance.uuid) is not None:
+                raise errors.GuestUnclear(
+                    f"The live migration of server {instance.uuid} has not come to its end at its source.",
+                    details=f"host {host.name}",
+                )
+            devices = guest.with_connections(host, context, block_devices)
+            volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
+            host.driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
+            host.claims.release_others(instance.uuid, token.migration_uuid)
+
+    @fenced
+    def rollback_live_migration_at_source(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance_uuid: str,
+    ) -> None:
+        """That it is recorded is what it does: see `fence.UNDONE_BY`."""
+        self.host.driver.abort_live_migration(instance_uuid)
+
+    # at the target
+
+    @fenced
+    def check_can_live_migrate_destination(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        source: LiveSource,
+    ) -> LiveCheck:
+        host = self.host
+        if not host.driver.supports_live_migration:
+            raise errors.ClaimRefused("The chosen host does not migrate guests live.", details=f"host {host.name}")
+        with host.lock(instance.uuid):
+            facts = host.driver.inspect(instance.uuid)
+            if host.driver.presence(instance.uuid) is not Presence.ABSENT or facts.has_disks:
+                raise errors.ClaimRefused(
+                    f"The chosen host holds a guest or disks of server {instance.uuid} already.",
+                    details=f"host {host.name}; `causeway audit` tells what they are",
+                )
+            host.driver.check_live_target(source)
+            actions.check_volumes(host, block_devices)
+            claimed = claim_for_move(host.claims, instance, token.migration_uuid, host.name)
+        return LiveCheck(claimed, host.driver.volume_connector())
+
+    @fenced
+    def pre_live_migration(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        source: LiveSource,
+    ) -> LiveTarget:
+        host = self.host
+        with host.lock(instance.uuid):
+            instance = host.claims.use(instance, token.migration_uuid)
+            volumes = guest.volumes_of(block_devices)
+            for volume in volumes:
+                host.driver.check_volume_connectable(volume.connection_info or {})
+            root = next((each for each in source.disks if each.name == ROOT_DISK), None)
+            root_disk = None
+            if root is not None:
+                image_id = root.base_image_id
+                base = host.image_cache.fetch(context, image_id) if image_id is not None else None
+                root_disk = RootDisk(base=base, base_image_id=image_id, size_gb=instance.flavor.root_gb)
+            spec = guest.spec_of(
+                host, instance, instance.network_info, volumes, block_devices=block_devices, root_disk=root_disk
+            )
+            return host.driver.prepare_live_target(spec, source)
+
+    @fenced
+    def post_live_migration_at_destination(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> GuestOutcome:
+        host = self.host
+        with host.lock(instance.uuid):
+            vifs = guest.take_over_ports(host, context, instance)
+            claimed = host.claims.use(instance, token.migration_uuid)
+            for device in guest.volumes_of(block_devices):
+                if device.attachment_id is not None:
+                    host.volumes.complete_attachment(context, device.attachment_id)
+            facts = host.driver.inspect(instance.uuid)
+        return GuestOutcome(
+            facts.power_state if facts.power_state is not None else PowerState.NOSTATE,
+            vifs,
+            guest.volumes_of(block_devices),
+            numa_topology=claimed.numa_topology,
+            pci_devices=claimed.pci_devices,
+        )
+
+    @fenced
+    def rollback_live_migration_at_destination(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        host = self.host
+        with host.lock(instance.uuid):
+            if host.driver.presence(instance.uuid).is_alive:
+                raise errors.CopyNotUsable(
+                    f"The guest of server {instance.uuid} is alive at the target of its live migration: it stays.",
+                    details=f"host {host.name}",
+                )
+            devices = guest.with_connections(host, context, block_devices)
+            volumes = [device for device in guest.volumes_of(devices) if device.connection_info]
+            host.driver.destroy(instance.uuid, instance.network_info, volumes, destroy_disks=True)
+            host.claims.release(instance.uuid, token.migration_uuid)
+
+    # at both
+
+    def guest_presence(self, context: RequestContext, *, instance_uuid: str) -> GuestPresence:  # noqa: ARG002
+        driver = self.host.driver
+        # The job first: one that ends in between has made the guest what it is then.
+        has_job = driver.live_progress(instance_uuid) is not None
+        return GuestPresence(driver.presence(instance_uuid), has_job)
+
+
+class _Progress:
+    """Tells the conductor how far a migration has come, and ends one that takes too long, or that nobody wants any more."""
+
+    def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
+        self._host, self._context, self._token, self._instance = host, context, token, instance
+        self._next_report = 0.0
+        self._began = time.monotonic()
+        self._is_over_time = False
+        self.bytes_done: int | None = None
+
+    def __call__(self, progress: LiveProgress) -> None:
+        injector.reach("live.transfer.in")
+        self.bytes_done = progress.memory_processed + progress.disk_processed
+        self._mind_the_time(progress)
+        if self._host.stopping.is_set():
+            raise errors.Interrupted("The server's host was stopped before its guest had left.")
+        if time.monotonic() < self._next_report:
+            return
+        pause: float = self._host.conf.libvirt.live_migration_monitor_interval
+        try:
+            self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
+        except errors.TakenOver:
+            # Whoever took the operation over joins the migration, which goes on without reports.
+            pause = float("inf")
+        except (errors.Cancelled, errors.StateChanged):
+            raise
+        except errors.CausewayError:
+            # Nobody's migration fails because its progress can't be shown.
+            pause = max(pause, 60.0)
+        self._next_report = time.monotonic() + pause
+
+    def _mind_the_time(self, progress: LiveProgress) -> None:
+        local = self._host.conf.libvirt
+        size = max(self._instance.flavor.memory_mb / 1024, _LEAST_GIB)
+        size += max(progress.disk_total / _GIB, _LEAST_GIB) if progress.disk_total else 0
+        limit = local.live_migration_completion_timeout * size
+        if self._is_over_time or not limit or time.monotonic() < self._began + limit:
+            return
+        self._is_over_time = True
+        if local.live_migration_timeout_action == "abort":
+            raise errors.Cancelled(
+                f"The live migration of server {self._instance.uuid} took more than {limit:.0f} seconds."
+            )
+        post_copy = local.live_migration_permit_post_copy
+        self._host.driver.force_live_migration(self._instance.uuid, post_copy=post_copy)

@@ -1,0 +1,73 @@
+"""A live migration that goes on is hurried, or told to end: what its source's hypervisor is to hear at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations
+from causeway.model.instance import Instance
+from causeway.model.operations import Operation
+from causeway.model.outcomes import MoveToken
+from causeway.model.sagas import ENDED
+from causeway.parts import history
+from causeway.parts.services import ConductorServices
+from causeway.rpc.compute import ComputeClient
+from causeway.store.api import journal, migrations
+from causeway.store.cell import instances
+
+LOG = logging.getLogger(__name__)
+
+Order = Callable[[ComputeClient, MoveToken, str], None]
+
+
+class LiveEndpoint:
+    """RPC: live_migration_abort, live_migration_force_complete. The API has looked for it, and recorded the action."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
+        """That nobody wants it any more is in the journal: this only has its source hear of it soon."""
+
+        def abort(computes: ComputeClient, token: MoveToken, host: str) -> None:
+            computes.live_migration_abort(context, host, token=token, instance_uuid=instance_uuid)
+
+        self._order(context, instance_uuid, migration_uuid, "abort", abort)
+
+    def live_migration_force_complete(
+        self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
+    ) -> None:
+        def force(computes: ComputeClient, token: MoveToken, host: str) -> None:
+            computes.live_migration_force_complete(context, host, token=token, instance_uuid=instance_uuid)
+
+        self._order(context, instance_uuid, migration_uuid, "force_complete", force)
+
+    def _order(self, context: RequestContext, instance_uuid: str, migration_uuid: str, what: str, order: Order) -> None:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        host = migrations.get(services.api, migration_uuid).source_compute or ""
+        try:
+            with history.event(database, context, instance_uuid, f"compute_live_migration_{what}", host):
+                self._tell(context, instance, what, "start", host)
+                token = self._token(migration_uuid)
+                if token is not None:
+                    order(services.computes(cell.uuid), token, host)
+                self._tell(context, instance, what, "end", host)
+        except errors.CausewayError as failure:
+            # It is in the history. One that is to end is told so by the answer to its next report, too.
+            LOG.warning("%s of live migration %s: %s %s", what, migration_uuid, failure.message, failure.details)
+
+    def _token(self, migration_uuid: str) -> MoveToken | None:
+        """Of the operation that goes on; None if it has ended."""
+        found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
+        for operation in found:
+            if operation.recipe == operations.LIVE_MIGRATION and operation.state not in ENDED:
+                return MoveToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
+        return None
+
+    def _tell(self, context: RequestContext, instance: Instance, what: str, phase: str, host: str) -> None:
+        self._services.notifier.instance_action(context, instance, f"live_migration_{what}", phase, host=host)

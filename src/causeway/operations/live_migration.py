@@ -1,0 +1,80 @@
+"""Live migration: a guest goes to another host of its cell without stopping.
+
+The target is chosen, checked and made ready while the guest runs; then the source's hypervisor has it go. From the moment in
+which its memory is at the target and nowhere else there is no way back: so whether the pivot has come is not for any caller to
+say, but for what both hypervisors show (`live_owner`). Everything before it is undone, everything after it goes forward. The
+steps are in `live_target` (until the guest goes), `live_transfer` (it goes) and `live_arrival` (it is there).
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations
+from causeway.model.instance import Instance
+from causeway.model.migration import LIVE_MIGRATION, Migration
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
+from causeway.operations import endings
+from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, LeaveSource
+from causeway.operations.live_run import TASKS, LiveMemory, Run, run_queued
+from causeway.operations.live_target import AwaitTurn, ChooseTarget, PrepareTarget
+from causeway.operations.live_transfer import MigrateGuest
+from causeway.sagas.recipe import Recipe
+from causeway.store.api import migrations
+
+__all__ = ["LIVE_MIGRATE", "LiveMemory", "migration_of"]
+
+
+def migration_of(
+    context: RequestContext, instance: Instance, cell_uuid: str, *, dest_compute: str | None = None
+) -> Migration:
+    """What everybody sees of a live migration from its acceptance on. ``dest_compute``: the host that was forced."""
+    return Migration(
+        uuid=str(uuids.uuid4()),
+        user_id=context.user_id,
+        project_id=context.project_id,
+        instance_uuid=instance.uuid,
+        migration_type=LIVE_MIGRATION,
+        status=MigrationStatus.ACCEPTED,
+        source_compute=instance.host,
+        source_cell=cell_uuid,
+        dest_compute=dest_compute,
+        dest_cell=cell_uuid,
+        old_flavor_id=instance.flavor.id,
+        new_flavor_id=instance.flavor.id,
+    )
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is at its source as before; only one whose guest is nowhere any more is in ERROR."""
+    api = run.services.api
+    status = _status_after(migrations.get(api, run.saga.migration_uuid).status, cause)
+    migrations.update(api, run.saga.migration_uuid, status=status)
+    changes = {"migration_context": None, "progress": 0}
+    endings.failed(run, cause, TASKS, **changes, **({"vm_state": VmState.ERROR} if run.memory.is_lost else {}))
+    if status is MigrationStatus.ERROR:
+        run.services.notifier.compute_task_error(
+            run.context, "migrate_server", instance_uuid=run.uuid, state=run.memory.old_vm_state, error=cause
+        )
+    run_queued(run)
+
+
+def _status_after(status: MigrationStatus, cause: errors.CausewayError) -> MigrationStatus:
+    """As in the field: what the source was told of has failed, what came before that is an error."""
+    if status in MIGRATION_ENDED:
+        # This was done before.
+        return status
+    if isinstance(cause, errors.Cancelled):
+        return MigrationStatus.CANCELLED
+    return MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED
+
+
+LIVE_MIGRATE = Recipe(
+    operations.LIVE_MIGRATION,
+    (ChooseTarget(), AwaitTurn(), PrepareTarget(), MigrateGuest(), ArriveAtTarget(), LeaveSource(), EndLiveMigration()),
+    pivot="MigrateGuest",
+    rolled_back=_rolled_back,
+    memory=LiveMemory,
+)

@@ -1,0 +1,130 @@
+"""What a live migration remembers, and what all of its steps need."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import TaskState, VmState
+from causeway.moves.memory import AttachmentPair
+from causeway.operations.places import Place, at_place
+from causeway.operations.run import OperationRun
+from causeway.parts.requests import context_of, tell_conductor
+from causeway.scheduler.request import RequestedGroup
+from causeway.store.api import journal, live_turns
+from causeway.virt.live import LiveSource, LiveTarget
+
+TASKS = {TaskState.MIGRATING}
+
+
+@dataclass
+class LiveMemory:
+    """``source_node``: uuid of the source's compute node. ``wanted_host``, ``forced``: as in evacuations. ``event``: what the
+    choice is called in the history. ``place``, ``connector``: of the target that was chosen. ``refused``: hosts that were chosen
+    and did not agree. ``source``, ``target``: what the two hypervisors must know. ``attachments``: of volumes, at either end.
+    ``devices``: the volumes as the target has them. ``is_lost``: neither hypervisor knows the guest any more.
+    """
+
+    source_host: str
+    source_node: str
+    old_vm_state: VmState
+    wanted_host: str | None = None
+    forced: bool = False
+    block_migration: bool | None = None
+    event: str = "conductor_live_migrate_instance"
+    group: RequestedGroup | None = None
+    place: Place | None = None
+    connector: dict[str, object] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    source: LiveSource | None = None
+    target: LiveTarget | None = None
+    attachments: list[AttachmentPair] = field(default_factory=list)
+    devices: list[BlockDevice] = field(default_factory=list)
+    guest: GuestOutcome | None = None
+    is_lost: bool = False
+
+
+Run: TypeAlias = OperationRun[LiveMemory]
+
+
+def there(run: Run) -> Instance:
+    """The server as it is to be at the target."""
+    return at_place(run.instance(), run.memory.place)
+
+
+def target_host(run: Run) -> str:
+    if run.memory.place is None:
+        raise RuntimeError("the live migration has no target yet")
+    return run.memory.place.host
+
+
+def notify(
+    run: Run, action: str, phase: str, host: str, instance: Instance | None = None, fault: BaseException | None = None
+) -> None:
+    """``instance.live_migration_<action>.<phase>``, told as ``host``."""
+    run.services.notifier.instance_action(
+        run.context,
+        instance if instance is not None else run.instance(),
+        f"live_migration_{action}",
+        phase,
+        host=host,
+        fault=fault,
+        block_devices=run.devices(),
+    )
+
+
+@contextmanager
+def told(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
+    """The notifications around a part of a step."""
+    notify(run, action, "start", host, instance)
+    yield
+    notify(run, action, "end", host, instance)
+
+
+def pair(run: Run, volume_id: str) -> AttachmentPair:
+    """The volume's attachments; noted from now on if they were not."""
+    found = next((each for each in run.memory.attachments if each.volume_id == volume_id), None)
+    if found is None:
+        found = AttachmentPair(volume_id)
+        run.memory.attachments.append(found)
+    return found
+
+
+def devices_there(run: Run) -> list[BlockDevice]:
+    """The server's block devices as the target has them."""
+    connected = {device.uuid: device for device in run.memory.devices}
+    return [
+        dataclasses.replace(
+            device,
+            attachment_id=connected[device.uuid].attachment_id,
+            connection_info=connected[device.uuid].connection_info,
+        )
+        if device.uuid in connected
+        else device
+        for device in run.devices()
+    ]
+
+
+def run_queued(run: Run) -> None:
+    """The source has room for another one: the next of its queue begins."""
+    api = run.services.api
+    for migration in live_turns.queued(api, run.memory.source_host):
+        for operation in journal.of_migration(api, migration.uuid):
+            if operation.recipe == operations.LIVE_MIGRATION and operation.owner is None:
+                tell_conductor(run.services, context_of(operation), operation)
+                return
+
+
+def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
+    """What a live migration ends with that its hypervisors did not carry out: it is not tried again."""
+    if isinstance(cause, errors.Cancelled):
+        return cause
+    return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)

@@ -1,0 +1,303 @@
+"""The first steps of a live migration: a target is chosen, agrees, and is made ready. The guest knows nothing of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from contextlib import suppress
+
+from causeway import errors
+from causeway.context import admin_context
+from causeway.hardware.requests import asked_of
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.missed import Missed
+from causeway.model.network import Vif
+from causeway.model.things import Thing
+from causeway.operations.live_run import Run, devices_there, failure_of, notify, pair, target_host, there, told
+from causeway.operations.places import place_of
+from causeway.parts import devices, groups, leftovers, liveness, placing
+from causeway.rpc.compute_live import LiveCheck
+from causeway.sagas.recipe import Step
+from causeway.sagas.retries import Patience
+from causeway.scheduler.request import MoveClaim, RequestSpec
+from causeway.store.api import live_turns, mappings, migrations
+from causeway.store.cell import hosts, instances
+
+LOG = logging.getLogger(__name__)
+
+# What says something of the host that was chosen, so that another one may do.
+_OF_THE_HOST = (
+    errors.ClaimRefused,
+    errors.GuestFailed,
+    errors.NoSuchMethod,
+    errors.RpcTimeout,
+    errors.UnexpectedFailure,
+)
+
+
+class ChooseTarget(Step[Run]):
+    """A host of the server's cell is claimed, and agrees. One that refuses is given up for the next one."""
+
+    name = "ChooseTarget"
+    reads = frozenset({"block_migration", "event", "forced", "source_host", "source_node", "wanted_host"})
+    writes = frozenset({"connector", "group", "place", "refused", "source"})
+    makes = frozenset({Thing.ALLOCATION, Thing.CLAIM})
+
+    def do(self, run: Run) -> None:
+        services, memory = run.services, run.memory
+        if run.instance().host != memory.source_host:
+            raise errors.InvalidState(f"Server {run.uuid} has left host {memory.source_host}.")
+        with run.event(memory.event):
+            self._require_source(run)
+            if asking(run).pci_requests:
+                raise errors.NoValidHost(
+                    f"Server {run.uuid} has PCI devices, which can't be taken along while it runs."
+                )
+            memory.group = RequestSpec.from_persisted(mappings.get_spec(services.api, run.uuid)).server_group
+            with run.event("compute_check_can_live_migrate_source", memory.source_host):
+                memory.source = run.computes.check_can_live_migrate_source(
+                    run.context,
+                    memory.source_host,
+                    instance=run.instance(),
+                    block_devices=run.devices(),
+                    block_migration=memory.block_migration,
+                )
+            context = self._agree(run)
+        context.source_host, context.source_cell = memory.source_host, run.cell.uuid
+        context.dest_cell = run.cell.uuid
+        context.old_numa_topology = run.instance().numa_topology
+        instances.update(run.database, run.uuid, migration_context=context)
+
+    def _require_source(self, run: Run) -> None:
+        life = liveness.of_host(run.services, run.database, run.memory.source_host)
+        if not life.is_up:
+            raise errors.OperationFailed(
+                "Compute service of the server's host is unavailable.", details=life.explained()
+            )
+
+    def _agree(self, run: Run) -> MigrationContext:
+        """Asks one host after the other."""
+        memory = run.memory
+        if memory.place is None and run.is_repeated:
+            # What was claimed by a call whose answer was lost would be in the way of the same choice.
+            self._give_back(run)
+        while True:
+            if memory.place is None:
+                self._choose(run)
+            host = target_host(run)
+            try:
+                with run.event("compute_check_can_live_migrate_destination", host):
+                    groups.claim_host(run.services, memory.group, run.uuid, host)
+                    checked = self._ask(run, host)
+            except _OF_THE_HOST as refusal:
+                if isinstance(refusal, errors.RpcTimeout) and not run.is_repeated:
+                    # Perhaps only its answer was lost: then it has it still.
+                    raise
+                self._turn_away(run, host, refusal)
+                continue
+            memory.connector = checked.connector
+            return checked.context
+
+    def _choose(self, run: Run) -> None:
+        services, memory, migration = run.services, run.memory, run.saga.migration_uuid
+        chosen = placing.choose(
+            services,
+            run.context,
+            run.instance(),
+            run.cell.uuid,
+            host=memory.wanted_host,
+            forced=memory.forced,
+            move=MoveClaim(migration, memory.source_node),
+            ignore=memory.refused,
+        )
+        memory.place = place_of(chosen.instance)
+        selection = chosen.selection
+        source_node = next(iter(hosts.list_nodes(run.database, host=memory.source_host)), None)
+        run.save(
+            also=lambda connection: migrations.update_in(
+                connection,
+                migration,
+                source_node=source_node.hypervisor_hostname if source_node is not None else None,
+                dest_compute=selection.host,
+                dest_node=selection.hypervisor_hostname,
+            )
+        )
+
+    def _ask(self, run: Run, host: str) -> LiveCheck:
+        life = liveness.of_host(run.services, run.database, host)
+        if not life.is_up:
+            raise errors.ClaimRefused("The chosen host is down.", details=life.explained())
+        if run.memory.source is None:
+            raise RuntimeError("the source was not asked")
+        return run.computes.check_can_live_migrate_destination(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=asking(run),
+            block_devices=run.devices(),
+            source=run.memory.source,
+        )
+
+    def _turn_away(self, run: Run, host: str, refusal: errors.CausewayError) -> None:
+        """Gives a host up. Raises NoValidHost if no other one may be tried."""
+        memory, retries = run.memory, run.unguarded.conf.conductor.migrate_max_retries
+        LOG.info("Live migration %s: host %s refused: %s %s", run.saga.id, host, refusal.message, refusal.details)
+        memory.refused.append(host)
+        memory.place = None
+        run.save()
+        self._drop_claim(run, host)
+        groups.release(run.services, memory.group, run.uuid)
+        self._give_back(run)
+        run.refresh()
+        # The field counts the hosts after the first one.
+        is_last = memory.wanted_host is not None or 0 <= retries < len(memory.refused)
+        if is_last:
+            raise errors.NoValidHost(
+                f"No valid host was found. {refusal.message}", details=refusal.details
+            ) from refusal
+
+    def _give_back(self, run: Run) -> None:
+        run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
+
+    def _drop_claim(self, run: Run, host: str) -> None:
+        if not asked_of(run.services.conf, run.instance().flavor, run.instance().image_meta):
+            return
+        token = run.token(self.name)
+        if liveness.of_host(run.services, run.database, host).is_up:
+            with suppress(errors.RpcTimeout, errors.NoSuchMethod):
+                run.computes.drop_move_claim(run.context, host, token=token, instance_uuid=run.uuid)
+                return
+        leftovers.note(run.services, host, run.cell.uuid, Missed.DROP_CLAIM, run.instance(), [], token)
+
+    def undo(self, run: Run) -> None:
+        memory = run.memory
+        self._give_back(run)
+        if memory.place is not None:
+            self._drop_claim(run, memory.place.host)
+        groups.release(run.services, memory.group, run.uuid)
+        instances.update(run.database, run.uuid, migration_context=None)
+
+
+def asking(run: Run) -> Instance:
+    """The server as it asks a host for what its flavor needs."""
+    instance = run.instance()
+    asked = asked_of(run.services.conf, instance.flavor, instance.image_meta)
+    return dataclasses.replace(
+        instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
+    )
+
+
+class AwaitTurn(Step[Run]):
+    """Only so many guests leave a host at the same time: the others wait here, in nobody's hands."""
+
+    name = "AwaitTurn"
+    reads = frozenset({"source_host"})
+
+    def patience(self, run: Run) -> Patience:
+        return Patience(float("inf"), run.unguarded.conf.moves.stuck_retry_interval)
+
+    def do(self, run: Run) -> None:
+        limit: int = run.services.conf.max_concurrent_live_migrations
+        migration = migrations.get(run.services.api, run.saga.migration_uuid)
+        if not live_turns.take(run.services.api, migration, limit):
+            raise errors.OperationUnderWay(
+                f"The live migration of server {run.uuid} waits until others have left its host.",
+                details=f"host {run.memory.source_host}, max_concurrent_live_migrations {limit}",
+            )
+
+
+class PrepareTarget(Step[Run]):
+    """Ports get inactive bindings at the target, volumes attachments; the target makes room for the guest."""
+
+    name = "PrepareTarget"
+    reads = frozenset({"connector", "place", "source", "source_host"})
+    writes = frozenset({"attachments", "devices", "target"})
+    makes = frozenset({Thing.ATTACHMENT, Thing.BINDING, Thing.DISKS})
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.place.host if run.memory.place is not None else None
+
+    def do(self, run: Run) -> None:
+        memory, host = run.memory, target_host(run)
+        if memory.source is None:
+            raise RuntimeError("the source was not asked")
+        self._bind(run, host)
+        if run.is_repeated:
+            _drop_strays(run)
+        memory.devices = [self._attach(run, device) for device in run.devices() if device.is_volume]
+        with run.event("compute_pre_live_migration", host), told(run, "pre", host):
+            try:
+                memory.target = run.computes.pre_live_migration(
+                    run.context,
+                    host,
+                    token=run.token(self.name),
+                    instance=there(run),
+                    block_devices=devices_there(run),
+                    source=memory.source,
+                )
+            except errors.GuestFailed as failure:
+                raise failure_of(failure, run.uuid) from failure
+
+    def _bind(self, run: Run, host: str) -> None:
+        ports: list[Vif] = there(run).network_info
+        for vif in ports:
+            # A port that its user deleted meanwhile is no reason to stay.
+            with suppress(errors.PortNotFound):
+                run.services.network.create_binding(run.context, vif.id, host, vif.vnic_type, vif.profile)
+
+    def _attach(self, run: Run, device: BlockDevice) -> BlockDevice:
+        """The device as the target has it; the source keeps its own attachment."""
+        if device.volume_id is None:
+            return device
+        known, volumes = pair(run, device.volume_id), run.services.volumes
+        known.source = device.attachment_id
+        if known.target is None:
+            made = volumes.create_attachment(
+                run.context, device.volume_id, run.uuid, run.memory.connector, device.device_name, ours=True
+            )
+            known.target = made.id
+            run.save()
+        else:
+            made = volumes.get_attachment(run.context, known.target)
+        return dataclasses.replace(device, attachment_id=known.target, connection_info=made.connection_info)
+
+    def undo(self, run: Run) -> None:
+        memory, host, instance = run.memory, target_host(run), run.instance()
+        notify(run, "rollback", "start", memory.source_host)
+        self._clear_target(run, host)
+        for vif in instance.network_info:
+            run.services.network.delete_binding(run.context, vif.id, host)
+        for known in memory.attachments:
+            if known.target is not None:
+                run.services.volumes.delete_attachment(run.context, known.target)
+                known.target = None
+        _drop_strays(run)
+        notify(run, "rollback", "end", memory.source_host)
+
+    def _clear_target(self, run: Run, host: str) -> None:
+        life, token = liveness.of_host(run.services, run.database, host), run.token(self.name)
+        if life.is_up:
+            try:
+                with told(run, "rollback_dest", host):
+                    run.computes.rollback_live_migration_at_destination(
+                        run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
+                    )
+                return
+            except errors.RpcTimeout:
+                if liveness.of_host(run.services, run.database, host).is_up:
+                    raise
+        # Nobody resumes what it may have: it goes when the host is back.
+        leftovers.note(run.services, host, run.cell.uuid, Missed.DROP_LIVE, there(run), devices_there(run), token)
+
+
+def _drop_strays(run: Run) -> None:
+    """Attachments that an attempt before made, and whose ids nobody wrote down."""
+    if not any(device.is_volume for device in run.devices()):
+        return
+    known = {device.attachment_id for device in run.devices()}
+    context = admin_context(request_id=run.context.request_id)
+    noted = devices.noted_by_moves(run.services, run.uuid) | {each.target for each in run.memory.attachments}
+    for found in run.services.volumes.list_attachments(context, instance_uuid=run.uuid):
+        if found.id not in known | noted:
+            run.services.volumes.delete_attachment(context, found.id)

@@ -1,0 +1,53 @@
+"""How many live migrations leave a host at the same time: who has begun is told by the status of the migrations."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from causeway.model.migration import LIVE_MIGRATION, Migration
+from causeway.model.states import MigrationStatus
+from causeway.store.api import migrations
+from causeway.store.database import Database
+
+_TABLE = migrations.TABLE
+_BEGUN = [MigrationStatus.PREPARING.value, MigrationStatus.RUNNING.value]
+
+
+def take(database: Database, migration: Migration, limit: int) -> bool:
+    """Lets a migration begin (`preparing`) if its source has room, else it is `queued`; returns whether it has begun.
+
+    ``limit``: migrations that may leave the host at the same time; 0: any number.
+    """
+    host = migration.source_compute
+    with database.write() as connection:
+        if limit:
+            # One row that all of the host's wait for: of two that ask at once the second sees what the first was given.
+            connection.execute(sa.select(_TABLE.c.id).where(_of(host)).with_for_update()).all()
+        others = connection.execute(
+            sa.select(sa.func.count())
+            .select_from(_TABLE)
+            .where(_of(host), _TABLE.c.status.in_(_BEGUN), _TABLE.c.uuid != migration.uuid)
+        ).scalar_one()
+        if migration.status is MigrationStatus.ACCEPTED:
+            migrations.update_in(connection, migration.uuid, status=MigrationStatus.QUEUED)
+        if limit and others >= limit:
+            return False
+        if migration.status in (MigrationStatus.ACCEPTED, MigrationStatus.QUEUED):
+            migrations.update_in(connection, migration.uuid, status=MigrationStatus.PREPARING)
+    return True
+
+
+def queued(database: Database, host: str) -> list[Migration]:
+    """The live migrations that wait for their turn at a host, oldest first."""
+    found = migrations.search(
+        database, source_compute=host, migration_type=LIVE_MIGRATION, statuses=[MigrationStatus.QUEUED]
+    )
+    return found[::-1]
+
+
+def _of(host: str | None) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        _TABLE.c.source_compute == host,
+        _TABLE.c.migration_type == LIVE_MIGRATION,
+        _TABLE.c.status.in_([MigrationStatus.ACCEPTED.value, MigrationStatus.QUEUED.value, *_BEGUN]),
+    )

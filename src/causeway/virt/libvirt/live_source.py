@@ -1,0 +1,121 @@
+"""What the target of a live migration must know of a guest, and what the target can receive."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import libvirt
+
+from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.instance import Instance
+from causeway.virt.driver import ROOT_DISK, allocated_bytes
+from causeway.virt.libvirt import power, presence
+from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.migratable_xml import local_disks
+from causeway.virt.live import LiveDisk, LiveSource
+
+HYPERVISOR_TYPE = "QEMU"
+# Seconds for a libvirtd to answer.
+_REACH_SECONDS = 15.0
+MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
+
+
+def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -> LiveSource:
+    """Raises `GuestFailed` if the guest neither runs nor was paused by its user, or has what can't travel."""
+    uuid, folder = instance.uuid, disks.folder(instance.uuid)
+
+    def ask(hypervisor: Any) -> tuple[str, dict[str, int], int]:
+        domain = power.find(hypervisor, uuid)
+        if domain is None or not presence.of_domain(domain).is_alive:
+            raise GuestFailed(f"The guest of server {uuid} does not run.")
+        xml = domain.XMLDesc(MIGRATABLE)
+        sizes = {name: int(domain.blockInfo(name)[0]) for name in local_disks(xml, folder)}
+        return xml, sizes, int(hypervisor.getVersion())
+
+    xml, sizes, version = connection.call(f"describe guest {uuid}", ask, again=True)
+    domain = ET.fromstring(xml)
+    if domain.find("devices/hostdev") is not None:
+        raise GuestFailed(f"Server {uuid} has devices of its host, which can't go with it while it runs.")
+    machine, cpu = domain.find("os/type"), domain.find("cpu")
+    return LiveSource(
+        hypervisor_type=HYPERVISOR_TYPE,
+        hypervisor_version=version,
+        disks=[
+            LiveDisk(path.name, sizes[name], _base_of(disks, instance, path))
+            for name, path in local_disks(xml, folder).items()
+        ],
+        disk_bytes=allocated_bytes(folder),
+        details={
+            "virt_type": domain.get("type", "qemu"),
+            "arch": "x86_64" if machine is None else machine.get("arch", "x86_64"),
+            "machine": None if machine is None else machine.get("machine"),
+            "cpu": None if cpu is None else ET.tostring(cpu, encoding="unicode"),
+        },
+    )
+
+
+def _base_of(disks: InstanceDisks, instance: Instance, path: Path) -> str | None:
+    """The image that a disk stands on; None: it stands alone."""
+    if not image_info(path).get("full-backing-filename"):
+        return None
+    base = disks.base_image_id(instance.uuid) or instance.image_ref
+    if path.name != ROOT_DISK or not base:
+        raise GuestFailed(f"Nobody knows what disk {path.name} of server {instance.uuid} stands on.")
+    return base
+
+
+def check_target(connection: Connection, source: LiveSource, *, virt_type: str, directory: Path) -> None:
+    """Raises `ClaimRefused` if this host can't receive the guest. ``virt_type``: how guests run here."""
+    if source.hypervisor_type != HYPERVISOR_TYPE:
+        raise ClaimRefused("The hosts have different hypervisors.", details=f"{source.hypervisor_type} at the source")
+    wanted = str(source.details.get("virt_type") or "qemu")
+    if wanted == "kvm" and virt_type != "kvm":
+        raise ClaimRefused("The host can't run guests with KVM, which the server's guest uses.")
+    if shutil.disk_usage(directory).free < source.disk_bytes:
+        raise ClaimRefused("The host has no room for the server's disks.", details=f"{source.disk_bytes} bytes")
+
+    def ask(hypervisor: Any) -> None:
+        version = int(hypervisor.getVersion())
+        if version < source.hypervisor_version:
+            raise ClaimRefused(
+                "The host's hypervisor is older than that which the server's guest runs on.",
+                details=f"{version}, and {source.hypervisor_version} at the source",
+            )
+        _check_machine(hypervisor, wanted, source.details)
+
+    connection.call("say what it can receive", ask, again=True)
+
+
+def check_reachable(control_uri: str) -> None:
+    """Raises `ClaimRefused` if other hosts' libvirtds can't talk to this one: it does not listen, or has no good certificates."""
+    call = AsideCall(control_uri, lambda hypervisor: hypervisor.getVersion())
+    call.start()
+    if not call.ended.wait(_REACH_SECONDS) or call.error is not None:
+        raise ClaimRefused(
+            "The hypervisor of the host can't be reached by those of other hosts.",
+            details=f"{control_uri}: {call.error or 'no answer'}",
+        )
+
+
+def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:
+    arch, machine = str(details.get("arch") or "x86_64"), details.get("machine")
+    try:
+        hypervisor.getDomainCapabilities(None, arch, machine, virt_type)
+    except libvirt.libvirtError as error:
+        raise ClaimRefused(
+            "The host does not have the machine type of the server's guest.", details=str(error)
+        ) from error
+    cpu = details.get("cpu")
+    # An emulated processor is the same everywhere.
+    if virt_type != "kvm" or not cpu or ET.fromstring(cpu).find("model") is None:
+        return
+    try:
+        compared = hypervisor.compareHypervisorCPU(None, arch, machine, virt_type, cpu, 0)
+    except libvirt.libvirtError as error:
+        raise ClaimRefused("The host can't tell whether its processor suits the guest.", details=str(error)) from error
+    if compared not in (libvirt.VIR_CPU_COMPARE_IDENTICAL, libvirt.VIR_CPU_COMPARE_SUPERSET):
+        raise ClaimRefused("The host's processor lacks what the server's guest was started with.", details=str(cpu))

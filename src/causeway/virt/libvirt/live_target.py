@@ -1,0 +1,48 @@
+"""What the target of a live migration makes before the guest comes: empty disks that the source's hypervisor fills.
+
+A folder that was made for a guest to come has the file ``incoming`` until the guest is started, or its disks are kept, by a call
+made here: only in such a folder are disks made anew. So an order to make ready that comes late empties no disk of a guest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from causeway import durable
+from causeway.errors import GuestFailed
+from causeway.virt.driver import RootDisk
+from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.live import LiveSource, Presence
+
+_INCOMING = "incoming"
+
+
+def make_disks(disks: InstanceDisks, uuid: str, source: LiveSource, root: RootDisk | None, shown: Presence) -> None:
+    """``shown``: what the hypervisor shows of the guest here. Raises `GuestFailed` if there are disks of the server already."""
+    if shown in (Presence.INCOMING, Presence.PAUSED_FOR_MIGRATION) or shown.is_alive:
+        return
+    folder = disks.folder(uuid)
+    marker = folder / _INCOMING
+    if shown is not Presence.ABSENT or (folder.exists() and not marker.exists() and any(folder.glob("disk*"))):
+        raise GuestFailed(
+            f"Server {uuid} has a guest or disks on the target of its migration already; nothing is written over them.",
+            details=f"the hypervisor shows the guest {shown}; {folder}",
+        )
+    disks.make_folder(uuid)
+    durable.write(marker, b"")
+    for disk in source.disks:
+        if Path(disk.name).name != disk.name or not disk.name.startswith("disk"):
+            raise GuestFailed(f"The source names a disk '{disk.name}' of server {uuid}, which is no name of a disk.")
+        base = root if disk.base_image_id else None
+        if disk.base_image_id and (base is None or base.base is None or base.base_image_id != disk.base_image_id):
+            raise GuestFailed(
+                f"The image that disk {disk.name} of server {uuid} stands on is not on the target of its migration.",
+                details=f"image {disk.base_image_id}",
+            )
+        disks.create_empty(uuid, disk.name, disk.size, base)
+
+
+def is_no_attempt(folder: Path) -> None:
+    """From now on the disks in the folder are the guest's, whatever they were made for."""
+    if (folder / _INCOMING).exists():
+        durable.delete(folder / _INCOMING)

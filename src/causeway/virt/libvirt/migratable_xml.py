@@ -1,0 +1,109 @@
+"""What a guest is told to be at the target of a live migration: what it is, with the target's paths, bridges and CPUs.
+
+The running guest's own XML says what the guest sees, down to the addresses of its devices: that must stay. The target says how it
+would define the guest (`domain_xml`): of that comes what the guest does not see. Pure functions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from causeway.errors import GuestFailed
+
+
+def local_disks(xml: str, folder: Path) -> dict[str, Path]:
+    """Name of a disk in the guest -> its file, for the disks in this folder that the guest may write to."""
+    found = {}
+    for disk in ET.fromstring(xml).iterfind("devices/disk"):
+        source, target = disk.find("source"), disk.find("target")
+        if source is None or target is None or disk.find("readonly") is not None:
+            continue
+        path = Path(source.get("file", ""))
+        if path.parent == folder:
+            found[target.get("dev", "")] = path
+    return found
+
+
+def has_volumes(xml: str) -> bool:
+    """Only volumes have serials: that is how they are found in a guest."""
+    return ET.fromstring(xml).find("devices/disk/serial") is not None
+
+
+def for_target(source: str, target: str) -> str:
+    """The guest of ``source`` with the places of ``target``. Raises `GuestFailed` if the target knows nothing of a device."""
+    domain, wanted = ET.fromstring(source), ET.fromstring(target)
+    devices = _devices(domain)
+    if devices.find("hostdev") is not None:
+        raise GuestFailed("A guest with devices of its host can't be moved while it runs.")
+    # Which program runs guests is each host's own.
+    for emulator in devices.findall("emulator"):
+        devices.remove(emulator)
+    _confine(domain, wanted)
+    there = {_target_of(disk): disk for disk in wanted.iterfind("devices/disk")}
+    for disk in devices.iterfind("disk"):
+        if disk.find("source") is not None:
+            _put_disk(disk, there.get(_target_of(disk)))
+    ports = {_mac_of(port): port for port in wanted.iterfind("devices/interface")}
+    for port in devices.iterfind("interface"):
+        _put_port(port, ports.get(_mac_of(port)))
+    console = wanted.find("devices/serial/source")
+    for kind in ("serial", "console"):
+        for log in devices.iterfind(f"{kind}[@type='file']/source"):
+            if console is not None:
+                log.set("path", console.get("path", ""))
+    return ET.tostring(domain, encoding="unicode")
+
+
+def _devices(domain: ET.Element) -> ET.Element:
+    devices = domain.find("devices")
+    if devices is None:
+        raise GuestFailed("The hypervisor describes the guest without devices.")
+    return devices
+
+
+def _confine(domain: ET.Element, wanted: ET.Element) -> None:
+    """The CPUs and memory cells of the host that the guest may use."""
+    vcpu, confined = domain.find("vcpu"), wanted.find("vcpu")
+    if vcpu is not None:
+        vcpu.attrib.pop("cpuset", None)
+        if confined is not None and confined.get("cpuset"):
+            vcpu.set("cpuset", confined.get("cpuset", ""))
+    for tag in ("cputune", "numatune"):
+        for old in domain.findall(tag):
+            domain.remove(old)
+        domain.extend(wanted.findall(tag))
+
+
+def _target_of(disk: ET.Element) -> str:
+    target = disk.find("target")
+    return "" if target is None else target.get("dev", "")
+
+
+def _mac_of(port: ET.Element) -> str:
+    mac = port.find("mac")
+    return "" if mac is None else mac.get("address", "").lower()
+
+
+def _put_disk(disk: ET.Element, wanted: ET.Element | None) -> None:
+    if wanted is None or (place := wanted.find("source")) is None:
+        raise GuestFailed(f"The target of the migration knows nothing of disk {_target_of(disk)} of the guest.")
+    disk.set("type", wanted.get("type", "file"))
+    # What the disk stands on is the target's own: libvirt reads it from the file there.
+    for tag in ("source", "backingStore", "mirror"):
+        for old in disk.findall(tag):
+            disk.remove(old)
+    disk.append(place)
+    driver, wanted_driver = disk.find("driver"), wanted.find("driver")
+    if driver is not None and wanted_driver is not None:
+        driver.set("cache", wanted_driver.get("cache", "none"))
+
+
+def _put_port(port: ET.Element, wanted: ET.Element | None) -> None:
+    if wanted is None:
+        raise GuestFailed(f"The target of the migration knows nothing of the guest's port {_mac_of(port)}.")
+    port.set("type", wanted.get("type", "bridge"))
+    for tag in ("source", "virtualport", "target"):
+        for old in port.findall(tag):
+            port.remove(old)
+        port.extend(wanted.findall(tag))

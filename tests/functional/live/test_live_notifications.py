@@ -1,0 +1,115 @@
+"""What consumers of versioned notifications hear of a live migration: the field's events, in its order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import oslo_messaging
+import pytest
+
+from .live_cloud import LiveCloud, until
+
+CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
+CONFIGURATION.write_text(
+    "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
+)
+CLOUD = {"config_files": [str(CONFIGURATION)], "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}}}
+
+
+class Consumer:
+    """Hears what a billing system would hear."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+
+    def info(self, _context: Any, publisher_id: str, event_type: str, _payload: Any, _metadata: Any) -> None:
+        if "live_migration" in event_type or "migrate_server" in event_type:
+            self.heard.append((event_type.removeprefix("instance.live_migration_"), publisher_id.partition(":")[2]))
+
+    error = info
+
+
+@pytest.fixture(scope="module")
+def consumer(module_cloud: LiveCloud) -> Iterator[Consumer]:
+    consumer = Consumer()
+    listener = oslo_messaging.get_notification_listener(
+        oslo_messaging.get_notification_transport(module_cloud.parts.conf),
+        [oslo_messaging.Target(topic="versioned_notifications")],
+        [consumer],
+        executor="threading",
+    )
+    listener.start()
+    yield consumer
+    listener.stop()
+    listener.wait()
+
+
+def heard(consumer: Consumer, last: str) -> list[tuple[str, str]]:
+    found = until(
+        lambda: list(consumer.heard), lambda found: last in [event for event, _ in found], f"{last} to be told"
+    )
+    consumer.heard.clear()
+    return found
+
+
+def test_success(cloud: LiveCloud, consumer: Consumer) -> None:
+    server = cloud.boot()
+    source = cloud.host_of(server)
+    target = cloud.migrated(server).compute_host
+    assert heard(consumer, "post.end") == [
+        ("pre.start", target),
+        ("pre.end", target),
+        ("post.start", source),
+        ("post_dest.start", target),
+        ("post_dest.end", target),
+        ("post.end", source),
+    ]
+
+
+def test_abort(cloud: LiveCloud, consumer: Consumer) -> None:
+    server = cloud.boot()
+    source = cloud.host_of(server)
+    target = cloud.other(source)
+    cloud.busy(server)
+    cloud.migrate_live(server)
+    number = cloud.becomes(server, "running").id
+    cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{number}", microversion="2.96")
+    cloud.after(server)
+    found = heard(consumer, "rollback.end")
+    rolled_back = [each for each in found if each[0].startswith("rollback")]
+    assert found[:2] == [("pre.start", target), ("pre.end", target)]
+    assert rolled_back == [
+        ("rollback.start", source),
+        ("rollback_dest.start", target),
+        ("rollback_dest.end", target),
+        ("rollback.end", source),
+    ]
+    assert ("abort.start", source) in found
+
+
+def test_no_host(cloud: LiveCloud, consumer: Consumer) -> None:
+    server = cloud.boot()
+    consumer.heard.clear()
+    cloud.break_driver(list(cloud.parts.computes), "check_live_target")
+    cloud.migrated(server)
+    assert heard(consumer, "compute_task.migrate_server.error") == [
+        ("compute_task.migrate_server.error", cloud.parts.conductor._services.host)
+    ]
+
+
+def test_force(cloud: LiveCloud, consumer: Consumer) -> None:
+    server = cloud.boot()
+    source = cloud.host_of(server)
+    cloud.busy(server)
+    cloud.migrate_live(server)
+    number = cloud.becomes(server, "running").id
+    cloud.job_runs(server)
+    consumer.heard.clear()
+    path = f"/servers/{server.id}/migrations/{number}/action"
+    cloud.admin.compute.post(path, json={"force_complete": None}, microversion="2.96")
+    cloud.after(server)
+    found = heard(consumer, "post.end")
+    assert ("force_complete.start", source) in found and ("force_complete.end", source) in found

@@ -1,0 +1,56 @@
+"""Pinned CPUs and pages in a live migration: claimed at the target before, given back at the source after. PCI devices stay."""
+
+from __future__ import annotations
+
+import pinned_cloud
+from pinned_cloud import NOTHING, claims_of, guest_topology, held, nothing_held, pinned
+
+from .live_cloud import LiveCloud
+
+CLOUD = pinned_cloud.CLOUD
+
+
+def test_a_pinned_server_takes_what_is_free_at_its_target(cloud: LiveCloud) -> None:
+    flavor = pinned(cloud, "live.pinned", gen="1", hw__mem_page_size="large")
+    server = cloud.boot(flavor=flavor)
+    source = cloud.host_of(server)
+    target = cloud.other(source)
+    # So that the same CPUs are not free there.
+    sitting = cloud.booted_on(target, "sitting", flavor)
+    memory = cloud.remember(server, "a line")
+    assert held(cloud, source) == {"cpus": [4, 5], "pages": 64, "devices": []}
+    assert cloud.migrated(server, host=target).compute_host == target
+    assert held(cloud, source) == NOTHING and claims_of(cloud, server) == [target]
+    record = cloud.record(server, "cell1")
+    assert record.numa_topology is not None and record.migration_context is None
+    assert list(record.numa_topology.cells[0].cpu_pinning.values()) == [6, 7]
+    assert guest_topology(cloud, server)[0] == record.numa_topology
+    assert cloud.memory(server) == memory
+    cloud.check_left_nothing(server, target)
+    for each in (server, sitting):
+        cloud.admin.compute.delete_server(each.id)
+    cloud.clean()
+    assert nothing_held(cloud)
+
+
+def test_a_live_migration_that_fails_gives_back_what_it_claimed(cloud: LiveCloud) -> None:
+    server = cloud.boot(flavor=pinned(cloud, "live.pinned", gen="1", hw__mem_page_size="large"))
+    source = cloud.host_of(server)
+    before = held(cloud, source)
+    for method in ("live_migrate", "prepare_live_target"):
+        cloud.break_driver(list(cloud.parts.computes), method)
+        assert cloud.migrated(server).compute_host == source
+        assert cloud.migration(server).status == "failed"
+        assert held(cloud, source) == before and held(cloud, cloud.other(source)) == NOTHING
+        cloud.check_left_nothing(server, source)
+        cloud.heal()
+
+
+def test_devices_can_not_be_taken_along(cloud: LiveCloud) -> None:
+    flavor = pinned_cloud.make_flavor(cloud, "live.device", gen="1", pci_passthrough__alias="nic:1")
+    server = cloud.boot(flavor=flavor)
+    source = cloud.host_of(server)
+    answer = cloud.migrate_live(server, version="2.33")
+    assert answer.status_code == 400 and "PCI devices" in answer.text
+    cloud.after(server)
+    cloud.check_left_nothing(server, source)
