@@ -44,6 +44,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         # Who asks a host that is dead learns of it before a test has lost its patience.
         "rpc_response_timeout": 10,
         "allow_resize_to_same_host": True,
+        # One that is held at a point must not keep others from theirs.
+        "max_concurrent_live_migrations": 0,
     },
     "fault_injection": {"enabled": True},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
