@@ -99,6 +99,10 @@ def test_a_guest_moves_and_then_stays_or_goes_back(cloud: AuditedCloud, backing:
     assert there.first("vda") == first.first("vda")
     assert facts(cloud, server, source).has_stashed_disks
     assert facts(cloud, server, target).power_state is not None
+    # Both local disks were copied while the guest ran.
+    (move,) = cloud.moves(server)
+    offered = {disk["name"]: disk["disk_format"] for disk in move.data["offer"]["disks"]}
+    assert offered == dict.fromkeys(["disk.eph0"] if backing == "volume" else ["disk", "disk.eph0"], "changes")
     assert cloud.audit().is_clean
 
     if backing == "volume":

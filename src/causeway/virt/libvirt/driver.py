@@ -21,7 +21,6 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
 from causeway.virt.driver import (
-    ROOT_DISK,
     DiskExport,
     Driver,
     ExpectedDisk,
@@ -62,7 +61,7 @@ from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
-from causeway.virt.warm import DiskReader, DiskWriter, Round, RoundDisk
+from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
 class LibvirtDriver(Driver):
@@ -385,26 +384,7 @@ class LibvirtDriver(Driver):
     def begin_round(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
     ) -> Round:
-        uuid = instance.uuid
-        if since is not None and not self._rounds.knows(uuid, since):
-            since = None
-        try:
-            sizes = self._rounds.begin(uuid, names, number, since=since, flatten=flatten)
-        except GuestFailed:
-            if since is None:
-                raise
-            # QEMU was killed, and what changed is lost.
-            since = None
-            sizes = self._rounds.begin(uuid, names, number, since=None, flatten=flatten)
-        base_image_id = None if flatten else self._disks.base_image_of(uuid, instance.image_ref)
-        return Round(
-            number,
-            since,
-            [
-                RoundDisk(name, size, disk_readers.BLOCK, base_image_id if name == ROOT_DISK else None)
-                for name, size in zip(names, sizes, strict=True)
-            ],
-        )
+        return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
 
     def has_round(self, instance: Instance, number: int) -> bool:
         return self._rounds.has(instance.uuid, number)

@@ -22,12 +22,14 @@ import msgspec
 
 from causeway import durable
 from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt import warm
+from causeway.virt.driver import ROOT_DISK
 from causeway.virt.libvirt import backups, nbd, power
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
-from causeway.virt.libvirt.disk_readers import Base, Reader, joined
+from causeway.virt.libvirt.disk_readers import BLOCK, Base, Reader, joined
 from causeway.virt.libvirt.disks import InstanceDisks, image_info
 from causeway.virt.libvirt.domain_xml import target_of_file
 from causeway.virt.libvirt.nbd import NbdClient
@@ -55,11 +57,32 @@ class Rounds:
         self._connection = connection
         self._disks = disks
 
-    def begin(self, uuid: str, names: list[str], number: int, *, since: int | None, flatten: bool) -> list[int]:
-        """Returns the sizes of the disks. ``since``: a round whose checkpoint is there.
+    def begin(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> warm.Round:
+        """As `Driver.begin_round`. Raises WarmCopyImpossible also if somebody else makes a backup of the guest."""
+        uuid = instance.uuid
+        if since is not None and not self._knows(uuid, since):
+            since = None
+        try:
+            sizes = self._begin_one(uuid, names, number, since=since, flatten=flatten)
+        except GuestFailed:
+            if since is None:
+                raise
+            # QEMU was killed, and what changed is lost.
+            since = None
+            sizes = self._begin_one(uuid, names, number, since=None, flatten=flatten)
+        base_image_id = None
+        if ROOT_DISK in names and not flatten:
+            base_image_id = self._disks.base_image_of(uuid, instance.image_ref)
+        disks = [
+            warm.RoundDisk(name, size, BLOCK, base_image_id if name == ROOT_DISK else None)
+            for name, size in zip(names, sizes, strict=True)
+        ]
+        return warm.Round(number, since, disks)
 
-        Raises WarmCopyImpossible if the guest does not run, or somebody else makes a backup of it.
-        """
+    def _begin_one(self, uuid: str, names: list[str], number: int, *, since: int | None, flatten: bool) -> list[int]:
+        """Returns the sizes of the disks. ``since``: a round whose checkpoint is there."""
         record = self._read(uuid)
         self._end_job(uuid)
         if since is None:
@@ -78,7 +101,7 @@ class Rounds:
         self._write(uuid, record)
         return [self._size(uuid, name) for name in names]
 
-    def knows(self, uuid: str, number: int) -> bool:
+    def _knows(self, uuid: str, number: int) -> bool:
         """Whether it is counted what changed since a round."""
         checkpoint = self._read(uuid).checkpoints.get(number)
         if checkpoint is None:
