@@ -8,6 +8,7 @@ from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
+from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
@@ -25,6 +26,8 @@ RPC_CLIENTS: dict[str, type] = {
 
 # A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
 DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before", "disk.upload.in", "disk.download.in")
+# A round of the disks of a running guest is begun, a part of it goes out, one is in.
+WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")
 # Between two looks at how far a live migration has come.
 LIVE_POINTS = ("live.transfer.in",)
 # These only ask, or are carried out beside the order that they are about.
@@ -39,10 +42,12 @@ _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
 }
 # Orders that change nothing by the driver's points.
 _WITHOUT_DRIVER = {
+    "discard_copies",
     "prep_resize",
     "prep_snapshot_based_resize_at_dest",
     "check_can_live_migrate_destination",
     "post_live_migration_at_destination",
+    "send_part",
 }
 
 
@@ -52,6 +57,7 @@ def every_point() -> list[str]:
         *step_points(),
         *compute_points(),
         *DISK_POINTS,
+        *WARM_POINTS,
         *LIVE_POINTS,
         *driver_points(),
         *call_points(),
@@ -79,7 +85,7 @@ def compute_points() -> list[str]:
     dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return dropped + [
         f"compute.{name}.{place}"
-        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, LiveEndpoint, OrdersEndpoint)
+        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, WarmEndpoint, LiveEndpoint, OrdersEndpoint)
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_") and name not in _ASKS
         for place in ("before", "in", "after")
