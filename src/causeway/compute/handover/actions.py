@@ -75,7 +75,10 @@ def make_guest(
                 f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
             )
         if power_on and facts.power_state is PowerState.RUNNING:
-            return _found_running(host, context, instance, block_devices)
+            found = _found_running(host, context, instance, block_devices)
+            if move_id is not None:
+                host.copies.discard(move_id)
+            return found
         if facts.power_state is not None or facts.has_disks:
             # An attempt before was broken off; what it connected is connected still.
             destroy_with_disks(
