@@ -73,9 +73,8 @@ def _contents(moves: MoveContents) -> str:
     disk = "nothing" if not moves.disk_gb else f"a disk of {moves.disk_gb} GiB"
     if moves.disk_bytes is not None and moves.disk_gb:
         disk += f" ({moves.disk_bytes:,} bytes used)"
-    return ", ".join([disk, _count(len(moves.volumes), "volume"), _count(len(moves.ports), "port")]) + (
-        f" ({moves.note})" if moves.note else ""
-    )
+    things = ", ".join([disk, _count(len(moves.volumes), "volume"), _count(len(moves.ports), "port")])
+    return "; ".join(filter(None, [things + (f" ({moves.note})" if moves.note else ""), moves.travel]))
 
 
 def _count(number: int, what: str) -> str:

@@ -67,6 +67,8 @@ class MoveContents:
     volumes: list[MovedVolume] = field(default_factory=list)
     ports: list[str] = field(default_factory=list)
     note: str = ""
+    #: how its local disks would travel, and why so; "": they don't
+    travel: str = ""
 
 
 @dataclass

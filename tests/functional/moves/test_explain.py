@@ -74,12 +74,22 @@ def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
     found = candidates(cloud, server)
     moves = found["moves"]
     assert moves["disk_gb"] == 1 and moves["disk_bytes"] > 0
+    assert moves["travel"].startswith("its disks are copied while it runs: directly to hosts that reach its own")
     assert [each["volume_id"] for each in moves["volumes"]] == [volume.id]
     assert moves["ports"] == [port.id for port in cloud.admin.network.ports(device_id=server.id)]
     recipes = {each["cell"]: each["recipe"] for each in found["candidates"] if each["fits"]}
     home = found["source_cell"]
     away = {"cell1": "cell2", "cell2": "cell1"}[home]
     assert recipes == {home: "same_cell_resize", away: "cross_cell_resize"}
+
+
+def test_why_its_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:
+    server = cloud.boot(flavor="any.small")
+    cloud.option("warm", "never", "moves")
+    assert candidates(cloud, server)["moves"]["travel"].endswith(": [moves] warm is never")
+    cloud.member.compute.stop_server(server.id)
+    cloud.wait(server, "SHUTOFF")
+    assert candidates(cloud, server)["moves"]["travel"].endswith(": the server does not run")
 
 
 def test_the_chosen_host_is_the_one_that_the_move_takes(cloud: Cloud) -> None:

@@ -10,16 +10,20 @@ import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from oslo_config import cfg
+
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
+from causeway.model.states import VmState
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import ask_for_ports
+from causeway.moves.steps.warm import why_while_off
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.store.cell import block_devices, hosts, instances
@@ -73,6 +77,9 @@ class CandidatesEndpoint:
             old_flavor=memory.old_flavor,
         )
         contents = self._contents(context, instance, devices, cell.uuid)
+        if contents.disk_gb:
+            can = bool(nodes and nodes[0].capabilities.get("supports_warm_copy"))
+            contents.travel = _travel(self._services.conf, instance, can)
         self._check(context, with_new_flavor, devices, found)
         heed_checks(explanation, found)
         return MoveCandidates(
@@ -210,6 +217,15 @@ def heed_checks(explanation: Explanation, found: list[MoveCandidate]) -> None:
 def _refuse(candidate: MoveCandidate, refusal: Refusal) -> None:
     candidate.refused_by, candidate.reason, candidate.values = refusal.filter, refusal.one, refusal.values
     candidate.needs, candidate.free = refusal.needs, refusal.free
+
+
+def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
+    why = why_while_off(conf, runs=instance.vm_state is VmState.ACTIVE, host_can=host_can)
+    if why is not None:
+        return f"its disks travel while it is off: {why}"
+    if conf.moves.direct == "never":
+        return "its disks are copied while it runs: directly inside its cell, through the image service to others"
+    return "its disks are copied while it runs: directly to hosts that reach its own, else through the image service"
 
 
 def _summary(explanation: Explanation) -> str:

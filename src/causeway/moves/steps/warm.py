@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import ClassVar
 
+from oslo_config import cfg
+
 from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.model.missed import Missed
@@ -48,7 +50,8 @@ class CopyWhileRunning(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        if run.services.conf.moves.warm == "never" or not memory.was_running or not _has_local_disks(run):
+        may_copy = why_while_off(run.services.conf, runs=memory.was_running) is None
+        if not may_copy or not _has_local_disks(run):
             return
         warm = memory.warm = memory.warm or WarmCopy()
         if warm.ended is not None:
@@ -188,6 +191,17 @@ class CopyInsideCell(CopyWhileRunning):
     """`CopyWhileRunning` between hosts of one cell, which reach one another."""
 
     always_direct = True
+
+
+def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) -> str | None:
+    """Why the local disks of a server travel while its guest is off; None: they are copied while it runs."""
+    if not runs:
+        return "the server does not run"
+    if conf.moves.warm == "never":
+        return "[moves] warm is never"
+    if not host_can:
+        return "its host can't copy the disks of a guest that runs"
+    return None
 
 
 def _has_local_disks(run: Run) -> bool:
