@@ -49,6 +49,12 @@ def resize(cloud: Cloud, server: Any, way: str) -> None:
     cloud.member.compute.resize_server(server.id, WAYS[way][0])
 
 
+def has_moved(cloud: Cloud, server: Any) -> None:
+    """Also what comes after the pivot."""
+    cloud.wait(server, "VERIFY_RESIZE")
+    cloud.settle()
+
+
 def content(cloud: Cloud, server: Any) -> str:
     return "\n".join(source(cloud, server).guest_read(server.id))
 
@@ -73,7 +79,7 @@ def test_what_the_guest_writes_meanwhile_arrives(cloud: Cloud, server: Any, way:
         shown = cloud.show(server)
         assert (shown.status, shown.task_state, shown.power_state) == ("RESIZE", "resize_prep", 1)
         source(cloud, server).guest_write(server.id, "meanwhile " * 200)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "before" in content(cloud, server)
     assert "meanwhile " * 200 in content(cloud, server)
     assert cloud.temporary_images() == []
@@ -90,7 +96,7 @@ def test_what_travels_when_the_guest_is_off_is_little(cloud: Cloud, server: Any,
     for number in range(100):
         source(cloud, server).guest_write(server.id, f"{number} " * 300)
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     (move,) = cloud.moves(server)
     warm, off = move.data["warm"], move.data
     assert warm["sent"] > 60_000
@@ -102,7 +108,7 @@ def test_what_travels_when_the_guest_is_off_is_little(cloud: Cloud, server: Any,
 def test_a_driver_that_fails_costs_nothing_but_time(cloud: Cloud, server: Any, way: str, broken: str) -> None:
     cloud.break_driver(list(cloud.parts.computes), broken)
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "before" in content(cloud, server)
     assert cloud.reality(server)["transfers"] == []
     assert cloud.temporary_images() == []
@@ -116,7 +122,7 @@ def test_a_hypervisor_that_forgets_what_changed_has_all_of_it_sent(cloud: Cloud,
         assert arrived.wait(PATIENCE)
         host.end_rounds(server.id)
         host.guest_write(server.id, "late")
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "late" in content(cloud, server)
     assert cloud.temporary_images() == []
 
@@ -146,7 +152,7 @@ def test_an_order_or_answer_that_is_lost(cloud: Cloud, server: Any, way: str, or
     without_cold_copies(cloud)
     cloud.lose(RECEIVE[way] if order == "receive" else order, verdict)
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "before" in content(cloud, server)
     assert cloud.temporary_images() == []
 
@@ -171,7 +177,7 @@ def test_a_piece_that_is_damaged_on_its_way_is_asked_for_again(
 
     monkeypatch.setattr(changes, "apply", damaged)
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert left == []
     assert "before" in content(cloud, server)
 
@@ -185,7 +191,7 @@ def test_hosts_that_do_not_reach_one_another_use_the_image_service(
     monkeypatch.setattr(part_fetch, "_ask", unreachable)
     without_cold_copies(cloud)
     resize(cloud, server, "directly")
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "before" in content(cloud, server)
     assert cloud.moves(server)[0].data["warm"]["through_images"]
     assert cloud.temporary_images() == []
@@ -196,14 +202,14 @@ def test_a_server_that_is_off_moves_as_it_is(cloud: Cloud, server: Any, way: str
     cloud.wait(server, "SHUTOFF")
     cloud.break_driver(list(cloud.parts.computes), "begin_round")
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert cloud.moves(server)[0].data["warm"] is None
 
 
 def test_an_operator_may_have_it_never(cloud: Cloud, server: Any, way: str) -> None:
     cloud.option("warm", "never", "moves")
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert cloud.moves(server)[0].data["warm"] is None
     assert "before" in content(cloud, server)
 
@@ -213,6 +219,50 @@ def test_a_guest_that_cannot_be_made_at_first_is_made_of_the_same_copy(cloud: Cl
     others = [host for host in cloud.parts.computes if host != cloud.show(server).compute_host]
     cloud.break_driver(others, "_boot", times=1)
     resize(cloud, server, way)
-    cloud.wait(server, "VERIFY_RESIZE")
+    has_moved(cloud, server)
     assert "before" in content(cloud, server)
     until(lambda: cloud.reality(server)["transfers"], lambda left: left == [], "nothing to be left of the transfer")
+
+
+def test_a_round_that_is_given_up_half_way_is_not_missed(cloud: Cloud, server: Any) -> None:
+    """The second round can't be fetched any more; what changed since the first has all that it had."""
+    without_cold_copies(cloud)
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    cloud.option("warm_rounds", 3, "moves")
+    fetched = []
+
+    def unreachable_later(host: Any, session: Any, url: str) -> Any:
+        fetched.append(url)
+        if len(fetched) > 1:
+            raise errors.HostUnreachable("The server's host can't be reached from the chosen one.", details=url)
+        source(cloud, server).guest_write(server.id, "meanwhile")
+        return works(host, session, url)
+
+    works = part_fetch._ask
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(part_fetch, "_ask", unreachable_later)
+        resize(cloud, server, "inside a cell")
+        has_moved(cloud, server)
+    assert len(fetched) == 2
+    assert "meanwhile" in content(cloud, server)
+
+
+def test_a_source_that_lost_its_round_begins_another_one(cloud: Cloud, server: Any, way: str) -> None:
+    """Its hypervisor ended the job in the middle; what was there of the round is no harm."""
+    without_cold_copies(cloud)
+    host = source(cloud, server)
+    with cloud.held(RECEIVE[way]) as arrived:
+        resize(cloud, server, way)
+        assert arrived.wait(PATIENCE)
+        host.end_round(
+            cloud.parts.computes[host.hostname].host.rounds._read(_rounds_of(cloud, host, server)).instance, 1
+        )
+        host.guest_write(server.id, "meanwhile")
+    has_moved(cloud, server)
+    assert "meanwhile" in content(cloud, server)
+    assert cloud.temporary_images() == []
+
+
+def _rounds_of(cloud: Cloud, host: Any, server: Any) -> Any:
+    (folder,) = cloud.parts.state.path.glob(f"hosts/{host.hostname}/rounds/*.{server.id}")
+    return folder

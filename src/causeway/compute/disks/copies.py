@@ -44,10 +44,13 @@ class _Disk:
 
 @dataclass
 class _State:
-    """``round``: the present one; ``is_whole``: all of it is in. ``completed``: disks that have the last changes, too."""
+    """``round``: the present one; ``whole``: the last one of which all is in; ``completed``: disks with the last changes.
+
+    Of a round that was given up some parts may be in: what changed since the one before has all of them again.
+    """
 
     round: int = 0
-    is_whole: bool = False
+    whole: int | None = None
     completed: list[str] = field(default_factory=list)
     disks: dict[str, _Disk] = field(default_factory=dict)
 
@@ -79,11 +82,11 @@ class Copies:
             state = _State()
             for disk in copied.disks:
                 state.disks[disk.name] = _Disk(disk.size, disk.block, disk.base_image_id)
-        elif state is None or not state.is_whole or state.round != copied.since:
+        elif state is None or state.whole != copied.since:
             raise errors.DiskTransferFailed(
                 "What was copied of the server's disks before is not here.", details=f"round {copied.since} is missing"
             )
-        state.round, state.is_whole = copied.number, False
+        state.round = copied.number
         for kept in state.disks.values():
             kept.parts = 0
         self._write(folder, state)
@@ -121,7 +124,7 @@ class Copies:
                     self._write(folder, state)
                     injector.reach("warm.part.in")
         if all(state.disks[each.name].parts >= each.parts for each in copied.disks):
-            state.is_whole = True
+            state.whole = copied.number
             self._write(folder, state)
         return sent
 
@@ -134,7 +137,7 @@ class Copies:
         state = self._read(folder) if folder is not None else None
         if state is not None and folder is not None and name in state.completed and not (folder / name).exists():
             return None
-        if folder is None or state is None or not state.is_whole or not (folder / name).exists():
+        if folder is None or state is None or state.whole is None or not (folder / name).exists():
             raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=name)
         known = state.disks[name]
         digests = self._digests(folder, name, known)

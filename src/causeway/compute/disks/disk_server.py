@@ -133,7 +133,7 @@ class DiskServer:
             return _refuse(start_response, "404 Not Found")
         try:
             content = self._rounds.read_part(move_id, int(number), name, int(part))
-        except errors.DiskTransferFailed:
+        except errors.DiskTransferBroken:
             return _refuse(start_response, "404 Not Found")
         # Its length is known when it is through; who reads it knows its end.
         start_response("200 OK", [("Content-Type", "application/octet-stream")])

@@ -141,7 +141,7 @@ class Rounds:
         return record is not None and secrets.compare_digest(record.secret.encode(), secret.encode())
 
     def read_part(self, move_id: str, number: int, name: str, part: int) -> Iterator[bytes]:
-        """The stream of a part. Raises DiskTransferFailed if there is none (any more)."""
+        """The stream of a part. Raises DiskTransferBroken if the round can't be read any more: another one may be begun."""
         folder = self._folder(move_id)
         record = self._read(folder) if folder is not None else None
         disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
@@ -233,7 +233,7 @@ def _unknown(name: str) -> errors.WarmCopyImpossible:
     return errors.WarmCopyImpossible("What changed of a disk since it was copied is not known any more.", details=name)
 
 
-def _gone(move_id: str, number: int) -> errors.DiskTransferFailed:
-    return errors.DiskTransferFailed(
+def _gone(move_id: str, number: int) -> errors.DiskTransferBroken:
+    return errors.DiskTransferBroken(
         "The disks of the server can't be read any more.", details=f"round {number} of {move_id}"
     )

@@ -23,12 +23,13 @@ PAUSE = 0.5
 def open_part(
     host: Host, session: requests.Session, copied: CopyRound, disk: CopiedDisk, part: int
 ) -> Iterator[changes.Source]:
-    """The stream of a part. Raises HostUnreachable, DiskTransferFailed if it is not there, DiskTransferBroken if it breaks."""
+    """The stream of a part. Raises HostUnreachable, and DiskTransferBroken if it breaks, or is not there any more."""
     url = f"{copied.url}/{copied.number}/{disk.name}/{part}"
     answer = _ask(host, session, url)
     try:
         if answer.status_code in (401, 404):
-            raise errors.DiskTransferFailed(
+            # Its next round may do.
+            raise errors.DiskTransferBroken(
                 "The source does not have that round of the server's disk any more.",
                 details=f"{url}: status {answer.status_code}",
             )
@@ -45,7 +46,9 @@ def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
     while True:
         try:
             return session.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=(CONNECT, READ))
-        except (requests.ConnectionError, requests.Timeout) as failure:
+        except requests.ReadTimeout as failure:
+            raise errors.DiskTransferBroken("The source does not send the server's disk.", details=url) from failure
+        except requests.ConnectionError as failure:
             if time.monotonic() >= end or host.stopping.wait(PAUSE):
                 raise errors.HostUnreachable(
                     "The server's host can't be reached from the chosen one.",
