@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from journal_in_database import JournalInDatabase
-from simulation import ID, Accident, Plan, Shape, Simulation
+from simulation import ID, Accident, Crash, Plan, Shape, Simulation
 
 from causeway import errors
 from causeway.model.sagas import SagaState
@@ -122,3 +122,33 @@ def test_a_saga_that_could_not_be_written_down_fails_with_that(monkeypatch: pyte
     with pytest.raises(errors.DatabaseFailed):
         engine.carry_out(None, simulation._wanted(), admit=lambda _transaction: None)
     assert not engine.late.is_waiting
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_what_turns_out_to_have_passed_its_pivot_goes_forward(
+    monkeypatch: pytest.MonkeyPatch, *, crashes: bool
+) -> None:
+    """The pivot's step failed, and when it is to be undone it finds that it took effect all the same."""
+    simulation = Simulation(Shape((True, True, True), 1), Plan())
+    pivot, failed, undone = simulation.recipe.steps[1], [], []
+    works = pivot.do
+
+    def do(run: Any) -> None:
+        if not failed:
+            failed.append(1)
+            raise errors.ServiceRefused("It says that it has refused.")
+        works(run)
+
+    def undo(run: Any) -> None:
+        undone.append(1)
+        run.saga.pivoted = True
+        if crashes and len(undone) == 1:
+            raise Crash
+        raise errors.GuestArrived("It took effect.")
+
+    monkeypatch.setattr(pivot, "do", do)
+    monkeypatch.setattr(pivot, "undo", undo)
+    saga = simulation.run()
+    assert (saga.state, saga.pivoted, saga.error) == (SagaState.DONE, True, None)
+    assert set(simulation.world.kept.values()) == {"Step0", "Step1", "Step2"}
+    assert simulation.world.restored == 0
