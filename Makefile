@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration tempest demo bench bench-scale faults storm clean
+.PHONY: help packages install lint format test integration tempest demo bench bench-downtime bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -51,6 +51,9 @@ endif
 
 bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
 	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-downtime: install ## how long real guests are off (root, QEMU and libvirt), as a table (DOWNTIME="--gib 8 --json FILE")
+	$(BIN)/python -W ignore -m benchmarks.downtime $(DOWNTIME)
 
 bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on PostgreSQL and RabbitMQ (BENCH_SCALE="--cells 2 --hosts 10 --servers 500" and others)
 	@scripts/install-packages.sh --servers

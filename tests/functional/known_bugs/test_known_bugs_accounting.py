@@ -19,6 +19,8 @@ SMALL, MEDIUM = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}, {"VCPU": 2, "MEMORY
 CROSS_CELL = {
     "resize": [
         "prep_snapshot_based_resize_at_dest",
+        "begin_round",
+        "receive_round",
         "prep_snapshot_based_resize_at_source",
         "finish_snapshot_based_resize_at_dest",
     ],
@@ -26,7 +28,7 @@ CROSS_CELL = {
     "revert": ["verify_server", "drop_move_at_dest", "restore_at_source"],
 }
 SAME_CELL = {
-    "resize": ["prep_resize", "resize_instance", "finish_resize"],
+    "resize": ["prep_resize", "begin_round", "receive_round", "resize_instance", "finish_resize"],
     "confirm": ["verify_server", "confirm_resize"],
     "revert": ["verify_server", "revert_resize", "finish_revert_resize"],
 }

@@ -69,6 +69,8 @@ def test_while_the_resize_waits_for_its_end(cloud: Cloud, flavor: str) -> None:
     [
         "select_destinations",
         "prep_snapshot_based_resize_at_dest",
+        "begin_round",
+        "receive_round",
         "prep_snapshot_based_resize_at_source",
         "finish_snapshot_based_resize_at_dest",
     ],

@@ -94,6 +94,8 @@ def test_a_resize_that_waits_for_its_end_waits_on(restartable: Restartable, end:
     [
         "select_destinations",
         "prep_snapshot_based_resize_at_dest",
+        "begin_round",
+        "receive_round",
         "prep_snapshot_based_resize_at_source",
         "finish_snapshot_based_resize_at_dest",
     ],

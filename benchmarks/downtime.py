@@ -1,0 +1,150 @@
+"""``python -m benchmarks.downtime [--gib N]``: how long a real guest is off that is resized to another cell.
+
+It depends on how the disk travels. Each case has a server of its own, whose disk is filled with random data before. What counts
+is told by the journal: the time of the steps that have the guest off, of which its own shutdown and the plugging of its ports
+are parts, and how much travelled before and meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import openstack
+from rich.console import Console
+from rich.table import Table
+
+from causeway.embedded.cloud import EmbeddedCloud
+from causeway.store.api import journal
+from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.libvirt.nbd_server import served
+
+MIB, GIB = 2**20, 2**30
+PATIENCE = 1800
+# [moves] warm, [moves] direct
+CASES = {
+    "cold": ("never", "auto"),
+    "warm, through the image service": ("auto", "never"),
+    "warm, directly": ("auto", "auto"),
+}
+OFF = ("PrepResizeAtSource", "FinishResizeAtDest")
+GENERATION = "aggregate_instance_extra_specs:gen"
+
+
+@dataclass
+class Downtime:
+    """``whole``: seconds from the request to VERIFY_RESIZE; ``off``: of the steps that have the guest off."""
+
+    case: str
+    gib: float
+    whole: float
+    off: float
+    bytes_before: int
+    bytes_meanwhile: int
+
+
+@click.command()
+@click.option("--gib", default=2.0, show_default=True, help="GiB of random data on the guest's disk.")
+@click.option("--case", "cases", type=click.Choice(list(CASES)), multiple=True, help="Only these.")
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
+def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
+    """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
+    warnings.simplefilter("ignore")
+    reason = missing()
+    if reason is not None:
+        raise click.ClickException(f"There can be no real guests here: {reason}")
+    with tempfile.TemporaryDirectory(prefix="downtime-") as directory:
+        cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=1, driver="libvirt")
+        cloud.start()
+        try:
+            found = [measure(cloud, case, gib) for case in cases or CASES]
+        finally:
+            cloud.stop()
+            Lab(cloud.state.lab).stop(keep_guests=False)
+    show(found)
+    if json_file is not None:
+        json_file.write_text(json.dumps([asdict(each) for each in found], indent=1))
+
+
+def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
+    """Resizes a new server across cells."""
+    for name, value in zip(("warm", "direct"), CASES[case], strict=True):
+        cloud.conf.set_override(name, value, group="moves")
+    connection = connect(cloud)
+    compute = connection.compute
+    source, target = (flavor(compute, f"gen{number}.filled", str(number), int(gib) + 2) for number in (1, 2))
+    image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
+    server = compute.create_server(name="filled", flavor_id=source, image_id=image.id, networks=[{"uuid": network.id}])
+    compute.wait_for_server(server, wait=PATIENCE)
+    compute.stop_server(server)
+    compute.wait_for_server(server, "SHUTOFF", wait=PATIENCE)
+    fill(cloud, server.id, int(gib * GIB))
+    compute.start_server(server)
+    compute.wait_for_server(server, "ACTIVE", wait=PATIENCE)
+    began = time.monotonic()
+    compute.resize_server(server, target)
+    compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
+    whole = time.monotonic() - began
+    (move,) = journal.of_server(cloud.api_database, server.id)[-1:]
+    steps = {each.step: each for each in journal.steps(cloud.api_database, move.id)}
+    off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in OFF)
+    found = Downtime(case, gib, whole, off, steps["CopyWhileRunning"].bytes_done or 0, steps[OFF[0]].bytes_done or 0)
+    compute.delete_server(server)
+    compute.wait_for_delete(server, wait=PATIENCE)
+    return found
+
+
+def fill(cloud: EmbeddedCloud, uuid: str, size: int) -> None:
+    """Random data behind what the guest uses, while it is off."""
+    (disk,) = cloud.state.path.glob(f"hosts/cell1-host1/**/{uuid}/disk")
+    with served(disk, "qcow2", writable=True) as writer:
+        for offset in range(GIB, GIB + size, 16 * MIB):
+            writer.write(offset, os.urandom(min(16 * MIB, GIB + size - offset)))
+        writer.flush()
+
+
+def flavor(compute: Any, name: str, generation: str, disk: int) -> str:
+    if compute.find_flavor(name) is None:
+        made = compute.create_flavor(name=name, id=name, vcpus=1, ram=128, disk=disk)
+        compute.create_flavor_extra_specs(made, {GENERATION: generation})
+    return name
+
+
+def connect(cloud: EmbeddedCloud) -> Any:
+    account = cloud.accounts["admin"]
+    auth = {
+        "auth_url": cloud.accounts.auth_url,
+        "username": account.username,
+        "password": account.password,
+        "project_name": "demo",
+        "user_domain_id": "default",
+        "project_domain_id": "default",
+    }
+    return openstack.connect(
+        auth=auth, region_name="RegionOne", compute_api_version="2", load_yaml_config=False, load_envvars=False
+    )
+
+
+def show(found: list[Downtime]) -> None:
+    table = Table("The disk travels", "GiB", "Whole resize", "Guest off", "Bytes before", "Bytes while off")
+    for each in found:
+        table.add_row(
+            each.case,
+            f"{each.gib:g}",
+            f"{each.whole:.1f} s",
+            f"{each.off:.1f} s",
+            f"{each.bytes_before:,}",
+            f"{each.bytes_meanwhile:,}",
+        )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
