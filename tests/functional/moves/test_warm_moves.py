@@ -266,3 +266,28 @@ def test_a_source_that_lost_its_round_begins_another_one(cloud: Cloud, server: A
 def _rounds_of(cloud: Cloud, host: Any, server: Any) -> Any:
     (folder,) = cloud.parts.state.path.glob(f"hosts/{host.hostname}/rounds/*.{server.id}")
     return folder
+
+
+def test_a_host_sends_no_faster_than_it_may(
+    cloud: Cloud, server: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[int] = []
+    rounds = cloud.parts.computes[cloud.show(server).compute_host].host.rounds
+    monkeypatch.setattr(rounds, "_slow_down", taken.append)
+    resize(cloud, server, way)
+    has_moved(cloud, server)
+    assert sum(taken) == cloud.moves(server)[0].data["warm"]["sent"] or way == "as images"
+    assert sum(taken) > 0
+
+
+@pytest.mark.parametrize("method", ["destroy", "stash_disks", "end_rounds"])
+def test_a_hand_over_that_breaks_is_repeated_with_what_was_read(
+    cloud: Cloud, server: Any, way: str, method: str
+) -> None:
+    without_cold_copies(cloud)
+    cloud.break_driver([cloud.show(server).compute_host], method, times=1)
+    resize(cloud, server, way)
+    has_moved(cloud, server)
+    assert "before" in content(cloud, server)
+    cloud.reverted(server)
+    assert cloud.reality(server)["transfers"] == []

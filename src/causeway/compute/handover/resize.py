@@ -78,8 +78,9 @@ class ResizeEndpoint:
             host.rounds.end(token.move_id)
             actions.switch_off(host, instance, block_devices, needs_disks=True)
             offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
-            host.rounds.discard(token.move_id)
             actions.destroy_and_stash_disks(host, instance, block_devices)
+            # Last: what changed is not read twice if this is repeated.
+            host.rounds.discard(token.move_id)
         return SourceOutcome(PowerState.SHUTDOWN, offer=offer)
 
     @fenced_and_then(_end_offer)

@@ -65,8 +65,9 @@ class SnapshotResizeEndpoint:
             actions.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
             snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
             sent = {name: send(id, name) for name, id in disks.items()}
-            host.rounds.discard(token.move_id)
             actions.destroy_and_stash_disks(host, instance, block_devices)
+            # Last: what changed is not read twice if this is repeated.
+            host.rounds.discard(token.move_id)
         return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
 
     @fenced

@@ -1,0 +1,47 @@
+"""How fast a host may send disks."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from causeway.compute.host.bandwidth import Bandwidth
+
+
+class Pauses(threading.Event):
+    """Notes for how long it is waited, and does not wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seen.append(timeout or 0.0)
+        return False
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    return clock
+
+
+def test_whoever_sends_waits_for_what_all_have_sent(now: list[float]) -> None:
+    pauses = Pauses()
+    limit = Bandwidth(100.0, pauses)
+    for size in (50, 100, 25):
+        limit.take(size)
+    assert pauses.seen == [0.5, 1.5, 1.75]
+    # What was not used is not kept.
+    now[0] += 60.0
+    limit.take(100)
+    assert pauses.seen[-1] == 1.0
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    pauses = Pauses()
+    Bandwidth(0.0, pauses).take(1 << 30)
+    assert pauses.seen == []
