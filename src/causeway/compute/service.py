@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from causeway import durable
+from causeway import durable, metrics
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
@@ -71,7 +71,7 @@ class ComputeService:
         offers = DiskOffers(state_dir / "offers")
         stopping = threading.Event()
         bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping)
-        rounds = Rounds(state_dir / "rounds", driver, bandwidth.take)
+        rounds = Rounds(state_dir / "rounds", driver, lambda size: _sending(bandwidth, size))
         conductor = CellConductorClient(transport)
 
         def is_late(token: MoveToken, forward: bool) -> None:
@@ -157,3 +157,8 @@ class ComputeService:
         self.host.vif_events.close()
         self.host.disk_server.stop()
         self.host.driver.close()
+
+
+def _sending(bandwidth: Bandwidth, size: int) -> None:
+    metrics.MOVE_BYTES.labels("sent").inc(size)
+    bandwidth.take(size)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors
@@ -291,3 +292,21 @@ def test_a_hand_over_that_breaks_is_repeated_with_what_was_read(
     assert "before" in content(cloud, server)
     cloud.reverted(server)
     assert cloud.reality(server)["transfers"] == []
+
+
+def test_nobody_reads_a_part_without_its_secret(cloud: Cloud, server: Any) -> None:
+    host = cloud.parts.computes[cloud.show(server).compute_host].host
+    with cloud.held("receive_round") as arrived:
+        resize(cloud, server, "directly")
+        assert arrived.wait(PATIENCE)
+        (move,) = cloud.moves(server)
+        url = f"{host.disk_server.url}/{move.id}/rounds/1/disk/0"
+        for secret in ("", "Bearer ", "Bearer wrong"):
+            assert requests.get(url, headers={"Authorization": secret}, timeout=10).status_code == 404
+        right = host.rounds._read(_rounds_of(cloud, source(cloud, server), server)).secret
+        headers = {"Authorization": f"Bearer {right}"}
+        assert requests.get(url, headers=headers, timeout=10).content.startswith(b"CWCHG1")
+        for wrong in ("rounds/2/disk/0", "rounds/1/disk/7", "rounds/1/disk.eph0/0", "rounds/1/..%2fround.json/0"):
+            bad = f"{host.disk_server.url}/{move.id}/{wrong}"
+            assert requests.get(bad, headers=headers, timeout=10).status_code == 404
+    has_moved(cloud, server)

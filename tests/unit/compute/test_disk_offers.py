@@ -19,10 +19,12 @@ from causeway import errors
 from causeway.compute.disks import disk_server
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.disks.rounds import Rounds
 from causeway.compute.handover import disk_fetch
 from causeway.conf import new_config
 from causeway.model.outcomes import DiskOffer
 from causeway.virt.driver import DiskExport
+from causeway.virt.simulated import SimulatedDriver
 
 MOVE, SERVER = str(uuids.uuid4()), str(uuids.uuid4())
 MIB = 1 << 20
@@ -68,7 +70,8 @@ class Pair:
 
 
 def new_server(directory: Path) -> DiskServer:
-    return DiskServer(DiskOffers(directory / "offers"), "127.0.0.1", 0, directory / "port")
+    rounds = Rounds(directory / "rounds", SimulatedDriver("host", directory / "hypervisor"), lambda _size: None)
+    return DiskServer(DiskOffers(directory / "offers"), rounds, "127.0.0.1", 0, directory / "port")
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from causeway import durable, errors
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
+from causeway.compute.disks.rounds import Rounds
 from causeway.compute.host.claims import Claims
 from causeway.compute.host.fence import UNDONE_BY, Fence
 from causeway.compute.upkeep.report import node_uuid
@@ -209,7 +210,8 @@ def test_a_torn_offer_is_none_and_made_anew(tmp_path: Path, caplog: pytest.LogCa
 @pytest.mark.parametrize("content", [*DAMAGES.values(), b"99999999"], ids=[*DAMAGES, "no port"])
 def test_a_torn_port_is_another_port(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes) -> None:
     path = torn(tmp_path / "disk-server-port", content)
-    server = DiskServer(DiskOffers(tmp_path / "offers"), "127.0.0.1", 0, path)
+    rounds = Rounds(tmp_path / "rounds", SimulatedDriver("host", tmp_path / "hypervisor"), lambda _size: None)
+    server = DiskServer(DiskOffers(tmp_path / "offers"), rounds, "127.0.0.1", 0, path)
     server.start()
     server.stop()
     check_kept(path, content, caplog.text)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import requests
 
-from causeway import errors
+from causeway import errors, metrics
 from causeway.compute.disks import changes
 from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.part_fetch import open_part
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_each_time
+from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.image import ImageMeta
@@ -94,7 +95,7 @@ class WarmEndpoint:
             size = Path(file.name).stat().st_size
             snapshot = Snapshot(image_id, CHANGES, size)
             try:
-                report = disk_transfer.progress(host, context, token, "sent")
+                report = TransferProgress(host, context, token, is_joined=False)
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
             except errors.ServiceRefused:
                 if host.images.show(context, image_id).status != "active":
@@ -123,7 +124,7 @@ class WarmEndpoint:
         def opened(_disk: CopiedDisk, _part: int) -> Iterator[changes.Source]:
             path = host.image_cache.received(sent.image_id, instance.uuid)
             known = ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)
-            report = disk_transfer.progress(host, context, token, "received")
+            report = TransferProgress(host, context, token, is_joined=False)
             host.images.download(context, sent.image_id, path, report, image=known if sent.sha256 is not None else None)
             try:
                 with path.open("rb") as file:
@@ -132,7 +133,13 @@ class WarmEndpoint:
                 path.unlink(missing_ok=True)
 
         came = host.copies.receive(
-            token, copied, disk, opened, self._base_of(context), lambda _size: None, until=part + 1
+            token,
+            copied,
+            disk,
+            opened,
+            self._base_of(context),
+            metrics.MOVE_BYTES.labels("received").inc,
+            until=part + 1,
         )
         return RoundReceived(came)
 
