@@ -103,7 +103,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
 
 def fill(cloud: EmbeddedCloud, uuid: str, size: int) -> None:
     """Random data behind what the guest uses, while it is off."""
-    (disk,) = cloud.state.path.glob(f"hosts/cell1-host1/**/{uuid}/disk")
+    (disk,) = cloud.state.path.rglob(f"{uuid}/disk")
     with served(disk, "qcow2", writable=True) as writer:
         for offset in range(GIB, GIB + size, 16 * MIB):
             writer.write(offset, os.urandom(min(16 * MIB, GIB + size - offset)))
