@@ -10,7 +10,7 @@ import requests
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors
-from causeway.compute.disks import changes
+from causeway.compute.disks import changes, rounds
 from causeway.compute.handover import part_fetch
 from causeway.rpc.transport import Verdict
 
@@ -273,8 +273,8 @@ def test_a_host_sends_no_faster_than_it_may(
     cloud: Cloud, server: Any, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken: list[int] = []
-    rounds = cloud.parts.computes[cloud.show(server).compute_host].host.rounds
-    monkeypatch.setattr(rounds, "_slow_down", taken.append)
+    of_host = cloud.parts.computes[cloud.show(server).compute_host].host.rounds
+    monkeypatch.setattr(of_host, "_slow_down", taken.append)
     resize(cloud, server, way)
     has_moved(cloud, server)
     assert sum(taken) == cloud.moves(server)[0].data["warm"]["sent"] or way == "as images"
@@ -310,3 +310,46 @@ def test_nobody_reads_a_part_without_its_secret(cloud: Cloud, server: Any) -> No
             bad = f"{host.disk_server.url}/{move.id}/{wrong}"
             assert requests.get(bad, headers=headers, timeout=10).status_code == 404
     has_moved(cloud, server)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LOSE_REQUEST, Verdict.LOSE_REPLY])
+def test_parts_that_were_sent_ahead_are_no_harm(
+    cloud: Cloud, server: Any, way: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The source has sent the next part when one has to be asked for again."""
+    without_cold_copies(cloud)
+    monkeypatch.setattr(rounds, "PART_BYTES", 512)
+    for number in range(20):
+        source(cloud, server).guest_write(server.id, f"{number} " * 100)
+    cloud.lose(RECEIVE[way], verdict)
+    resize(cloud, server, way)
+    has_moved(cloud, server)
+    assert cloud.moves(server)[0].data["warm"]["ended"] is None
+    assert "19 " * 100 in content(cloud, server)
+    assert cloud.temporary_images() == []
+
+
+def test_an_idle_guest_is_handed_over_after_a_round_without_anything(cloud: Cloud, server: Any, way: str) -> None:
+    """More rounds would bring nothing; what is written afterwards comes with the last changes."""
+    without_cold_copies(cloud)
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    seen: list[int | None] = []
+    host = source(cloud, server)
+
+    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
+        seen.append(more["since"])
+        return works(*args, **more)
+
+    def shut_down(*args: Any, works: Any = host.power_off, **more: Any) -> Any:
+        if "late" not in host.guest_read(server.id):
+            host.guest_write(server.id, "late")
+        return works(*args, **more)
+
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(host, "begin_round", begin)
+        patches.setattr(host, "power_off", shut_down)
+        resize(cloud, server, way)
+        has_moved(cloud, server)
+    assert seen == [None, 1]
+    assert cloud.moves(server)[0].data["warm"]["ended"] is None
+    assert "late" in content(cloud, server)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causeway.compute.disks import changes
-from causeway.errors import DiskTransferBroken
+from causeway.compute.disks.copies import Copies
+from causeway.errors import DiskTransferBroken, DiskTransferFailed
+from causeway.model.outcomes import MoveToken
+from causeway.model.warm import CopiedDisk, CopyRound
+from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.warm import DiskReader, DiskWriter
 
 BLOCK, BLOCKS = 64, 24
@@ -139,3 +145,44 @@ def test_a_round_that_the_target_never_had_is_noticed() -> None:
     disk.write([(5, 1)])
     with pytest.raises(DiskTransferBroken, match="not what the source has sent"):
         put_in(sent(disk.round(), ours, is_full=False), Writer(bytes(SIZE)), theirs)
+
+
+def test_what_was_sent_ahead_does_not_count() -> None:
+    """The source has read both parts when the first one is asked for again."""
+    disk, ours, theirs = Disk(bytes(SIZE)), changes.Digests(SIZE, BLOCK), changes.Digests(SIZE, BLOCK)
+    disk.write([(3, 2), (9, 1)])
+    reader, writer, half = disk.round(), Writer(bytes(SIZE)), SIZE // 3
+
+    def part(extents: list[tuple[int, int]], end: int) -> bytes:
+        return b"".join(changes.stream(reader, extents, ours, is_full=True, leads_to=end))
+
+    first, second = (
+        [each for each in reader.extents() if each[0] < half],
+        [each for each in reader.extents() if each[0] >= half],
+    )
+    part(first, half)
+    ahead = part(second, SIZE)
+    put_in(part(first, half), writer, theirs)
+    put_in(ahead, writer, theirs)
+    assert writer.content == disk.content
+
+
+def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> None:
+    """An ephemeral disk that nobody has formatted: only the last changes make its file. One that was lost is told."""
+    copies = Copies(tmp_path / "copies", SimulatedDriver("host", tmp_path / "hypervisor"))
+    token = MoveToken("0" * 36, "1" * 36, 1, "CopyWhileRunning")
+    copied = CopyRound(1, None, "", "", [CopiedDisk(name, SIZE, BLOCK, 0, 0) for name in ("disk.eph0", "disk.eph1")])
+    copies.begin(token, "server", copied)
+    for each in copied.disks:
+        copies.receive(token, copied, each, lambda *_: nullcontext(io.BytesIO()), Path, lambda _size: None)
+    disk = Disk(bytes(SIZE))
+    disk.write([(3, 2)])
+    last = tmp_path / "last"
+    last.write_bytes(sent(disk.round(), changes.Digests(SIZE, BLOCK), is_full=False))
+    made = copies.complete(token, "disk.eph0", last, Path)
+    assert made is not None
+    assert made.read_bytes()[3 * BLOCK : 4 * BLOCK] == bytes([2]) * BLOCK
+    (made.parent / "disk.eph1.digests").write_bytes(changes.Digests(SIZE, BLOCK).encode())
+    last.touch()
+    with pytest.raises(DiskTransferFailed, match="not here"):
+        copies.complete(token, "disk.eph1", last, Path)

@@ -4,7 +4,7 @@
 
     header    magic "CWCHG1", size of the disk, size of a block
     piece     offset, length, kind (DATA or ZEROS), digest of what follows; DATA: the bytes
-    end       kind END, bytes of data in all; the digest of the sender's list after this
+    end       how far on the disk this leads, bytes of data in all, kind END; the digest of the sender's list that far
 
 Each piece is checked when it arrives. Sender and receiver note the digest of every block that travelled, each of what it had
 itself in hand. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
@@ -65,9 +65,10 @@ class Digests:
     def encode(self) -> bytes:
         return bytes(self._all)
 
-    def digest(self) -> bytes:
-        """One for the whole list."""
-        return _digest(bytes(self._all))
+    def digest(self, end: int | None = None) -> bytes:
+        """One for the list up to ``end`` (a place on the disk), or for all of it. What was sent ahead does not count."""
+        blocks = -(-(self.size if end is None else end) // self.block)
+        return _digest(bytes(self._all[: blocks * _DIGEST_BYTES]))
 
 
 def stream(
@@ -76,9 +77,12 @@ def stream(
     digests: Digests,
     *,
     is_full: bool,
+    leads_to: int | None = None,
     slow_down: Callable[[int], None] = lambda _size: None,
 ) -> Iterator[bytes]:
     """Reads these extents of a disk. ``is_full``: the receiver has nothing yet but the base image.
+
+    ``leads_to``: the place on the disk where these extents end, if others follow.
 
     ``slow_down`` is told how many bytes are sent next, and returns when they may be.
     """
@@ -98,7 +102,8 @@ def stream(
                 sent += len(part)
                 yield head
                 yield part
-    yield _PIECE.pack(0, sent, _END, digests.digest())
+    leads_to = digests.size if leads_to is None else leads_to
+    yield _PIECE.pack(leads_to, sent, _END, digests.digest(leads_to))
 
 
 def _runs(
@@ -139,7 +144,7 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callabl
         offset, length, kind, digest = _PIECE.unpack(_exactly(source, _PIECE.size))
         if kind == _END:
             writer.flush()
-            _compare(sent, length, digests, digest)
+            _compare(sent, length, digests.digest(min(offset, size)), digest)
             return sent
         if kind not in (_DATA, _ZEROS) or not 0 < length <= size - offset or offset % block or length > PIECE_BYTES:
             raise DiskTransferBroken(
@@ -157,10 +162,10 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callabl
         arrived(length)
 
 
-def _compare(sent: int, announced: int, digests: Digests, digest: bytes) -> None:
+def _compare(sent: int, announced: int, ours: bytes, theirs: bytes) -> None:
     if sent != announced:
         raise DiskTransferBroken("A piece of a disk is missing.", details=f"{sent} bytes came, {announced} were sent")
-    if digests.digest() != digest:
+    if ours != theirs:
         raise DiskTransferBroken("The copy of a disk is not what the source has sent.", details="digests differ")
 
 

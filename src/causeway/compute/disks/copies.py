@@ -108,7 +108,7 @@ class Copies:
         """
         folder = self._folder(token.move_id)
         state = self._read(folder) if folder is not None else None
-        if folder is None or state is None or state.round != copied.number:
+        if folder is None or state is None or state.round != copied.number or self._is_lost(folder, disk.name):
             raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.")
         known, sent = state.disks[disk.name], 0
         last = disk.parts if until is None else min(until, disk.parts)
@@ -137,7 +137,7 @@ class Copies:
         state = self._read(folder) if folder is not None else None
         if state is not None and folder is not None and name in state.completed and not (folder / name).exists():
             return None
-        if folder is None or state is None or state.whole is None or not (folder / name).exists():
+        if folder is None or state is None or state.whole is None or self._is_lost(folder, name):
             raise errors.DiskTransferFailed("What was copied of the server's disks before is not here.", details=name)
         known = state.disks[name]
         digests = self._digests(folder, name, known)
@@ -149,6 +149,10 @@ class Copies:
         self._write(folder, state)
         last.unlink()
         return folder / name
+
+    def _is_lost(self, folder: Path, name: str) -> bool:
+        """Of a disk that has nothing but what its base image has, nothing came, and there is no file yet."""
+        return not (folder / name).exists() and (folder / f"{name}.digests").exists()
 
     def is_taken(self, move_id: str) -> bool:
         """Whether the driver has taken a disk of this move: what is in its place is the only whole copy on this host."""

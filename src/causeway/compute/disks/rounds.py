@@ -154,8 +154,14 @@ class Rounds:
     def _read_part(self, folder: Path, record: _Record, disk: _Disk, part: int) -> Iterator[bytes]:
         digests = self._digests(folder, disk)
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
+            extents = disk.parts[part]
             streamed = changes.stream(
-                reader, disk.parts[part], digests, is_full=record.since is None, slow_down=self._slow_down
+                reader,
+                extents,
+                digests,
+                is_full=record.since is None,
+                leads_to=sum(extents[-1]),
+                slow_down=self._slow_down,
             )
             # One behind: the receiver has a part only when its digests are written down here.
             last = next(streamed)

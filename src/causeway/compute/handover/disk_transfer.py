@@ -85,15 +85,18 @@ def offer(
 
     ``since``: the target has that round, so what changed since will do.
     """
-    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
-    # Swap is made anew.
-    names += [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
         return _export(host, context, token, instance, name, since)
 
-    made = host.offers.make(token.move_id, instance.uuid, names, export)
+    made = host.offers.make(token.move_id, instance.uuid, travelling(block_devices), export)
     return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
+
+
+def travelling(block_devices: list[BlockDevice]) -> list[str]:
+    """The local disks whose content moves with the server; swap is made anew."""
+    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
+    return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
 
 
 def _export(

@@ -22,7 +22,7 @@ from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_each_time
 from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
-from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
+from causeway.model.block_device import BlockDevice
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
@@ -50,7 +50,7 @@ class WarmEndpoint:
         host = self._host
         if not host.driver.supports_warm_copy:
             raise errors.WarmCopyImpossible("The server's host can't copy disks while their guest runs.")
-        names = travelling_disks(block_devices)
+        names = disk_transfer.travelling(block_devices)
         with host.lock(instance.uuid):
             flatten = ROOT_DISK in names and not disk_transfer.base_is_available(host, context, instance)
             return host.rounds.begin(token, instance, names, since=since, flatten=flatten, url=host.disk_server.url)
@@ -143,12 +143,6 @@ class WarmEndpoint:
         )
         return RoundReceived(came)
 
-    @fenced_each_time
-    def end_round(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
-        """The target has the round; what changes is counted on."""
-        with self._host.lock(instance.uuid):
-            self._host.rounds.end(token.move_id)
-
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
         """The guest stays, or moves while it is off: nothing of the rounds stays at the source."""
@@ -167,12 +161,6 @@ class WarmEndpoint:
 
     def _base_of(self, context: RequestContext) -> partial[Path]:
         return partial(self._host.image_cache.fetch, context)
-
-
-def travelling_disks(block_devices: list[BlockDevice]) -> list[str]:
-    """The local disks whose content moves with the server; swap is made anew."""
-    names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
-    return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
 
 
 class _Counted:

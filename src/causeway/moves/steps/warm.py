@@ -28,9 +28,6 @@ from causeway.moves.steps.images import make_image
 
 LOG = logging.getLogger(__name__)
 
-# After so many attempts of the step a transfer begins with all of the disks again.
-FROM_THE_START_AFTER = 3
-
 
 class CopyWhileRunning(Step):
     """The target receives the disks of the running guest: all of them, then what changed meanwhile, until that is little.
@@ -77,7 +74,6 @@ class CopyWhileRunning(Step):
         options = run.services.conf.moves
         while True:
             began = time.monotonic()
-            from_the_start = run.step is not None and run.step.attempt > FROM_THE_START_AFTER
             with answering(run, at_source):
                 copied = run.source_computes.begin_round(
                     run.context,
@@ -85,10 +81,14 @@ class CopyWhileRunning(Step):
                     token=run.token(self.name),
                     instance=run.source_instance(),
                     block_devices=run.source_devices(),
-                    since=None if from_the_start and not warm.rounds else warm.received,
+                    since=warm.received,
                 )
+            warm.rounds += 1
+            if not copied.size:
+                # The guest writes nothing: what it writes from now on comes with the last changes.
+                return
             warm.sent += self._transfer(run, warm, copied)
-            warm.received, warm.rounds = copied.number, warm.rounds + 1
+            warm.received = copied.number
             if warm.rounds >= options.warm_rounds or time.monotonic() - began <= options.warm_round_seconds:
                 return
             run.check_wanted()
@@ -122,8 +122,6 @@ class CopyWhileRunning(Step):
             for disk in copied.disks
             for part in range(disk.parts)
         ]
-        if not parts:
-            return 0
         warm.image_ids = [*warm.image_ids, *(image_id for _disk, _part, image_id in parts)]
         run.save()
         sent = 0
