@@ -34,6 +34,7 @@ SERVICE = "rule:service_or_admin"
 OWN_KEYS = "rule:context_is_admin or user_id:%(user_id)s"
 
 CROSS_CELL_RESIZE = "compute:servers:resize:cross_cell"
+CROSS_CELL_LIVE = "compute:servers:migrate_live:cross_cell"
 
 _BASE = [
     ("context_is_admin", "role:admin", "Who is an administrator."),
@@ -57,6 +58,13 @@ _RULES: list[tuple[str, str, str, str]] = [
         "Resize or cold migrate a server to a host of another cell. Who is not allowed gets a host of the same cell, or none. "
         "The target has the project and the user of the server.",
         "POST /servers/{server_id}/action (resize), POST /servers/{server_id}/action (migrate)",
+    ),
+    (
+        CROSS_CELL_LIVE,
+        NOBODY,
+        "Live-migrate a server to a host of another cell, or to any cell if there is no host in its own. Its guest stands still "
+        "while its memory travels, and does not boot. The target has the project and the user of the server.",
+        "POST /servers/{server_id}/action (os-migrateLive)",
     ),
     # Servers
     ("servers:index", READER, "List servers", "GET /servers"),

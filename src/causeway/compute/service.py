@@ -26,6 +26,7 @@ from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.verify import VerifyEndpoint
@@ -119,6 +120,7 @@ class ComputeService:
                     SnapshotResizeEndpoint(self.host),
                     WarmEndpoint(self.host),
                     LiveEndpoint(self.host),
+                    NearLiveEndpoint(self.host),
                     EventsEndpoint(self.host),
                     InventoryEndpoint(self.host),
                     DryRunEndpoint(self.host),

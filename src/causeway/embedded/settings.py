@@ -15,6 +15,9 @@ POLICY = """\
 # The default of this rule is "!": nobody's servers leave their cell by a resize or a cold migration. Here every member of
 # a project may have its own servers moved across cells.
 "compute:servers:resize:cross_cell": "rule:project_member_or_admin"
+#
+# The same of live migrations, which only administrators ask for.
+"compute:servers:migrate_live:cross_cell": "rule:context_is_admin"
 """
 
 

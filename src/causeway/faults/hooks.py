@@ -33,6 +33,7 @@ DRIVER_METHODS = (
     "export_disk",
     "export_running_disk",
     "force_live_migration",
+    "forget_memory",
     "live_migrate",
     "open_changes",
     "open_copy",
@@ -41,8 +42,10 @@ DRIVER_METHODS = (
     "prepare_live_target",
     "reboot",
     "restore_stashed_disks",
+    "save_memory",
     "spawn",
     "stash_disks",
+    "wake",
 )
 
 

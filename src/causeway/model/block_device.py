@@ -63,6 +63,11 @@ def is_volume_backed(block_devices: list[BlockDevice]) -> bool:
     return any(bdm.is_root and bdm.is_volume for bdm in block_devices)
 
 
+def has_local_disks(block_devices: list[BlockDevice]) -> bool:
+    """Whether the root disk, an ephemeral disk or swap is on the server's host."""
+    return not is_volume_backed(block_devices) or any(device.is_blank_local for device in block_devices)
+
+
 def local_disk_names(block_devices: list[BlockDevice]) -> list[tuple[str, BlockDevice]]:
     """(name, device) of ephemeral disks, which are counted in their order, and of swap."""
     ephemeral = [device for device in block_devices if device.is_ephemeral]

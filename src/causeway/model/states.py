@@ -144,6 +144,8 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
         {
             MigrationStatus.DONE,
             MigrationStatus.QUEUED,
+            # One to another cell waits for no turn.
+            MigrationStatus.PREPARING,
             MigrationStatus.CANCELLED,
             MigrationStatus.ERROR,
             MigrationStatus.FAILED,

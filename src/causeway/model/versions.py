@@ -8,14 +8,15 @@
 | 4 | 1.3 | guests are rebuilt and removed once for an operation, however often that is ordered |
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
 | 6 | 1.5 | disks are copied while their guest runs, before it moves; live migrations |
+| 7 | 1.6 | guests are saved, and woken at another host |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 6
-RPC = "1.5"
+SERVICE = 7
+RPC = "1.6"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -30,6 +31,8 @@ ALL_ORDERS_RPC = "1.4"
 WARM_RPC = "1.5"
 # The first one that takes part in live migrations.
 LIVE_RPC = "1.5"
+# The first one that saves the memory of guests and wakes them.
+SAVED_MEMORY_RPC = "1.6"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

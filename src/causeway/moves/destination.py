@@ -35,7 +35,10 @@ def request_spec(
         # The host that was asked for may be in any cell.
         cell = None
     spec.requested_destination = Destination(
-        host=memory.requested_host, cell=cell, allow_cross_cell_move=memory.cross_cell_allowed
+        host=memory.requested_host,
+        cell=cell,
+        allow_cross_cell_move=memory.cross_cell_allowed,
+        leave_cell=memory.source_cell if memory.keeps_memory else None,
     )
     if spec.availability_zone is None and _keeps_zone(conf, memory, has_volumes):
         spec.availability_zone = memory.source_zone

@@ -76,7 +76,7 @@ def recorded_claims(instance: Instance, host: str) -> list[RecordedClaim]:
     if context is None:
         return [RecordedClaim(instance)] if instance.host == host else []
     # The record takes over what the target claimed when the server has moved.
-    moved = instance.vm_state is VmState.RESIZED
+    moved = instance.vm_state is VmState.RESIZED or instance.host == context.dest_host != context.source_host
     found = []
     if context.dest_host == host:
         found.append(RecordedClaim(instance if moved else with_new(instance), context.migration_uuid))

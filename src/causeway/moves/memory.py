@@ -14,9 +14,10 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
 from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
-from causeway.model.states import VmState
+from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
 from causeway.scheduler.request import RequestedGroup, Selection
+from causeway.virt.live import LiveSource
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
@@ -47,6 +48,9 @@ class MoveMemory:
     new_flavor: Flavor
     old_vm_state: VmState
     cross_cell_allowed: bool = False
+    # The guest does not boot on its way: its memory goes with it. Such a move only goes to other cells.
+    keeps_memory: bool = False
+    live_source: LiveSource | None = None
     requested_host: str | None = None
     has_ports: bool = True
     # The source's hypervisor can migrate a server to the host that it is on.
@@ -103,6 +107,7 @@ class MoveMemory:
             "offer": None,
             "warm": None,
             "guest": None,
+            "live_source": None,
         }
         return dataclasses.replace(self, **made_on_the_way)
 
@@ -139,6 +144,16 @@ class MoveMemory:
     def received_round(self) -> int | None:
         """The last round of its disks that the target has; None: none, they travel whole."""
         return self.warm.received if self.warm is not None else None
+
+    @property
+    def tasks(self) -> frozenset[TaskState]:
+        """What the server's task may be while it moves."""
+        return frozenset({TaskState.MIGRATING}) if self.keeps_memory else RESIZE_TASKS
+
+    @property
+    def is_confirmed_later(self) -> bool:
+        """Whether the server waits for confirm or revert when it has moved."""
+        return not self.keeps_memory
 
     @property
     def was_running(self) -> bool:

@@ -18,6 +18,7 @@ LONGEST_WHILE_OFF = 3.0
 
 # The recipe that every resize and cold migration begins as; it becomes another one when its destination is chosen.
 BEGINS_AS, BEGINS_AS_VERSION = "resize", 1
+NEAR_LIVE_VERSION = 1
 
 Recipe = sagas.Recipe[Run]
 

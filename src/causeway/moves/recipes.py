@@ -11,12 +11,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from causeway.model import operations
 from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
-from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, Recipe
+from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, NEAR_LIVE_VERSION, Recipe
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
 from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.near_live import (
+    EndNearLiveMigration,
+    LeaveSourceCell,
+    LetGuestGoOn,
+    PrepareOtherHost,
+    SaveGuest,
+    SelectOtherCell,
+    ShowAtTarget,
+    WakeGuest,
+)
 from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
 from causeway.moves.steps.records import MoveRecord, ShowTarget, SwitchInstanceMapping, TargetDBSetup
 from causeway.moves.steps.revert import (
@@ -162,6 +173,28 @@ SAME_CELL_REVERT = Recipe(
     continues=frozenset({1}),
 )
 
+NEAR_LIVE_MIGRATE = Recipe(
+    operations.NEAR_LIVE_MIGRATION,
+    (
+        SelectOtherCell(),
+        TargetDBSetup(),
+        PrepareOtherHost(),
+        CopyWhileRunning(),
+        SaveGuest(),
+        WakeGuest(),
+        SwitchInstanceMapping(),
+        ShowAtTarget(),
+        LetGuestGoOn(),
+        LeaveSourceCell(),
+        DeleteSourceRecords(),
+        EndNearLiveMigration(),
+    ),
+    pivot="SwitchInstanceMapping",
+    rolled_back=roll_back.after_near_live,
+    undo_late=undo_late,
+    version=NEAR_LIVE_VERSION,
+)
+
 RECIPES: dict[str, Recipe] = {
     recipe.name: replace(
         recipe, memory=MoveMemory, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION
@@ -174,5 +207,6 @@ RECIPES: dict[str, Recipe] = {
         SAME_CELL_RESIZE,
         SAME_CELL_CONFIRM,
         SAME_CELL_REVERT,
+        NEAR_LIVE_MIGRATE,
     )
 }

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import InstanceFault
-from causeway.model.states import RESIZE_TASKS, MigrationStatus, VmState
+from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED
@@ -19,11 +19,21 @@ from causeway.store.database import Database
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
     """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
+    _give_back(run, cause, MigrationStatus.ERROR)
+
+
+def after_near_live(run: Run, cause: errors.CausewayError) -> None:
+    """The same; its migration is in ``failed``, as the field's live ones whose hosts have agreed."""
+    status = migrations.get(run.services.api, run.move.migration_uuid).status
+    _give_back(run, cause, MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED)
+
+
+def _give_back(run: Run, cause: errors.CausewayError, failed: MigrationStatus) -> None:
     memory = run.memory
     cancelled = isinstance(cause, errors.Cancelled)
     if _is_told(run, run.source_database, cause):
         return
-    status = MigrationStatus.CANCELLED if cancelled else MigrationStatus.ERROR
+    status = MigrationStatus.CANCELLED if cancelled else failed
     # The migration first: who sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead else memory.old_vm_state
@@ -32,7 +42,7 @@ def after_resize(run: Run, cause: errors.CausewayError) -> None:
         if memory.source_is_dead:
             # Whatever ended the move, this is why the server is in ERROR.
             add_fault_in(connection, run, cause.details)
-        if not instances.end_task_in(connection, run.uuid, RESIZE_TASKS, vm_state=vm_state, **NOT_MOVED):
+        if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, **NOT_MOVED):
             # An administrator gave it other states meanwhile.
             instances.update_in(connection, run.uuid, **NOT_MOVED)
     if cancelled:

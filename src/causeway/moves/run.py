@@ -6,6 +6,7 @@ import msgspec
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
@@ -22,6 +23,7 @@ _EVENTS = {
     "resize": "conductor_migrate_server",
     "cross_cell_resize": "conductor_migrate_server",
     "same_cell_resize": "conductor_migrate_server",
+    operations.NEAR_LIVE_MIGRATION: "conductor_live_migrate_instance",
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",
 }

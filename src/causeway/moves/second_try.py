@@ -7,18 +7,16 @@ meanwhile, so its user sees one resize that takes longer, and may still cancel i
 from __future__ import annotations
 
 import logging
-import uuid as uuids
 
-import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.operations import Operation
-from causeway.model.sagas import SagaState
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
 from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION
 from causeway.moves.run import Run
+from causeway.parts.followers import follower_of
 from causeway.store.api import journal, migrations
 from causeway.store.cell import instances
 
@@ -66,19 +64,4 @@ def _follower(run: Run, cause: errors.CausewayError) -> Operation:
     move, memory = run.move, run.memory.as_requested()
     # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
     memory.events = [*memory.events, *run.step_events()]
-    return Operation(
-        id=str(uuids.uuid4()),
-        migration_uuid=move.migration_uuid,
-        instance_uuid=move.instance_uuid,
-        recipe=BEGINS_AS,
-        # Not "requested": that is for what a user asked for just now.
-        state=SagaState.RUNNING,
-        data=msgspec.to_builtins(memory),
-        request_id=move.request_id,
-        user_id=move.user_id,
-        project_id=move.project_id,
-        reason=move.reason,
-        error=cause.to_wire(),
-        recipe_version=BEGINS_AS_VERSION,
-        memory_version=MEMORY_VERSION,
-    )
+    return follower_of(move, BEGINS_AS, BEGINS_AS_VERSION, memory, MEMORY_VERSION, cause)

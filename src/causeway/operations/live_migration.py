@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import uuid as uuids
 
+import sqlalchemy as sa
+
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
+from causeway.moves import near_live
+from causeway.moves.memory import MEMORY_VERSION
+from causeway.moves.recipe import NEAR_LIVE_VERSION
 from causeway.operations import endings
 from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, LeaveSource
 from causeway.operations.live_run import TASKS, LiveMemory, Run, run_queued
 from causeway.operations.live_target import AwaitTurn, ChooseTarget, PrepareTarget
 from causeway.operations.live_transfer import MigrateGuest
+from causeway.parts.followers import follower_of
 from causeway.sagas.recipe import Recipe
-from causeway.store.api import migrations
+from causeway.store.api import journal, migrations
+from causeway.store.cell import hosts
 
 __all__ = ["LIVE_MIGRATE", "LiveMemory", "migration_of"]
 
@@ -71,10 +78,29 @@ def _status_after(status: MigrationStatus, cause: errors.CausewayError) -> Migra
     return MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED
 
 
+def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
+    """No host of the cell will do, and the server may leave it: a near-live migration follows. False: it may not."""
+    live, api = run.memory, run.services.api
+    node = next(iter(hosts.list_nodes(run.database, host=live.source_host)), None)
+    if not live.may_leave_cell or not isinstance(cause, errors.NoValidHost) or node is None:
+        return False
+    memory = near_live.memory_of(run.instance(), run.cell.uuid, node, host=None)
+    follower = follower_of(run.saga, operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION, memory, MEMORY_VERSION, cause)
+    requester = journal.requester(api, run.saga.id)
+
+    def write(connection: sa.Connection) -> None:
+        journal.insert_in(connection, follower, requester=requester)
+        migrations.update_in(connection, run.saga.migration_uuid, dest_compute=None, dest_node=None)
+
+    run.with_next_save(write)
+    return True
+
+
 LIVE_MIGRATE = Recipe(
     operations.LIVE_MIGRATION,
     (ChooseTarget(), AwaitTurn(), PrepareTarget(), MigrateGuest(), ArriveAtTarget(), LeaveSource(), EndLiveMigration()),
     pivot="MigrateGuest",
     rolled_back=_rolled_back,
+    try_again=_to_another_cell,
     memory=LiveMemory,
 )

@@ -27,10 +27,12 @@ TASKS = {TaskState.MIGRATING}
 
 @dataclass
 class LiveMemory:
-    """``source_node``: uuid of the source's compute node. ``wanted_host``, ``forced``: as in evacuations. ``event``: what the
-    choice is called in the history. ``place``, ``connector``: of the target that was chosen. ``refused``: hosts that were chosen
-    and did not agree. ``source``, ``target``: what the two hypervisors must know. ``attachments``: of volumes, at either end.
-    ``devices``: the volumes as the target has them. ``is_lost``: neither hypervisor knows the guest any more.
+    """``source_node``: uuid of the source's compute node. ``wanted_host``, ``forced``: as in evacuations.
+
+    ``may_leave_cell``: if no host of the cell will do. ``event``: what the choice is called in the history. ``place``,
+    ``connector``: of the target that was chosen. ``refused``: hosts that were chosen and did not agree. ``source``, ``target``:
+    what the two hypervisors must know. ``attachments``: of volumes, at either end. ``devices``: the volumes as the target has
+    them. ``is_lost``: neither hypervisor knows the guest any more.
     """
 
     source_host: str
@@ -39,6 +41,7 @@ class LiveMemory:
     wanted_host: str | None = None
     forced: bool = False
     block_migration: bool | None = None
+    may_leave_cell: bool = False
     event: str = "conductor_live_migrate_instance"
     group: RequestedGroup | None = None
     place: Place | None = None

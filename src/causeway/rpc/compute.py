@@ -18,6 +18,7 @@ from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
 from causeway.rpc.compute_live import ComputeLive
+from causeway.rpc.compute_near_live import ComputeNearLive
 from causeway.rpc.compute_warm import ComputeWarm
 from causeway.rpc.transport import Transport
 
@@ -25,7 +26,7 @@ TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices, ComputeLive, ComputeWarm):
+class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

@@ -31,8 +31,14 @@ class ComputeWarm:
         instance: Instance,
         block_devices: list[BlockDevice],
         since: int | None,
+        with_swap: bool,
     ) -> CopyRound:
-        """The source makes the server's disks readable as they are now, or what changed of them since a round."""
+        """The source makes the server's disks readable as they are now, or what changed of them since a round.
+
+        ``with_swap``: of servers that do not boot on their way, whose hosts are new enough.
+        """
+        # Others need no host that knows of it.
+        more = {"with_swap": True} if with_swap else {}
         return self._order_warm(
             "begin_round",
             CopyRound,
@@ -42,6 +48,7 @@ class ComputeWarm:
             instance=instance,
             block_devices=block_devices,
             since=since,
+            **more,
         )
 
     def receive_round(

@@ -49,6 +49,8 @@ class Destination:
     node: str | None = None
     cell: str | None = None
     allow_cross_cell_move: bool = False
+    # Every cell may serve but this one.
+    leave_cell: str | None = None
 
 
 @dataclass

@@ -36,6 +36,8 @@ from causeway.virt.warm import DiskReader, DiskWriter, Round
 Progress = Callable[[int, int], None]
 
 ROOT_DISK = "disk"
+#: what saved memory is called among the disks that travel
+MEMORY = "memory"
 SWAP_DISK = "disk.swap"
 
 
@@ -160,6 +162,8 @@ class GuestSpec:
     config_drive: dict[str, bytes] = field(default_factory=dict)
     # ephemeral disks and swap
     local_disks: list[LocalDisk] = field(default_factory=list)
+    # what `Driver.wake` is to give the guest back, received from another host; the driver takes the file
+    memory: Path | None = None
 
 
 class Driver(ABC):
@@ -330,6 +334,38 @@ class Driver(ABC):
 
     def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
         """At the source: the guest is to go now, by post-copy if allowed, else by standing still until it is through."""
+        raise NotImplementedError
+
+    # memory that outlives a move through a file
+
+    #: can save the memory of a guest to a file, and wake it from there on another host
+    supports_saved_memory: bool = False
+
+    def check_can_wake(self, source: LiveSource) -> None:
+        """Asked at the target: raises `ClaimRefused` if such a guest can't be woken here."""
+        raise NotImplementedError
+
+    def save_memory(self, uuid: str) -> None:
+        """The guest's memory goes to a file beside its disks, and the guest is off. Saved already: nothing happens.
+
+        Raises `GuestFailed` if there is no guest that runs or is paused.
+        """
+        raise NotImplementedError
+
+    def saved_memory(self, uuid: str) -> Path | None:
+        """The file, whole, in the folder of the guest's disks or of its stashed ones; None: there is none."""
+        raise NotImplementedError
+
+    def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        """Makes the guest from its disks and its saved memory (or ``spec.memory``). It stands still until `unpause`.
+
+        The file stays, so that this can be done again, until `forget_memory`; which must come before the guest goes on:
+        memory is of no use with disks that have changed since. Done already: nothing happens. ``vifs_plugged``: as in `spawn`.
+        """
+        raise NotImplementedError
+
+    def forget_memory(self, uuid: str) -> None:
+        """The file goes. None there: nothing happens."""
         raise NotImplementedError
 
     # disks of a move

@@ -41,6 +41,7 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
         "prep_resize": {Thing.CLAIM},
         "prep_snapshot_based_resize_at_dest": {Thing.CLAIM},
         "finish_resize": {Thing.DISKS, Thing.GUEST},
+        "wake_guest_at_dest": {Thing.DISKS, Thing.GUEST},
         "finish_snapshot_based_resize_at_dest": {Thing.DISKS, Thing.GUEST},
         "build_guest": {Thing.DISKS, Thing.GUEST},
         "rebuild_guest": {Thing.DISKS, Thing.GUEST},
@@ -96,7 +97,7 @@ class Watch:
         steps = {type(step): step for recipe in RECIPES.values() for step in recipe.steps}
         for kind in steps:
             for name in ("do", "undo"):
-                setattr(kind, name, self._noting_step(kind, getattr(kind, name), goes_forward=name == "do"))
+                setattr(kind, name, self._noting_step(getattr(kind, name), goes_forward=name == "do"))
         for maker, methods in MAKERS.items():
             for name, things in methods.items():
                 setattr(maker, name, self._noting_things(things, getattr(maker, name)))
@@ -121,11 +122,9 @@ class Watch:
         finally:
             local.step, local.memory, local.goes_forward = before
 
-    def _noting_step(
-        self, kind: type[Step[Any]], original: Callable[..., None], *, goes_forward: bool
-    ) -> Callable[..., None]:
+    def _noting_step(self, original: Callable[..., None], *, goes_forward: bool) -> Callable[..., None]:
         def noting(step: Step[Any], run: Any) -> None:
-            with self._inside(kind, run.memory, goes_forward=goes_forward):
+            with self._inside(type(step), run.memory, goes_forward=goes_forward):
                 original(step, run)
 
         return noting

@@ -12,15 +12,19 @@ from causeway.api.schemas.common import to_bool
 from causeway.api.servers import loading, schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
+from causeway.model.block_device import has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, TaskState, VmState
+from causeway.moves import near_live
+from causeway.moves.memory import MoveMemory
 from causeway.operations import requests
 from causeway.operations.live_migration import LiveMemory, migration_of
+from causeway.policy import CROSS_CELL_LIVE
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as store
 from causeway.store.api import shown_moves
-from causeway.store.cell import actions
+from causeway.store.cell import actions, block_devices
 from causeway.store.cell import hosts as cell_hosts
 
 _ACTION = server_actions.LIVE_MIGRATE
@@ -50,32 +54,35 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, _ACTION.name, vm=_ACTION.vm, task=_ACTION.task)
     source = loading.check_host(home.instance)
-    if host is not None:
-        _check_target(request, home, host)
+    may_leave_cell = request.allows(CROSS_CELL_LIVE, loading.target_of(home.instance))
+    leaves_cell = host is not None and _check_target(request, home, host, may_leave_cell=may_leave_cell)
     node = next(iter(cell_hosts.list_nodes(home.database, host=source)), None)
     if node is None:
         raise errors.HostNotFound(f"Compute host {source} could not be found.")
     block = wanted["block_migration"]
+    block_migration = None if block == "auto" else to_bool(block)
     is_told = request.version < _ASYNCHRONOUS
-    memory = LiveMemory(
-        source_host=source,
-        source_node=node.uuid,
-        old_vm_state=home.instance.vm_state,
-        wanted_host=host,
-        forced=forced,
-        block_migration=None if block == "auto" else to_bool(block),
-        event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
-    )
     migration = migration_of(request.context, home.instance, home.cell_uuid, dest_compute=host if forced else None)
-    loading.ask_for(
-        request,
-        home,
-        server_actions.LIVE_MIGRATION,
-        operations.LIVE_MIGRATION,
-        memory,
-        migration=migration,
-        progress=0,
-    )
+    memory: LiveMemory | MoveMemory
+    if leaves_cell:
+        _check_leaves(home, forced=forced, block_migration=block_migration)
+        recipe, memory = (
+            operations.NEAR_LIVE_MIGRATION,
+            near_live.memory_of(home.instance, home.cell_uuid, node, host=host),
+        )
+    else:
+        recipe = operations.LIVE_MIGRATION
+        memory = LiveMemory(
+            source_host=source,
+            source_node=node.uuid,
+            old_vm_state=home.instance.vm_state,
+            wanted_host=host,
+            forced=forced,
+            block_migration=block_migration,
+            may_leave_cell=may_leave_cell and host is None and block_migration is not False,
+            event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
+        )
+    loading.ask_for(request, home, server_actions.LIVE_MIGRATION, recipe, memory, migration=migration, progress=0)
     if is_told:
         _wait_for_checks(request, migration)
     return Response(202)
@@ -104,16 +111,29 @@ def _check_movable(instance: Instance) -> None:
         )
 
 
-def _check_target(request: ApiRequest, home: Home, host: str) -> None:
+def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell: bool) -> bool:
+    """Whether the host is in another cell; who may not leave the cell is not told what is outside it."""
     missing = errors.BadRequest(f"Compute host {host} could not be found.")
     try:
         cell_uuid = cell_records.cell_of_host(request.services.api, host)
     except errors.HostNotFound:
         raise missing from None
-    if cell_uuid != home.cell_uuid:
+    if cell_uuid != home.cell_uuid and not may_leave_cell:
         raise missing
     if host == home.instance.host:
         raise errors.BadRequest(f"Unable to migrate instance ({home.instance.uuid}) to current host ({host}).")
+    return cell_uuid != home.cell_uuid
+
+
+def _check_leaves(home: Home, *, forced: bool, block_migration: bool | None) -> None:
+    """Raises BadRequest for what can't be asked of a migration to another cell."""
+    if forced:
+        raise errors.BadRequest("A live migration to a host of another cell can't be forced.")
+    if block_migration is False and has_local_disks(block_devices.of_instance(home.database, home.instance.uuid)):
+        raise errors.BadRequest(
+            f"Server {home.instance.uuid} has local disks, and hosts of different cells share none: they must be copied along"
+            " (block_migration auto or true)."
+        )
 
 
 def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:

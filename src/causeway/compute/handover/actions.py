@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from causeway import errors
 from causeway.compute.disks.wanted_disks import local_disks
@@ -16,7 +18,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.model.states import PowerState
-from causeway.virt.driver import LocalDisk, RootDisk
+from causeway.virt.driver import GuestFacts, LocalDisk, RootDisk
 
 # What came from the other host: the root disk (None: it is a volume), and the other local disks.
 Received = tuple[RootDisk | None, list[LocalDisk]]
@@ -31,12 +33,34 @@ def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
 
 def switch_off(host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool) -> None:
     """The guest is off, and its disks are in their place. Raises CopyNotUsable if stashed ones may be better."""
+    with _disks_in_place(host, instance, block_devices, needs_disks=needs_disks) as facts:
+        if facts.power_state is PowerState.RUNNING:
+            host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+
+
+def save_memory(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> Path:
+    """The guest is off, its memory in a file, its disks are in their place. Raises CopyNotUsable like `switch_off`.
+
+    Raises GuestFailed if the guest did not run any more.
+    """
+    with _disks_in_place(host, instance, block_devices, needs_disks=True):
+        host.driver.save_memory(instance.uuid)
+    memory = host.driver.saved_memory(instance.uuid)
+    if memory is None:
+        raise errors.GuestFailed(f"The memory of server {instance.uuid} was saved, and is gone.")
+    return memory
+
+
+@contextmanager
+def _disks_in_place(
+    host: Host, instance: Instance, block_devices: list[BlockDevice], *, needs_disks: bool
+) -> Iterator[GuestFacts]:
+    """Around what takes the guest off: what an earlier move or attempt stashed is deleted, or put back."""
     facts = host.driver.inspect(instance.uuid)
     stashed_before = facts.power_state is not None and facts.has_disks and facts.has_stashed_disks
     if stashed_before:
         require_disks(host, instance, block_devices, stashed=False)
-    if facts.power_state is PowerState.RUNNING:
-        host.driver.power_off(instance.uuid, host.shutdown_timeout(instance))
+    yield facts
     if stashed_before:
         # Bug 1960230: the guest is here with its disks; what an earlier move stashed and did not delete is in the way.
         host.driver.delete_stashed_disks(instance.uuid)
@@ -75,7 +99,7 @@ def make_guest(
                 f"The old disks of server {instance.uuid} were not put aside.", details=f"host {host.name}"
             )
         if power_on and facts.power_state is PowerState.RUNNING:
-            found = _found_running(host, context, instance, block_devices)
+            found = found_running(host, context, instance, block_devices)
             if move_id is not None:
                 host.copies.discard(move_id)
             return found
@@ -115,10 +139,10 @@ def make_guest(
             host.image_cache.discard_received(instance.uuid)
     if move_id is not None:
         host.copies.discard(move_id)
-    return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+    return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
 
 
-def _found_running(
+def found_running(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice]
 ) -> GuestOutcome:
     """The guest that came up here before, when nobody could write that down any more; or that never left.
@@ -149,7 +173,7 @@ def restore_from_stashed_disks(
         with guest.connected_volumes(host, context, block_devices) as volumes:
             spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices, power_on=power_on)
             power_state = host.driver.spawn(spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else []))
-    return GuestOutcome(power_state, [_plugged(vif, power_on) for vif in vifs], volumes)
+    return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
 
 
 def destroy_with_disks(
@@ -206,6 +230,7 @@ def wanted_disks(host: Host, block_devices: list[BlockDevice]) -> list[LocalDisk
     return local_disks(host.conf, block_devices)
 
 
-def _plugged(vif: Vif, power_on: bool) -> Vif:
+def plugged(vif: Vif, power_on: bool) -> Vif:
+    """The port of a guest that was made just now."""
     # The spawn waited for every port that was not active when it began.
     return dataclasses.replace(vif, active=vif.active or power_on)

@@ -28,7 +28,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.model.warm import CHANGES
-from causeway.virt.driver import ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
+from causeway.virt.driver import MEMORY, ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
 
 
 def send(
@@ -47,19 +47,28 @@ def send(
     data any more, because the image service died in the middle of an upload.
     """
     with _export(host, context, token, instance, name, since) as export:
-        snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
-        try:
-            report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
-            snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
-        except errors.ServiceRefused as refusal:
-            status = host.images.show(context, image_id).status
-            if status == "queued":
-                raise
-            if status != "active":
-                raise errors.DiskTransferBroken(
-                    "The image service broke off the upload of a disk of the server.",
-                    details=f"image {image_id} is {status}: {refusal.details}",
-                ) from refusal
+        return _upload(host, context, token, image_id, export)
+
+
+def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id: str, memory: Path) -> Snapshot:
+    """`send`, of the file with a guest's memory."""
+    return _upload(host, context, token, image_id, DiskExport(MEMORY, memory, "raw", memory.stat().st_size))
+
+
+def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str, export: DiskExport) -> Snapshot:
+    snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
+    try:
+        report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
+        snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
+    except errors.ServiceRefused as refusal:
+        status = host.images.show(context, image_id).status
+        if status == "queued":
+            raise
+        if status != "active":
+            raise errors.DiskTransferBroken(
+                "The image service broke off the upload of a disk of the server.",
+                details=f"image {image_id} is {status}: {refusal.details}",
+            ) from refusal
     return snapshot
 
 
@@ -93,10 +102,10 @@ def offer(
     return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
 
 
-def travelling(block_devices: list[BlockDevice]) -> list[str]:
-    """The local disks whose content moves with the server; swap is made anew."""
+def travelling(block_devices: list[BlockDevice], *, with_swap: bool = False) -> list[str]:
+    """The local disks whose content moves with the server. Swap is made anew, unless the guest does not boot."""
     names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
-    return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral]
+    return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral or with_swap]
 
 
 def _export(

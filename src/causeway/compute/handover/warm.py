@@ -46,11 +46,12 @@ class WarmEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
         since: int | None,
+        with_swap: bool = False,
     ) -> CopyRound:
         host = self._host
         if not host.driver.supports_warm_copy:
             raise errors.WarmCopyImpossible("The server's host can't copy disks while their guest runs.")
-        names = disk_transfer.travelling(block_devices)
+        names = disk_transfer.travelling(block_devices, with_swap=with_swap)
         with host.lock(instance.uuid):
             flatten = ROOT_DISK in names and not disk_transfer.base_is_available(host, context, instance)
             return host.rounds.begin(token, instance, names, since=since, flatten=flatten, url=host.disk_server.url)

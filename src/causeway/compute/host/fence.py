@@ -56,6 +56,8 @@ UNDONE_BY = {
     "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "pre_live_migration": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "live_migration": ("rollback_live_migration_at_source",),
+    "save_guest_at_source": ("wake_guest_at_source",),
+    "wake_guest_at_dest": ("drop_move_claim", "drop_move_at_dest"),
 }
 # What a new epoch does once more, though it was done: the guest may be another one by then, or be gone, or have its devices
 # again since it was made anew by a hard reboot.

@@ -209,6 +209,7 @@ class Reporter:
                 "hypervisor_version": facts.hypervisor_version,
                 "supports_live_migration": self._host.driver.supports_live_migration,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
+                "supports_saved_memory": self._host.driver.supports_saved_memory,
                 "supports_warm_copy": self._host.driver.supports_warm_copy,
             },
         )

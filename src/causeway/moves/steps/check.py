@@ -12,7 +12,7 @@ import logging
 from causeway import errors
 from causeway.context import admin_context
 from causeway.model import versions
-from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
 from causeway.moves.dead_hosts import at_source, at_target, raise_if_down
@@ -139,7 +139,7 @@ def require_way_back(run: Run) -> None:
     Raises HostDown if the source is down, CopyNotUsable if what the target has may be the only copy.
     """
     devices, life = run.source_devices(), at_source(run)
-    if run.source_instance().task_state is TaskState.DELETING or not _has_local_disks(devices):
+    if run.source_instance().task_state is TaskState.DELETING or not has_local_disks(devices):
         return
     raise_if_down(life)
     if not life.is_fenced:
@@ -195,16 +195,12 @@ def _look(
     """What a compute of an older version can tell."""
     facts = computes.inspect_instance(run.context, host, instance_uuid=run.uuid)
     if stashed:
-        is_there = facts.has_stashed_disks or not _has_local_disks(devices)
+        is_there = facts.has_stashed_disks or not has_local_disks(devices)
     else:
         is_there = facts.power_state is not None
     if not is_there:
         raise _refused(f"The host could not show {what}.", f"host {host}: {facts}")
     return facts.power_state
-
-
-def _has_local_disks(devices: list[BlockDevice]) -> bool:
-    return not is_volume_backed(devices) or any(device.is_blank_local for device in devices)
 
 
 def _require_attachments(run: Run, recorded: dict[str, str | None], *, connected: bool) -> None:

@@ -36,9 +36,7 @@ class ConfirmResizeAtSource(Step):
             show_target_again(run)
         run.pivot()
         memory = run.memory
-        run.services.notifier.instance_action(
-            run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
-        )
+        self._tell(run)
         with run.event(self.event, memory.source_host):
             clean_source(run, self.missed, run.target_instance(), lambda: self._forget(run))
         for port_id in memory.port_ids if not memory.is_same_host else ():
@@ -47,6 +45,11 @@ class ConfirmResizeAtSource(Step):
             if pair.source is not None:
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.drop_migration(run.move.migration_uuid)
+
+    def _tell(self, run: Run) -> None:
+        run.services.notifier.instance_action(
+            run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
+        )
 
     #: what the source is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -42,9 +42,13 @@ class FinishResizeAtDest(Step):
     writes = frozenset({"guest"})
     makes = frozenset({Thing.DISKS, Thing.GUEST})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
+    notice: ClassVar[str] = "resize_finish"
+    #: the server's task meanwhile, and its states then, for those who are told
+    coming: ClassVar[TaskState] = TaskState.RESIZE_FINISH
+    becomes: ClassVar[dict[str, Any]] = {"vm_state": VmState.RESIZED, "task_state": None}
     #: what the target is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.DROP_CROSS_CELL
-    migration_status = MigrationStatus.POST_MIGRATING
+    migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.POST_MIGRATING
     has_guest_off = True
 
     def where(self, run: Run) -> str | None:
@@ -55,18 +59,17 @@ class FinishResizeAtDest(Step):
         instance = dataclasses.replace(
             run.source_instance(),
             flavor=memory.new_flavor,
-            task_state=TaskState.RESIZE_FINISH,
+            task_state=self.coming,
             **place_after_handing_over(run),
         )
         with (
             told(
                 run,
-                "resize_finish",
+                self.notice,
                 memory.dest_host,
                 instance,
                 then={
-                    "vm_state": VmState.RESIZED,
-                    "task_state": None,
+                    **self.becomes,
                     "host": memory.dest_host,
                     "node": memory.destination.hypervisor_hostname,
                 },

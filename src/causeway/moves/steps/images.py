@@ -1,4 +1,4 @@
-"""The temporary images of a move: one for each local disk that goes through the image service."""
+"""The temporary images of a move: one for each local disk that goes through the image service, and for memory that is kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
+from causeway.virt.driver import MEMORY
 
 # The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
 KEPT = "kept_copies"
@@ -21,7 +22,7 @@ _INCOMPLETE = ("queued", "saving")
 def image_id_of(run: Run, disk: str | None = None, image_round: int = 0) -> str:
     """A temporary image's id follows from the move's: it is found again without having been written down.
 
-    ``disk``: the name of an ephemeral disk; None: the root disk.
+    ``disk``: the name of another disk, or of the guest's memory; None: the root disk.
     """
     words = ["resize-temp", *([disk] if disk is not None else []), *([str(image_round)] if image_round else [])]
     return str(uuids.uuid5(uuids.UUID(run.move.id), " ".join(words)))
@@ -32,7 +33,7 @@ def image_ids_of(run: Run) -> list[str]:
     return [
         image_id_of(run, disk, image_round)
         for image_round in range(run.memory.image_round + 2)
-        for disk in (None, *_ephemeral_disks(run))
+        for disk in (None, *_names(run))
     ]
 
 
@@ -60,11 +61,9 @@ def _make_round(run: Run) -> bool:
     if not memory.volume_backed:
         memory.image_id = image_id_of(run, None, memory.image_round)
         usable = make_image(run, memory.image_id, "resize-temp", disk_format)
-    memory.disk_image_ids = {
-        disk: image_id_of(run, disk, memory.image_round) for disk in _ephemeral_disks(run) if usable
-    }
+    memory.disk_image_ids = {disk: image_id_of(run, disk, memory.image_round) for disk in _names(run) if usable}
     return usable and all(
-        make_image(run, image_id, f"{disk}-resize-temp", disk_format)
+        make_image(run, image_id, f"{disk}-resize-temp", "raw" if disk == MEMORY else disk_format)
         for disk, image_id in memory.disk_image_ids.items()
     )
 
@@ -89,9 +88,17 @@ def drop_incomplete_images(run: Run) -> list[str]:
     return complete
 
 
-def _ephemeral_disks(run: Run) -> list[str]:
-    # Swap is made anew.
-    return [name for name, device in local_disk_names(run.memory.local_devices) if device.is_ephemeral]
+def disks_beside_root(run: Run) -> list[str]:
+    """The names of the other local disks that travel. Swap is made anew, unless the guest does not boot."""
+    memory = run.memory
+    return [
+        name for name, device in local_disk_names(memory.local_devices) if device.is_ephemeral or memory.keeps_memory
+    ]
+
+
+def _names(run: Run) -> list[str]:
+    """Of all that travels beside the root disk: a guest's memory, too, if it is kept."""
+    return [*disks_beside_root(run), *([MEMORY] if run.memory.keeps_memory else [])]
 
 
 def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:

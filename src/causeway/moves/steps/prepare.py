@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, ClassVar
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
-from causeway.model.states import RESIZE_TASKS, MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.model.things import Thing
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_source, at_target
@@ -49,6 +49,7 @@ class PrepResizeAtDest(Step):
             "attachments",
             "bound_hosts",
             "group",
+            "keeps_memory",
             "migration_type",
             "new_flavor",
             "old_flavor",
@@ -70,6 +71,7 @@ class PrepResizeAtDest(Step):
         memory.port_ids = [vif.id for vif in run.source_instance().network_info]
         memory.volume_backed = is_volume_backed(run.source_devices())
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
+        self._ask_source(run)
         context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
@@ -77,7 +79,7 @@ class PrepResizeAtDest(Step):
         instances.update(
             run.source_database,
             run.uuid,
-            expected_task=RESIZE_TASKS,
+            expected_task=memory.tasks,
             migration_context=context,
             old_flavor=memory.old_flavor,
             new_flavor=memory.new_flavor,
@@ -87,13 +89,16 @@ class PrepResizeAtDest(Step):
             # The target's cell tells its hosts what they hold for the server, and counts what it takes of them.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
 
+    def _ask_source(self, run: Run) -> None:
+        """The source can always hand a server over that boots on its way."""
+
     def _prepare_one(self, run: Run) -> MigrationContext:
         """Prepares the chosen target, or the first alternate where that goes well."""
         again = run.is_repeated
         while True:
             asked = False
             try:
-                with run.event(self.event, run.memory.dest_host), _told_of_preparing(run):
+                with run.event(self.event, run.memory.dest_host), self._told(run):
                     if again:
                         self._find_what_is_there(run)
                     groups.claim_host(run.services, run.memory.group, run.uuid, run.memory.dest_host)
@@ -112,6 +117,9 @@ class PrepResizeAtDest(Step):
                     raise
             again = False
             run.refresh()
+
+    def _told(self, run: Run) -> AbstractContextManager[None]:
+        return _told_of_preparing(run)
 
     def _find_what_is_there(self, run: Run) -> None:
         """What an attempt before left, whose end nobody knows."""
@@ -228,7 +236,16 @@ class PrepResizeAtSource(Step):
 
     name = "PrepResizeAtSource"
     reads = frozenset(
-        {"attachments", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
+        {
+            "attachments",
+            "keeps_memory",
+            "local_devices",
+            "old_vm_state",
+            "selection",
+            "source_cell",
+            "source_host",
+            "volume_backed",
+        }
     )
     writes = frozenset(
         {"disk_image_ids", "disks", "image_id", "image_round", "offer", "snapshot", "source_is_dead", "warm"}
@@ -236,6 +253,11 @@ class PrepResizeAtSource(Step):
     makes = frozenset({Thing.ATTACHMENT, Thing.IMAGE})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
+    notice: ClassVar[str] = "resize"
+    #: the server's task before and after it was handed over, and what its guest is then
+    leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
+    left: ClassVar[TaskState] = TaskState.RESIZE_MIGRATED
+    left_power_state: ClassVar[PowerState] = PowerState.SHUTDOWN
     migration_status = MigrationStatus.MIGRATING
     has_guest_off = True
 
@@ -244,15 +266,13 @@ class PrepResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        instances.update(
-            run.source_database, run.uuid, expected_task=RESIZE_TASKS, task_state=TaskState.RESIZE_MIGRATING
-        )
+        instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.leaving)
         self._make_room(run)
-        instance = dataclasses.replace(run.source_instance(), task_state=TaskState.RESIZE_MIGRATING)
-        migrated: dict[str, Any] = {"task_state": TaskState.RESIZE_MIGRATED, "power_state": PowerState.SHUTDOWN}
+        instance = dataclasses.replace(run.source_instance(), task_state=self.leaving)
+        migrated: dict[str, Any] = {"task_state": self.left, "power_state": self.left_power_state}
         migrated |= place_after_handing_over(run)
         with (
-            told(run, "resize", memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
+            told(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
             run.event(self.event, memory.source_host),
             answering(run, at_source),
         ):
@@ -274,9 +294,9 @@ class PrepResizeAtSource(Step):
             instances.swap_in(
                 connection,
                 run.uuid,
-                expected_task=RESIZE_TASKS,
+                expected_task=memory.tasks,
                 power_state=outcome.power_state,
-                task_state=TaskState.RESIZE_MIGRATED,
+                task_state=self.left,
             )
 
     def _make_room(self, run: Run) -> None:

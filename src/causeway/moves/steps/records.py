@@ -30,6 +30,7 @@ OF_A_MOVED_SERVER = frozenset(
         "events",
         "group",
         "guest",
+        "keeps_memory",
         "new_flavor",
         "offer",
         "old_flavor",
@@ -66,7 +67,7 @@ def task_after(present: TaskState | None, following: TaskState | None) -> TaskSt
 
 
 def as_moved(run: Run, instance: Instance) -> Instance:
-    """The server's record once it is on its target, waiting for confirm or revert."""
+    """The server's record once it is on its target, waiting for confirm or revert (or, with its memory, to go on)."""
     memory = run.memory
     guest = memory.guest
     assert guest is not None, "the guest is made before its record says so"
@@ -80,11 +81,11 @@ def as_moved(run: Run, instance: Instance) -> Instance:
         old_flavor=memory.old_flavor,
         new_flavor=memory.new_flavor,
         old_vm_state=memory.old_vm_state,
-        vm_state=VmState.RESIZED,
-        task_state=task_after(instance.task_state, None),
+        vm_state=VmState.RESIZED if memory.is_confirmed_later else memory.old_vm_state,
+        task_state=task_after(instance.task_state, TaskState.MIGRATING if memory.keeps_memory else None),
         power_state=guest.power_state,
         network_info=guest.network_info,
-        launched_at=utcnow(),
+        launched_at=instance.launched_at if memory.keeps_memory else utcnow(),
         updated_at=utcnow(),
         progress=0,
     )
@@ -173,12 +174,12 @@ class SwitchInstanceMapping(Step):
 
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
-    """The migration waits for confirm or revert; later moves start from the new flavor."""
+    """The migration waits for confirm or revert, if there is one; later moves start from the new flavor."""
     size = run.memory.bytes_of_disks
     migrations.update_in(
         connection,
         run.move.migration_uuid,
-        status=MigrationStatus.FINISHED,
+        **({"status": MigrationStatus.FINISHED} if run.memory.is_confirmed_later else {}),
         disk_total_bytes=size,
         disk_processed_bytes=size,
     )
@@ -200,6 +201,7 @@ class ShowTarget(Step):
             "disk_image_ids",
             "image_id",
             "image_round",
+            "keeps_memory",
             "local_devices",
             "old_vm_state",
             "selection",
@@ -209,9 +211,12 @@ class ShowTarget(Step):
     )
 
     def do(self, run: Run) -> None:
+        self._show(run)
+        delete_images(run)
+
+    def _show(self, run: Run) -> None:
         instances.show(run.target_database, run.uuid, run.move.id)
         instances.set_hidden(run.source_database, run.uuid, hidden=True)
-        delete_images(run)
 
 
 def change_in_place(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import msgspec
 import sqlalchemy as sa
 
@@ -23,6 +25,7 @@ class SelectDestination(Step):
         {
             "cross_cell_allowed",
             "has_ports",
+            "keeps_memory",
             "migrates_to_same_host",
             "migration_type",
             "new_flavor",
@@ -37,11 +40,12 @@ class SelectDestination(Step):
     )
     writes = frozenset({"alternates", "group", "port_allocations", "port_requests", "selection"})
     makes = frozenset({Thing.ALLOCATION})
+    event: ClassVar[str] = "cold_migrate"
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        with run.event("cold_migrate"):
-            check_no_shrink(run)
+        with run.event(self.event):
+            self._check(run)
             if run.is_repeated:
                 # What was claimed by a call whose answer was lost would be in the way of the same choice.
                 self.undo(run)
@@ -60,8 +64,16 @@ class SelectDestination(Step):
         memory.selection, memory.alternates = result.selected, result.alternates
         explanation = msgspec.to_builtins(result.explanation)
         run.with_next_save(lambda connection: shown_moves.save_explanation_in(connection, run.move.id, explanation))
-        run.move.recipe = "cross_cell_resize" if memory.is_cross_cell else "same_cell_resize"
+        run.move.recipe = self._becomes(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
+
+    def _check(self, run: Run) -> None:
+        """Raises if no host at all will do."""
+        check_no_shrink(run)
+
+    def _becomes(self, run: Run) -> str:
+        """The recipe to go on with."""
+        return "cross_cell_resize" if run.memory.is_cross_cell else "same_cell_resize"
 
     def undo(self, run: Run) -> None:
         run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)

@@ -16,7 +16,6 @@ from typing import ClassVar
 from oslo_config import cfg
 
 from causeway import errors
-from causeway.model.block_device import local_disk_names
 from causeway.model.missed import Missed
 from causeway.model.outcomes import Snapshot
 from causeway.model.things import Thing
@@ -24,7 +23,7 @@ from causeway.model.warm import CopiedDisk, CopyRound, WarmCopy
 from causeway.moves.dead_hosts import answering, at_source, at_target, clean_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
-from causeway.moves.steps.images import make_image
+from causeway.moves.steps.images import disks_beside_root, make_image
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +35,9 @@ class CopyWhileRunning(Step):
     """
 
     name = "CopyWhileRunning"
-    reads = frozenset({"local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"})
+    reads = frozenset(
+        {"keeps_memory", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
+    )
     writes = frozenset({"warm"})
     makes = frozenset({Thing.IMAGE, Thing.DISKS})
     #: whether the hosts are known to reach one another
@@ -82,6 +83,7 @@ class CopyWhileRunning(Step):
                     instance=run.source_instance(),
                     block_devices=run.source_devices(),
                     since=warm.received,
+                    with_swap=run.memory.keeps_memory,
                 )
             warm.rounds += 1
             if not copied.size:
@@ -204,9 +206,7 @@ def why_while_off(conf: cfg.ConfigOpts, *, runs: bool, host_can: bool = True) ->
 
 def _has_local_disks(run: Run) -> bool:
     memory = run.memory
-    return not memory.volume_backed or any(
-        device.is_ephemeral for _name, device in local_disk_names(memory.local_devices)
-    )
+    return not memory.volume_backed or bool(disks_beside_root(run))
 
 
 def _image_id(run: Run, copied: CopyRound, disk: CopiedDisk, part: int, attempt: int) -> str:

@@ -31,4 +31,10 @@ class RequestedDestination(HostFilter):
                 "are in another cell",
                 {"cell": host.record.cell_name, "moves across cells": "not allowed"},
             )
+        if wanted.leave_cell is not None and host.cell_uuid == wanted.leave_cell:
+            return Refusal(
+                "is in the cell that the server is to leave",
+                "are in the cell that the server is to leave",
+                {"cell": host.record.cell_name},
+            )
         return None

@@ -49,5 +49,7 @@ def _of(host: str | None) -> sa.ColumnElement[bool]:
     return sa.and_(
         _TABLE.c.source_compute == host,
         _TABLE.c.migration_type == LIVE_MIGRATION,
+        # To another cell hypervisors hand nothing over.
+        _TABLE.c.cross_cell_move.is_(False),
         _TABLE.c.status.in_([MigrationStatus.ACCEPTED.value, MigrationStatus.QUEUED.value, *_BEGUN]),
     )

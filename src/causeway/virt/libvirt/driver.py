@@ -22,7 +22,6 @@ from causeway.model.network import Vif
 from causeway.model.states import PowerState
 from causeway.virt.driver import (
     DiskExport,
-    Driver,
     ExpectedDisk,
     GuestFacts,
     GuestSpec,
@@ -36,13 +35,12 @@ from causeway.virt.libvirt import (
     blank_disks,
     copies,
     devices,
-    disk_readers,
     hardware,
     host,
-    live_source,
     live_target,
     power,
     rounds,
+    saved_memory,
 )
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
@@ -57,14 +55,13 @@ from causeway.virt.libvirt.domain_xml import (
 )
 from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.live_settings import LiveSettings
+from causeway.virt.libvirt.moving import MovingGuests
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
-from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
-from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 
-class LibvirtDriver(Driver):
+class LibvirtDriver(MovingGuests):
     """``hostname`` is the host's name in Causeway. Times are seconds.
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
@@ -73,8 +70,6 @@ class LibvirtDriver(Driver):
     """
 
     supports_migrate_to_same_host = False
-    supports_warm_copy = True
-    supports_live_migration = True
 
     def __init__(
         self,
@@ -317,53 +312,6 @@ class LibvirtDriver(Driver):
         )
         self._ports.unplug(uuid, vif)
 
-    # live migration
-
-    def presence(self, uuid: str) -> Presence:
-        return self._live.presence(uuid)
-
-    def live_source(self, instance: Instance) -> LiveSource:
-        return live_source.describe(self._connection, self._disks, instance)
-
-    def check_live_target(self, source: LiveSource) -> None:
-        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
-        if self._live.settings.reachable_here:
-            live_source.check_reachable(self._live.settings.control_uri())
-
-    def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
-        uuid = spec.instance.uuid
-        shown = self.presence(uuid)
-        with ExitStack() as undo:
-            if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
-                undo.callback(self._disks.delete, uuid)
-            live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
-            if shown is Presence.ABSENT:
-                self._disks.write_config_drive(uuid, spec.config_drive)
-            volumes = []
-            for volume in spec.volumes:
-                volumes.append(self._volumes.connect(uuid, volume))
-                undo.callback(self._volumes.disconnect, uuid, volume)
-            for vif in spec.vifs:
-                self._ports.plug(uuid, vif)
-                undo.callback(self._ports.unplug, uuid, vif)
-            xml = domain_xml(self._hardware(spec, volumes))
-            undo.pop_all()
-        return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
-
-    def live_migrate(
-        self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
-    ) -> None:
-        self._live.migrate(spec.instance.uuid, target, options, progress)
-
-    def live_progress(self, uuid: str) -> LiveProgress | None:
-        return self._live.progress(uuid)
-
-    def abort_live_migration(self, uuid: str) -> None:
-        self._live.abort(uuid)
-
-    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
-        self._live.force(uuid, post_copy=post_copy)
-
     # disks of a move
 
     def export_disk(self, instance: Instance, name: str, *, flatten: bool) -> AbstractContextManager[DiskExport]:
@@ -378,39 +326,6 @@ class LibvirtDriver(Driver):
             backups.copy_while_it_runs(self._connection, uuid, disk, target, self._disks.timeout)
 
         return self._disks.export_beside_guest(uuid, name, copy)
-
-    # copying disks while their guest runs
-
-    def begin_round(
-        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
-    ) -> Round:
-        return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
-
-    def has_round(self, instance: Instance, number: int) -> bool:
-        return self._rounds.has(instance.uuid, number)
-
-    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
-        return self._rounds.open(instance.uuid, name, number)
-
-    def end_round(self, instance: Instance, number: int) -> None:  # noqa: ARG002 - there is one at a time
-        self._rounds.end(instance.uuid)
-
-    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
-        return self._rounds.open_changes(instance.uuid, name, since)
-
-    def end_rounds(self, uuid: str) -> None:
-        self._rounds.discard(uuid)
-
-    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:
-        return disk_readers.open_copy(path, size, base)
-
-    def adopt_disks(self, spec: GuestSpec) -> None:
-        uuid = spec.instance.uuid
-        self._disks.make_folder(uuid)
-        if spec.root_disk is not None:
-            self._disks.create_root(uuid, spec.root_disk)
-        for local in spec.local_disks:
-            blank_disks.create(self._disks, uuid, local)
 
     def stash_disks(self, uuid: str) -> None:
         self._disks.stash(uuid)
@@ -431,6 +346,21 @@ class LibvirtDriver(Driver):
     ) -> PowerState:
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
+        # It boots: what was saved of an earlier life must not come back to disks that have changed.
+        saved_memory.forget(self._disks, uuid)
+        xml = self._make_ready(spec, undo)
+        if not spec.power_on:
+            power.define(self._connection, uuid, xml)
+            return PowerState.SHUTDOWN
+        with vifs_plugged():
+            self._plug(spec, undo)
+            power.start_paused(self._connection, uuid, xml)
+        power.resume(self._connection, uuid)
+        return PowerState.RUNNING
+
+    def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str:
+        """Everything that the guest opens but its ports is there; how it is to be defined."""
+        uuid = spec.instance.uuid
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
         live_target.is_no_attempt(self._disks.folder(uuid))
@@ -440,18 +370,15 @@ class LibvirtDriver(Driver):
         for volume in spec.volumes:
             volumes.append(self._volumes.connect(uuid, volume))
             undo.callback(self._volumes.disconnect, uuid, volume)
-        xml = domain_xml(self._hardware(spec, volumes))
-        if not spec.power_on:
-            power.define(self._connection, uuid, xml)
-            return PowerState.SHUTDOWN
-        with vifs_plugged():
-            for vif in spec.vifs:
-                self._ports.plug(uuid, vif)
-                undo.callback(self._ports.unplug, uuid, vif)
-            undo.callback(power.destroy_and_undefine, self._connection, uuid)
-            power.start_paused(self._connection, uuid, xml)
-        power.resume(self._connection, uuid)
-        return PowerState.RUNNING
+        return domain_xml(self._hardware(spec, volumes))
+
+    def _plug(self, spec: GuestSpec, undo: ExitStack) -> None:
+        """The ports; what follows starts the guest."""
+        uuid = spec.instance.uuid
+        for vif in spec.vifs:
+            self._ports.plug(uuid, vif)
+            undo.callback(self._ports.unplug, uuid, vif)
+        undo.callback(power.destroy_and_undefine, self._connection, uuid)
 
     def _name_of(self, instance: Instance) -> str:
         """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""

@@ -26,6 +26,7 @@ from causeway.virt.simulated.guest import Guest, attached, define, port, short_n
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
 from causeway.virt.simulated.live import LiveDriver
+from causeway.virt.simulated.saved_memory import SavedMemoryDriver
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ LOG = logging.getLogger(__name__)
 CONSOLE_LIMIT = 64 * 1024
 
 
-class SimulatedDriver(LiveDriver):
+class SimulatedDriver(LiveDriver, SavedMemoryDriver):
     """A host named ``hostname`` that keeps everything in ``state_dir``.
 
     With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
@@ -182,6 +183,7 @@ class SimulatedDriver(LiveDriver):
         self._set_power(uuid, PowerState.PAUSED, PowerState.RUNNING)
 
     def unpause(self, uuid: str) -> None:
+        self._look_for_others(uuid)
         self._set_power(uuid, PowerState.RUNNING, PowerState.PAUSED)
 
     def suspend(self, uuid: str) -> None:
@@ -476,6 +478,8 @@ class SimulatedDriver(LiveDriver):
 
     def _boot(self, guest: Guest) -> None:
         self._look_for_others(guest.uuid)
+        # It boots: what was saved of an earlier life must not come back to disks that have changed.
+        self.forget_memory(guest.uuid)
         guest.power_state = PowerState.RUNNING
         self.files.save(guest)
         self.files.append_to_console(guest.uuid, guest.boot())

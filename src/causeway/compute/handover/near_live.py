@@ -1,0 +1,200 @@
+"""A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
+
+The guest stands still meanwhile, but it does not boot. It goes on at its target only behind the pivot of the migration, and
+until then it can be woken at its source from what was saved there: memory and disks of the same moment.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from causeway import errors
+from causeway.compute.guests import guest
+from causeway.compute.handover import actions, disk_transfer
+from causeway.compute.host import Host
+from causeway.compute.host.fence import fenced
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.states import PowerState
+from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
+from causeway.virt.live import LiveSource
+
+_LIVING = (PowerState.RUNNING, PowerState.PAUSED)
+
+
+class NearLiveEndpoint:
+    """RPC: the steps of near-live migrations. Each order takes effect once for a migration (`fence`)."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.fence = host.fence
+
+    def check_can_save_guest(self, context: RequestContext, *, instance: Instance) -> LiveSource:  # noqa: ARG002
+        """What a target must know of the guest. Raises GuestFailed if there is none whose memory can be saved."""
+        self._require_saved_memory()
+        return self._host.driver.live_source(instance)
+
+    def check_can_wake_guest(self, context: RequestContext, *, source: LiveSource) -> None:  # noqa: ARG002
+        """Raises ClaimRefused if such a guest can't be woken here."""
+        self._require_saved_memory()
+        self._host.driver.check_can_wake(source)
+
+    @fenced
+    def save_guest_at_source(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        memory_image_id: str,
+        image_id: str | None,
+        disk_image_ids: dict[str, str],
+        since: int | None,
+    ) -> SourceOutcome:
+        """``since``: the target has that round, so what changed since will do."""
+        host, uuid = self._host, instance.uuid
+        images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
+        with host.lock(uuid):
+            host.rounds.end(token.move_id)
+            memory = actions.save_memory(host, instance, block_devices)
+            saved = disk_transfer.send_memory(host, context, token, memory_image_id, memory)
+            sent = {
+                name: disk_transfer.send(host, context, token, instance, image, name, since=since)
+                for name, image in images.items()
+            }
+            actions.destroy_and_stash_disks(host, instance, block_devices)
+            # Last: what changed is not read twice if this is repeated.
+            host.rounds.discard(token.move_id)
+        return SourceOutcome(PowerState.PAUSED, sent.pop(ROOT_DISK, None), sent | {MEMORY: saved})
+
+    @fenced
+    def wake_guest_at_dest(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        disks: dict[str, Snapshot],
+    ) -> GuestOutcome:
+        """``disks``: the guest's memory among them. The guest stands still until `let_guest_go_on`."""
+        host = self._host
+        sent = disks | ({ROOT_DISK: snapshot} if snapshot is not None else {})
+        if MEMORY not in sent or (snapshot is None and not is_volume_backed(block_devices)):
+            raise errors.DiskTransferFailed(f"Not all of the guest of server {instance.uuid} was sent.")
+
+        def receive(spec: GuestSpec) -> None:
+            paths = {name: disk_transfer.download(host, context, token, instance, each) for name, each in sent.items()}
+            spec.memory = paths.pop(MEMORY)
+            wanted = actions.wanted_disks(host, block_devices)
+            spec.root_disk, spec.local_disks = disk_transfer.received(
+                host, context, token, instance, sent, paths, wanted
+            )
+            if host.copies.has_completed(token.move_id):
+                host.driver.adopt_disks(spec)
+                spec.root_disk = None
+                spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
+
+        instance = host.claims.use(instance, token.migration_uuid)
+        with host.lock(instance.uuid):
+            facts = host.driver.inspect(instance.uuid)
+            is_complete = host.driver.saved_memory(instance.uuid) is not None
+            if not is_complete and (facts.power_state is not None or facts.has_disks):
+                # An attempt before was broken off; what it connected is connected still.
+                devices = guest.with_connections(host, context, block_devices)
+                keeps = host.copies.is_taken(token.move_id)
+                actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
+            outcome = _wake(host, context, instance, block_devices, None if is_complete else receive)
+        host.copies.discard(token.move_id)
+        outcome.bytes_done = sum(each.size for each in sent.values())
+        return outcome
+
+    @fenced
+    def let_guest_go_on(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+    ) -> GuestFacts:
+        """Behind the pivot. ``is_paused``: by its user, who may have it go on."""
+        with self._host.lock(instance.uuid):
+            return _go_on(self._host, context, instance, block_devices, is_paused=is_paused)
+
+    @fenced
+    def wake_guest_at_source(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,  # noqa: ARG002 - `fenced` looks at it
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+    ) -> GuestOutcome:
+        """The guest goes on where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots."""
+        host, uuid = self._host, instance.uuid
+        with host.lock(uuid):
+            host.offers.withdraw_all(uuid)
+            host.rounds.discard_all(uuid)
+            facts = host.driver.inspect(uuid)
+            if facts.power_state is not PowerState.RUNNING and host.driver.saved_memory(uuid) is not None:
+                if not facts.has_disks:
+                    host.driver.restore_stashed_disks(uuid)
+                outcome = _wake(host, context, instance, block_devices, None)
+                facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
+                outcome.power_state = facts.power_state or PowerState.SHUTDOWN
+                return outcome
+            if facts.power_state is PowerState.PAUSED:
+                outcome = actions.found_running(host, context, instance, block_devices)
+                outcome.power_state = PowerState.PAUSED
+                return outcome
+        return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=True)
+
+    def _require_saved_memory(self) -> None:
+        if not self._host.driver.supports_saved_memory:
+            raise errors.ClaimRefused("The hypervisor of the host can't save the memory of guests.")
+
+
+def _wake(
+    host: Host,
+    context: RequestContext,
+    instance: Instance,
+    block_devices: list[BlockDevice],
+    receive: Callable[[GuestSpec], None] | None,
+) -> GuestOutcome:
+    """The guest stands still here, with its ports and volumes. ``receive`` None: disks and memory are in their places."""
+    with host.vif_events.watch(instance.uuid) as watch:
+        vifs = guest.take_over_ports(host, context, instance)
+        try:
+            with guest.connected_volumes(host, context, block_devices) as volumes:
+                spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
+                if receive is not None:
+                    receive(spec)
+                host.driver.wake(spec, vifs_plugged=guest.plugging(host, watch, vifs))
+        finally:
+            host.image_cache.discard_received(instance.uuid)
+    return GuestOutcome(PowerState.PAUSED, [actions.plugged(vif, power_on=True) for vif in vifs], volumes)
+
+
+def _go_on(
+    host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, is_paused: bool
+) -> GuestFacts:
+    driver, uuid = host.driver, instance.uuid
+    power_state = driver.inspect(uuid).power_state
+    if power_state not in _LIVING and driver.saved_memory(uuid) is not None:
+        # The hypervisor was killed while the guest stood still: its disks are what they were.
+        _wake(host, context, instance, block_devices, None)
+        power_state = PowerState.PAUSED
+    if power_state is PowerState.PAUSED:
+        # In this order: memory is never used twice.
+        driver.forget_memory(uuid)
+        if not is_paused:
+            driver.unpause(uuid)
+    return driver.inspect(uuid)

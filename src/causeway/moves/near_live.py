@@ -1,0 +1,27 @@
+"""What a near-live migration begins with: a server that goes to another cell with its memory."""
+
+from __future__ import annotations
+
+from causeway.model.host import ComputeNode
+from causeway.model.instance import Instance
+from causeway.model.migration import LIVE_MIGRATION
+from causeway.moves.memory import MoveMemory
+
+
+def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: str | None) -> MoveMemory:
+    """``cell_uuid``, ``node``: where the server is. ``host``: where it is to go; None: to any other cell."""
+    return MoveMemory(
+        migration_type=LIVE_MIGRATION,
+        source_cell=cell_uuid,
+        source_host=instance.host or "",
+        source_node=node.uuid,
+        source_hypervisor=instance.node,
+        source_zone=instance.availability_zone,
+        old_flavor=instance.flavor,
+        new_flavor=instance.flavor,
+        old_vm_state=instance.vm_state,
+        cross_cell_allowed=True,
+        keeps_memory=True,
+        requested_host=host,
+        has_ports=bool(instance.network_info),
+    )

@@ -1,0 +1,218 @@
+"""Near-live migration: a server goes to another cell, and its guest does not boot.
+
+Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
+still standing, before the pivot, and goes on behind it: so it never runs at two places, and undoing loses nothing. There is no
+VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.missed import Missed
+from causeway.model.outcomes import GuestOutcome, SourceOutcome
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.dead_hosts import answering, at_target
+from causeway.moves.hardware import asking
+from causeway.moves.notices import told
+from causeway.moves.recipe import Step
+from causeway.moves.run import Run
+from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
+from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.images import delete_images
+from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
+from causeway.moves.steps.records import ShowTarget, target_devices
+from causeway.moves.steps.select import SelectDestination
+from causeway.store.api import migrations
+from causeway.store.cell import block_devices, instances
+from causeway.virt.driver import MEMORY
+
+_STATES = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED}
+
+
+class SelectOtherCell(SelectDestination):
+    """Chooses a host of another cell and claims it."""
+
+    name = "SelectOtherCell"
+    event = "conductor_migrate_server"
+
+    def _check(self, run: Run) -> None:
+        instance = run.source_instance()
+        if instance.pci_devices or asking(run.services.conf, instance, run.memory.new_flavor).pci_requests:
+            raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, whose state can't go to another host.")
+
+    def _becomes(self, run: Run) -> str:  # noqa: ARG002
+        return operations.NEAR_LIVE_MIGRATION
+
+
+class PrepareOtherHost(PrepResizeAtDest):
+    """Makes inactive port bindings and empty volume attachments for the target, and has both hosts say that they can do it."""
+
+    name = "PrepareOtherHost"
+    writes = PrepResizeAtDest.writes | {"live_source"}
+    event = "compute_pre_live_migration"
+    migration_status = MigrationStatus.PREPARING
+
+    def _ask_source(self, run: Run) -> None:
+        memory = run.memory
+        with run.event("compute_check_can_live_migrate_source", memory.source_host):
+            memory.live_source = run.source_computes.check_can_save_guest(
+                run.context, memory.source_host, instance=run.source_instance()
+            )
+
+    def _told(self, run: Run) -> AbstractContextManager[None]:
+        return told(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
+
+    def _ask(self, run: Run, host: str) -> MigrationContext:
+        if run.memory.live_source is None:
+            raise RuntimeError("the source was not asked")
+        run.target_computes.check_can_wake_guest(run.context, host, source=run.memory.live_source)
+        return super()._ask(run, host)
+
+
+class SaveGuest(PrepResizeAtSource):
+    """The guest stands still: its memory and the last changes of its disks go into temporary images.
+
+    Undone, it goes on at its source, from the same memory and disks.
+    """
+
+    name = "SaveGuest"
+    event = "compute_live_migration"
+    undo_event = "compute_rollback_live_migration_at_source"
+    notice = "live_migration_post"
+    leaving = left = TaskState.MIGRATING
+    left_power_state = PowerState.PAUSED
+    migration_status = MigrationStatus.RUNNING
+
+    def _hand_over(self, run: Run) -> SourceOutcome:
+        images = dict(run.memory.disk_image_ids)
+        return run.source_computes.save_guest_at_source(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+            memory_image_id=images.pop(MEMORY),
+            image_id=run.memory.image_id,
+            disk_image_ids=images,
+            since=run.memory.received_round,
+        )
+
+    def _bring_back(self, run: Run) -> GuestOutcome:
+        return run.source_computes.wake_guest_at_source(
+            run.context,
+            run.memory.source_host,
+            token=run.token(self.name),
+            instance=run.source_instance(),
+            block_devices=run.source_devices(),
+            is_paused=not run.memory.was_running,
+        )
+
+
+class WakeGuest(FinishResizeAtDest):
+    """The target takes over ports and volumes and makes the guest with its memory. It stands still until `LetGuestGoOn`."""
+
+    name = "WakeGuest"
+    event = "compute_wake_guest_at_destination"
+    notice = "live_migration_post_dest"
+    coming = TaskState.MIGRATING
+    becomes: ClassVar[dict[str, Any]] = {}
+    migration_status = None
+
+    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+        return run.target_computes.wake_guest_at_dest(
+            run.context,
+            run.memory.dest_host,
+            token=run.token(self.name),
+            instance=instance,
+            block_devices=target_devices(run, run.source_devices()),
+            snapshot=run.memory.snapshot,
+            disks=run.memory.disks,
+        )
+
+
+class ShowAtTarget(ShowTarget):
+    """What follows from the switch: the copies' hidden flags. The guest waits for nothing more than these."""
+
+    name = "ShowAtTarget"
+    reads = frozenset({"selection", "source_cell"})
+
+    def do(self, run: Run) -> None:
+        self._show(run)
+
+
+class LetGuestGoOn(Step):
+    """The guest goes on at its target."""
+
+    name = "LetGuestGoOn"
+    reads = frozenset(
+        {
+            "disk_image_ids",
+            "image_id",
+            "image_round",
+            "keeps_memory",
+            "local_devices",
+            "old_vm_state",
+            "selection",
+            "source_cell",
+        }
+    )
+    writes = frozenset({"guest"})
+    has_guest_off = True
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        memory = run.memory
+        with run.event("compute_post_live_migration_at_destination", memory.dest_host), answering(run, at_target):
+            facts = run.target_computes.let_guest_go_on(
+                run.context,
+                memory.dest_host,
+                token=run.token(self.name),
+                instance=run.target_instance(),
+                block_devices=block_devices.of_instance(run.target_database, run.uuid),
+                is_paused=not memory.was_running,
+            )
+        power_state = facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
+        if memory.guest is not None:
+            memory.guest = dataclasses.replace(memory.guest, power_state=power_state)
+        instances.update(run.target_database, run.uuid, power_state=power_state)
+        delete_images(run)
+
+
+class LeaveSourceCell(ConfirmResizeAtSource):
+    """The source's disks and saved memory, its port bindings, volume attachments and allocations go."""
+
+    name = "LeaveSourceCell"
+    event = "compute_post_live_migration"
+    missed = Missed.CONFIRM_CROSS_CELL
+
+    def _tell(self, run: Run) -> None:
+        """Who listens was told when the guest left."""
+
+
+class EndNearLiveMigration(Step):
+    """The server is what its guest really is, and has no task any more."""
+
+    name = "EndNearLiveMigration"
+    reads = frozenset({"events", "guest", "keeps_memory", "selection", "source_cell"})
+
+    def do(self, run: Run) -> None:
+        # The migration first: who sees the server without a task may start the next move.
+        migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.COMPLETED)
+        guest = run.memory.guest
+        vm_state = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED
+        with run.target_database.write() as connection:
+            run.write_history(connection)
+            ended = instances.end_task_in(
+                connection, run.uuid, run.memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED
+            )
+            if not ended:
+                # It was done before, or an administrator gave the server other states.
+                instances.update_in(connection, run.uuid, **NOT_MOVED)

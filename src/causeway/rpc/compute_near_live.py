@@ -1,0 +1,144 @@
+"""What a conductor asks of computes in a near-live migration: the guest is saved, woken at the other host, and goes on there."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import versions
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.rpc.client import RpcClient
+from causeway.rpc.compute_guests import NOTHING
+from causeway.virt.driver import GuestFacts
+from causeway.virt.live import LiveSource
+
+T = TypeVar("T")
+
+
+class ComputeNearLive:
+    """A part of `causeway.rpc.compute.ComputeClient`. Raises ClaimRefused for hosts of an older version."""
+
+    _rpc: RpcClient
+
+    def check_can_save_guest(self, context: RequestContext, host: str, *, instance: Instance) -> LiveSource:
+        """What a target must know of the guest. Raises GuestFailed if it has no memory that can be saved."""
+        return self._order_near_live("check_can_save_guest", LiveSource, context, host, instance=instance)
+
+    def check_can_wake_guest(self, context: RequestContext, host: str, *, source: LiveSource) -> None:
+        """Raises ClaimRefused if the host can't wake such a guest."""
+        self._order_near_live("check_can_wake_guest", NOTHING, context, host, source=source)
+
+    def save_guest_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        memory_image_id: str,
+        image_id: str | None,
+        disk_image_ids: dict[str, str],
+        since: int | None,
+    ) -> SourceOutcome:
+        """The guest's memory and disks go into images, and it leaves the host but for both.
+
+        ``since``: the target has that round. Raises WarmCopyImpossible if the host does not know what changed since.
+        """
+        return self._order_near_live(
+            "save_guest_at_source",
+            SourceOutcome,
+            context,
+            host,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            memory_image_id=memory_image_id,
+            image_id=image_id,
+            disk_image_ids=disk_image_ids,
+            since=since,
+        )
+
+    def wake_guest_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        disks: dict[str, Snapshot],
+    ) -> GuestOutcome:
+        """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still."""
+        return self._order_near_live(
+            "wake_guest_at_dest",
+            GuestOutcome,
+            context,
+            host,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            snapshot=snapshot,
+            disks=disks,
+        )
+
+    def let_guest_go_on(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+    ) -> GuestFacts:
+        """The target's guest goes on, unless its user had paused it."""
+        return self._order_near_live(
+            "let_guest_go_on",
+            GuestFacts,
+            context,
+            host,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            is_paused=is_paused,
+        )
+
+    def wake_guest_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+    ) -> GuestOutcome:
+        """The guest goes on where it was saved."""
+        return self._order_near_live(
+            "wake_guest_at_source",
+            GuestOutcome,
+            context,
+            host,
+            token=token,
+            instance=instance,
+            block_devices=block_devices,
+            is_paused=is_paused,
+        )
+
+    def _order_near_live(self, method: str, result: type[T], context: RequestContext, host: str, **given: Any) -> T:
+        version = versions.SAVED_MEMORY_RPC
+        if not self._rpc.can_send(version):
+            raise _too_old(host)
+        try:
+            return self._rpc.call(context, method, result=result, server=host, monitor=True, version=version, **given)
+        except errors.NoSuchMethod as failure:
+            raise _too_old(host) from failure
+
+
+def _too_old(host: str) -> errors.ClaimRefused:
+    return errors.ClaimRefused("A host is of a version that can't keep the memory of guests.", details=f"host {host}")

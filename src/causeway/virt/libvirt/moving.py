@@ -1,0 +1,167 @@
+"""The part of the libvirt driver that moves guests: while they run, or by files of their memory and their disks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+from causeway.errors import GuestFailed
+from causeway.model.instance import Instance
+from causeway.model.states import PowerState
+from causeway.virt.driver import Driver, GuestSpec, nothing_to_wait_for
+from causeway.virt.libvirt import blank_disks, disk_readers, live_source, live_target, power, rounds, saved_memory
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
+from causeway.virt.libvirt.live import LiveMigrations
+from causeway.virt.libvirt.network import Ports
+from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.warm import DiskReader, DiskWriter, Round
+
+
+class MovingGuests(Driver, ABC):
+    """`LibvirtDriver` has what it is made of."""
+
+    supports_warm_copy = True
+    supports_live_migration = True
+
+    _connection: Connection
+    _disks: InstanceDisks
+    _instances_dir: Path
+    _live: LiveMigrations
+    _ports: Ports
+    _rounds: rounds.Rounds
+    _virt_type: str
+    _volumes: Volumes
+
+    @abstractmethod
+    def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware: ...
+
+    @abstractmethod
+    def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str: ...
+
+    @abstractmethod
+    def _plug(self, spec: GuestSpec, undo: ExitStack) -> None: ...
+
+    # live migration
+
+    def presence(self, uuid: str) -> Presence:
+        return self._live.presence(uuid)
+
+    def live_source(self, instance: Instance) -> LiveSource:
+        return live_source.describe(self._connection, self._disks, instance)
+
+    def check_live_target(self, source: LiveSource) -> None:
+        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+        if self._live.settings.reachable_here:
+            live_source.check_reachable(self._live.settings.control_uri())
+
+    def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
+        uuid = spec.instance.uuid
+        shown = self.presence(uuid)
+        with ExitStack() as undo:
+            if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
+                undo.callback(self._disks.delete, uuid)
+            live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
+            if shown is Presence.ABSENT:
+                self._disks.write_config_drive(uuid, spec.config_drive)
+            volumes = []
+            for volume in spec.volumes:
+                volumes.append(self._volumes.connect(uuid, volume))
+                undo.callback(self._volumes.disconnect, uuid, volume)
+            for vif in spec.vifs:
+                self._ports.plug(uuid, vif)
+                undo.callback(self._ports.unplug, uuid, vif)
+            xml = domain_xml(self._hardware(spec, volumes))
+            undo.pop_all()
+        return LiveTarget(self._live.settings.address, {"uri": self._live.settings.control_uri(), "xml": xml})
+
+    def live_migrate(
+        self, spec: GuestSpec, target: LiveTarget, options: LiveOptions, progress: Callable[[LiveProgress], None]
+    ) -> None:
+        self._live.migrate(spec.instance.uuid, target, options, progress)
+
+    def live_progress(self, uuid: str) -> LiveProgress | None:
+        return self._live.progress(uuid)
+
+    def abort_live_migration(self, uuid: str) -> None:
+        self._live.abort(uuid)
+
+    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
+        self._live.force(uuid, post_copy=post_copy)
+
+    # memory that outlives a move through a file
+
+    supports_saved_memory = True
+
+    def check_can_wake(self, source: LiveSource) -> None:
+        live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
+
+    def save_memory(self, uuid: str) -> None:
+        saved_memory.save(self._connection, self._disks, uuid)
+
+    def saved_memory(self, uuid: str) -> Path | None:
+        return saved_memory.find(self._disks, uuid)
+
+    def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:
+        uuid = spec.instance.uuid
+        if saved_memory.is_awake(self._connection, uuid):
+            return
+        if self.saved_memory(uuid) is None:
+            power.check_not_in_transit(self._connection, uuid)
+        if power.state(self._connection, uuid) is PowerState.RUNNING:
+            raise GuestFailed(f"The guest of server {uuid} runs already.")
+        # What is left of an attempt that was broken off.
+        power.destroy_and_undefine(self._connection, uuid)
+        with ExitStack() as undo:
+            if not self._disks.folder(uuid).exists():
+                undo.callback(self._disks.delete, uuid)
+            self._disks.make_folder(uuid)
+            if spec.root_disk is not None:
+                self._disks.create_root(uuid, spec.root_disk)
+            xml = self._make_ready(spec, undo)
+            if spec.memory is not None:
+                saved_memory.take(self._disks, uuid, spec.memory)
+            with (vifs_plugged or nothing_to_wait_for)():
+                self._plug(spec, undo)
+                saved_memory.wake(self._connection, self._disks, uuid, xml)
+            undo.pop_all()
+
+    def forget_memory(self, uuid: str) -> None:
+        saved_memory.forget(self._disks, uuid)
+
+    # copying disks while their guest runs
+
+    def begin_round(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> Round:
+        return self._rounds.begin(instance, names, number, since=since, flatten=flatten)
+
+    def has_round(self, instance: Instance, number: int) -> bool:
+        return self._rounds.has(instance.uuid, number)
+
+    def open_round(self, instance: Instance, name: str, number: int) -> AbstractContextManager[DiskReader]:
+        return self._rounds.open(instance.uuid, name, number)
+
+    def end_round(self, instance: Instance, number: int) -> None:  # noqa: ARG002 - there is one at a time
+        self._rounds.end(instance.uuid)
+
+    def open_changes(self, instance: Instance, name: str, since: int) -> AbstractContextManager[DiskReader | None]:
+        return self._rounds.open_changes(instance.uuid, name, since)
+
+    def end_rounds(self, uuid: str) -> None:
+        self._rounds.discard(uuid)
+
+    def open_copy(self, path: Path, size: int, base: Path | None) -> AbstractContextManager[DiskWriter]:
+        return disk_readers.open_copy(path, size, base)
+
+    def adopt_disks(self, spec: GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        self._disks.make_folder(uuid)
+        if spec.root_disk is not None:
+            self._disks.create_root(uuid, spec.root_disk)
+        for local in spec.local_disks:
+            blank_disks.create(self._disks, uuid, local)

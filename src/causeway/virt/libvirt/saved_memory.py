@@ -1,0 +1,102 @@
+"""A guest's memory in a file beside its disks: saved at one host, woken at another.
+
+::
+
+    INSTANCES/UUID/memory            whole; ``memory.partial``, while libvirt writes it
+
+Memory and disks belong together: the file goes before the guest goes on, and before any start that does not use it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import libvirt
+
+from causeway import durable
+from causeway.errors import GuestFailed
+from causeway.virt.driver import MEMORY
+from causeway.virt.libvirt import power, presence
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.disks import InstanceDisks
+from causeway.virt.libvirt.migratable_xml import for_target
+from causeway.virt.live import Presence
+
+
+def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
+    """Returns when the guest is off and its memory is in its place. Raises `GuestFailed` if it has none any more."""
+    partial = _partial(disks, uuid)
+
+    def write(hypervisor: Any) -> bool:
+        domain = power.find(hypervisor, uuid)
+        if domain is not None and domain.isActive():
+            presence.refuse_in_transit(domain)
+            partial.unlink(missing_ok=True)
+            domain.saveFlags(str(partial), None, 0)
+        # Whoever asked before may have died when libvirt was through.
+        return partial.exists() and _is_whole(hypervisor, partial)
+
+    if find(disks, uuid) is not None and power.state(connection, uuid) in power.OFF:
+        return
+    if not connection.call_aside(f"save guest {uuid}", write, timeout=disks.timeout):
+        raise GuestFailed(f"The guest of server {uuid} does not run: it has no memory to save.")
+    durable.settle(partial, disks.folder(uuid) / MEMORY)
+
+
+def find(disks: InstanceDisks, uuid: str) -> Path | None:
+    """The file, in the folder of the guest's disks or of its stashed ones."""
+    places = (disks.folder(uuid) / MEMORY, disks.stashed_folder(uuid) / MEMORY)
+    return next((path for path in places if path.exists()), None)
+
+
+def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
+    """Puts memory that came from another host in its place."""
+    partial = _partial(disks, uuid)
+    shutil.move(received, partial)
+    durable.settle(partial, disks.folder(uuid) / MEMORY)
+
+
+def forget(disks: InstanceDisks, uuid: str) -> None:
+    for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid)):
+        if path.exists():
+            durable.delete(path)
+
+
+def is_awake(connection: Connection, uuid: str) -> bool:
+    """Whether the guest stands still with all of its memory: it is only defined then."""
+
+    def look(hypervisor: Any) -> bool:
+        domain = power.find(hypervisor, uuid)
+        return domain is not None and bool(domain.isPersistent()) and presence.of_domain(domain) is Presence.PAUSED
+
+    return connection.call(f"say whether guest {uuid} is awake", look, again=True)
+
+
+def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -> None:
+    """The guest stands still, as it was saved, with the places of ``wanted`` (how this host would define it)."""
+    memory = disks.folder(uuid) / MEMORY
+
+    def restore(hypervisor: Any) -> None:
+        saved = hypervisor.saveImageGetXMLDesc(str(memory), libvirt.VIR_DOMAIN_SAVE_IMAGE_XML_SECURE)
+        xml = for_target(saved, wanted)
+        hypervisor.restoreFlags(str(memory), xml, libvirt.VIR_DOMAIN_SAVE_PAUSED)
+        hypervisor.defineXML(xml)
+
+    connection.call_aside(f"wake guest {uuid}", restore, timeout=disks.timeout)
+
+
+def _partial(disks: InstanceDisks, uuid: str) -> Path:
+    return disks.folder(uuid) / f"{MEMORY}.partial"
+
+
+def _is_whole(hypervisor: Any, path: Path) -> bool:
+    """libvirt marks what it has not written to its end."""
+    try:
+        hypervisor.saveImageGetXMLDesc(str(path), 0)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() in (libvirt.VIR_ERR_OPERATION_FAILED, libvirt.VIR_ERR_OPERATION_INVALID):
+            return False
+        raise
+    return True

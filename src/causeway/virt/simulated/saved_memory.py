@@ -1,0 +1,86 @@
+"""Memory of simulated guests in files: a guest is saved at one host and woken at another.
+
+The file ``memory`` is in the folder of the guest's disks, and is stashed with them.
+"""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import msgspec
+
+from causeway import durable
+from causeway.errors import GuestFailed
+from causeway.model.states import PowerState
+from causeway.virt import driver as virt
+from causeway.virt.live import LiveSource
+from causeway.virt.simulated import disk
+from causeway.virt.simulated.guest import define
+from causeway.virt.simulated.host_files import HostFiles
+
+_LIVING = (PowerState.RUNNING, PowerState.PAUSED)
+
+
+class SavedMemoryDriver(virt.Driver, ABC):
+    """The part of `SimulatedDriver` that saves guests and wakes them."""
+
+    supports_saved_memory = True
+    hostname: str
+    files: HostFiles
+
+    def check_can_wake(self, source: LiveSource) -> None:
+        self.check_live_target(source)
+
+    def save_memory(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if (guest is None or guest.power_state not in _LIVING) and self.saved_memory(uuid) is not None:
+                return
+            if guest is None or guest.going_to is not None or guest.power_state not in _LIVING:
+                raise GuestFailed(f"Guest {uuid} neither runs nor is paused: it has no memory.", details=self.hostname)
+            durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
+            guest.power_state, guest.memory = PowerState.SHUTDOWN, []
+            self.files.save(guest)
+
+    def saved_memory(self, uuid: str) -> Path | None:
+        for folder in (self.files.disks(uuid), self.files.stash(uuid)):
+            if (folder / virt.MEMORY).exists():
+                return folder / virt.MEMORY
+        return None
+
+    def wake(
+        self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
+    ) -> None:
+        uuid = spec.instance.uuid
+        with self.files.locked(uuid):
+            before, folder = self.files.guests.get(uuid), self.files.disks(uuid)
+            if before is not None and before.power_state is PowerState.PAUSED and before.going_to is None:
+                return
+            if before is not None and before.power_state in _LIVING:
+                raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
+            with self.files.undone_on_failure(uuid, before):
+                if spec.root_disk is not None:
+                    disk.create(folder / virt.ROOT_DISK, spec.root_disk)
+                for local in spec.local_disks:
+                    disk.create_local(folder / local.name, local)
+                if spec.config_drive:
+                    durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
+                if spec.memory is not None:
+                    shutil.copyfile(spec.memory, folder / "memory.received")
+                    durable.settle(folder / "memory.received", folder / virt.MEMORY)
+                guest = define(spec, self.hostname, folder, PowerState.PAUSED)
+                try:
+                    guest.memory = msgspec.json.decode((folder / virt.MEMORY).read_bytes(), type=list[str])
+                except (FileNotFoundError, msgspec.MsgspecError) as failure:
+                    raise GuestFailed(f"The memory of guest {uuid} can't be read.", details=str(failure)) from failure
+                with (vifs_plugged or virt.nothing_to_wait_for)():
+                    self.files.save(guest)
+
+    def forget_memory(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            if (self.files.disks(uuid) / virt.MEMORY).exists():
+                durable.delete(self.files.disks(uuid) / virt.MEMORY)

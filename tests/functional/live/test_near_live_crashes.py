@@ -1,0 +1,130 @@
+"""Somebody dies in a near-live migration, or an answer is lost: the guest goes on, in one place, with its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from causeway import errors
+from causeway.faults import points
+from causeway.rpc.compute_near_live import ComputeNearLive
+from causeway.rpc.transport import Verdict
+
+from .live_cloud import LiveCloud
+from .test_near_live import elsewhere
+
+CLOUD: dict[str, Any] = {
+    "overrides": {
+        "DEFAULT": {"rpc_response_timeout": 2},
+        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
+        "fault_injection": {"enabled": True},
+    }
+}
+pytestmark = [
+    pytest.mark.embedded("threads of this process die"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+]
+STEPS = [point for point in points.step_points() if point.startswith("near_live_migration.") and ".do." in point]
+UNDOING = [
+    point
+    for point in points.step_points()
+    if point.startswith("near_live_migration.") and (".undo." in point or "give_back" in point)
+]
+METHODS = [name for name in vars(ComputeNearLive) if not name.startswith(("_", "check_"))]
+FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]
+ORDERS = [
+    *(f"compute.{name}.{side}" for name in FORWARD for side in ("before", "after")),
+    *(f"driver.{name}.{side}" for name in ("save_memory", "wake", "forget_memory") for side in ("before", "after")),
+    "disk.upload.in",
+    "disk.download.in",
+]
+
+
+def with_memory(cloud: LiveCloud) -> tuple[Any, str, list[str]]:
+    server = cloud.boot(flavor="any.small")
+    cloud.attach(server, cloud.volume())
+    source = cloud.host_of(server)
+    cloud.driver(source).guest_write(server.id, "on disk")
+    return server, source, cloud.remember(server, "a line")
+
+
+def check(cloud: LiveCloud, server: Any, source: str, memory: list[str], there: str) -> str:
+    """It ended, in whatever way; returns the migration's status."""
+    after = cloud.after(server)
+    status: str = cloud.migration(server).status
+    assert after.status == "ACTIVE"
+    assert after.compute_host == (there if status == "completed" else source), status
+    assert cloud.memory(server) == memory
+    assert "on disk" in cloud.driver(after.compute_host).guest_read(server.id)
+    assert cloud.driver(after.compute_host).saved_memory(server.id) is None
+    cloud.check_left_nothing(server, after.compute_host)
+    assert {each["status"] for each in cloud.attachments(server)} == {"attached"}
+    assert cloud.temporary_images() == []
+    return status
+
+
+@pytest.mark.parametrize("point", STEPS)
+def test_a_conductor_dies(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    dies_at(point)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "completed"
+
+
+@pytest.mark.parametrize("point", ORDERS)
+def test_a_host_dies_in_an_order(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    dies_at(point)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "completed"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LOSE_REQUEST, Verdict.LOSE_REPLY])
+@pytest.mark.parametrize("method", FORWARD)
+def test_a_message_is_lost(cloud: LiveCloud, method: str, verdict: Verdict) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    cloud.lose(method, verdict)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "completed"
+
+
+@pytest.mark.parametrize("point", UNDOING)
+def test_a_conductor_dies_while_it_is_undone(
+    cloud: LiveCloud, dies_at: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    make_it_fail(cloud, monkeypatch, there)
+    dies_at(point)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "failed"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.LOSE_REQUEST, Verdict.LOSE_REPLY])
+@pytest.mark.parametrize("method", ["wake_guest_at_source", "drop_move_at_dest"])
+def test_a_message_is_lost_while_it_is_undone(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str, verdict: Verdict
+) -> None:
+    server, source, memory = with_memory(cloud)
+    there = elsewhere(cloud, server)
+    make_it_fail(cloud, monkeypatch, there)
+    cloud.lose(method, verdict)
+    assert cloud.migrate_live(server, host=there).status_code == 202
+    assert check(cloud, server, source, memory, there) == "failed"
+
+
+def make_it_fail(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, there: str) -> None:
+    """The guest is there, standing still, and then its target does not say so."""
+    driver = cloud.driver(there)
+    works = driver.wake
+
+    def wake(*args: Any, **more: Any) -> None:
+        works(*args, **more)
+        raise errors.GuestFailed("The hypervisor says that it failed.")
+
+    monkeypatch.setattr(driver, "wake", wake)

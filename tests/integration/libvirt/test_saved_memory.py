@@ -1,0 +1,179 @@
+"""The memory of a real guest goes to a file, and the guest goes on from it: elsewhere, or where it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import uuid as uuids
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from lab_guests import Cloud, Console, Guest, Net, image_lines
+from test_warm_copies import Warm
+
+from causeway.compute.disks.copies import Copies
+from causeway.compute.disks.rounds import Rounds
+from causeway.errors import GuestFailed
+from causeway.model.outcomes import MoveToken
+from causeway.model.states import PowerState
+from causeway.virt.driver import MEMORY, RootDisk
+
+if TYPE_CHECKING:
+    from causeway.virt.libvirt.driver import LibvirtDriver
+
+pytestmark = pytest.mark.timeout(240)
+
+# A process that says twice a second, on the console, that it is still the same one; it counts on the disk, too.
+TICKING = {
+    "openstack/latest/user_data": b"#!/bin/sh\n"
+    b"id=$(cat /proc/sys/kernel/random/uuid)\n"
+    b"(n=0; while sleep 0.5; do n=$((n+1)); echo $n > /disk/ticks; sync; echo TICK id=$id n=$n > /dev/console; done) &\n"
+}
+
+
+def ticking(guest: Guest) -> dict[str, str]:
+    guest.config_drive = TICKING
+    guest.spawn()
+    return guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
+
+
+def ticks_on(guest: Guest, before: dict[str, str]) -> None:
+    """The same process counts on: no tick was lost, none came twice."""
+
+    def next_ones(said: Console) -> bool:
+        return said.text.count("TICK id=") > 1 and int(said.last("TICK")["n"]) > int(before["n"]) + 1
+
+    said = guest.wait(next_ones)
+    lines = [line.strip() for line in said.text.splitlines() if line.startswith("TICK id=")]
+    # What the guest said while its console was taken away is nowhere; the counts that are there follow one another.
+    counts = [int(line.split("n=")[1]) for line in lines[1:]]
+    assert counts == list(range(counts[0], counts[0] + len(counts)))
+    assert {line.split()[1] for line in lines[1:]} == {f"id={before['id']}"}
+
+
+def go_on(driver: LibvirtDriver, guest: Guest) -> None:
+    assert driver.inspect(guest.uuid).power_state is PowerState.PAUSED
+    driver.forget_memory(guest.uuid)
+    driver.unpause(guest.uuid)
+    assert driver.saved_memory(guest.uuid) is None
+
+
+def kill(guest: Guest) -> None:
+    found = subprocess.run(["pgrep", "-f", f"uuid {guest.uuid}"], check=True, stdout=subprocess.PIPE)
+    os.kill(int(found.stdout.split()[0]), signal.SIGKILL)
+
+
+def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_path: Path) -> None:
+    """Its disk is copied in rounds before; what changed since is known though the guest was saved, not shut down."""
+    guest = cloud.guest(vifs=[network.port()])
+    guest.volumes.append(cloud.volume(guest))
+    before = ticking(guest)
+    source, target = cloud.drivers
+    warm = Warm(
+        guest,
+        Rounds(tmp_path / "rounds", source, lambda _size: None),
+        Copies(tmp_path / "copies", target),
+        MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
+    )
+    first = warm.begin()
+    warm.receive(first)
+    guest.wait(lambda said: int(said.last("TICK")["n"]) > int(before["n"]) + 2)
+    warm.rounds.end(warm.token.move_id)
+    last = guest.console().last("TICK")
+    source.save_memory(guest.uuid)
+    memory = source.saved_memory(guest.uuid)
+    assert memory is not None
+    assert source.inspect(guest.uuid).power_state is PowerState.SHUTDOWN
+    copy = warm.complete(first.number)
+    received = tmp_path / "received"
+    shutil.copy(memory, received)
+    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=False)
+    source.stash_disks(guest.uuid)
+    assert source.saved_memory(guest.uuid) is not None
+
+    spec = guest.spec(RootDisk(guest.base, "the-image", snapshot=copy, size_gb=1))
+    spec.memory = received
+    target.wake(spec)
+    # Whoever asks twice finds it done.
+    target.wake(guest.spec())
+    guest.driver = target
+    go_on(target, guest)
+    ticks_on(guest, last)
+    assert guest.console().boots == 0
+    assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
+    # The definition for the next start is this host's, and the disk is whole.
+    target.power_off(guest.uuid, timeout=60)
+    again = target.power_on(guest.spec()) and guest.wait_for_boot()
+    assert again.last("CAUSEWAY-GUEST")["boot"] == "2"
+    assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
+    source.delete_stashed_disks(guest.uuid)
+
+
+def test_a_guest_goes_on_where_it_was_saved(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.save_memory(guest.uuid)
+    driver.save_memory(guest.uuid)
+    last = guest.console().last("TICK")
+    driver.destroy(guest.uuid, [], [], destroy_disks=False)
+    driver.stash_disks(guest.uuid)
+    driver.save_memory(guest.uuid)
+    driver.restore_stashed_disks(guest.uuid)
+    driver.wake(guest.spec())
+    go_on(driver, guest)
+    ticks_on(guest, last)
+
+
+def test_a_guest_whose_hypervisor_is_killed_before_it_goes_on_is_woken_again(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.save_memory(guest.uuid)
+    last = guest.console().last("TICK")
+    driver.wake(guest.spec())
+    kill(guest)
+    guest.wait(lambda _said: driver.inspect(guest.uuid).power_state is not PowerState.PAUSED)
+    driver.wake(guest.spec())
+    go_on(driver, guest)
+    ticks_on(guest, last)
+
+
+def test_a_guest_that_its_user_paused_stays_so(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.pause(guest.uuid)
+    last = guest.console().last("TICK")
+    driver.save_memory(guest.uuid)
+    driver.wake(guest.spec())
+    assert driver.inspect(guest.uuid).power_state is PowerState.PAUSED
+    go_on(driver, guest)
+    ticks_on(guest, last)
+
+
+def test_what_was_not_saved_to_its_end_is_no_memory(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.save_memory(guest.uuid)
+    memory = driver.saved_memory(guest.uuid)
+    assert memory is not None
+    # As libvirt leaves it when the guest dies on the way.
+    content = memory.read_bytes()
+    memory.unlink()
+    partial = memory.with_name(f"{MEMORY}.partial")
+    partial.write_bytes(b"LibvirtQemudPart" + content[16:])
+    with pytest.raises(GuestFailed, match="no memory to save"):
+        driver.save_memory(guest.uuid)
+    # One that was, by a process that died then, is.
+    partial.write_bytes(content)
+    driver.save_memory(guest.uuid)
+    assert driver.saved_memory(guest.uuid) is not None
+    # Who boots has no use for it.
+    driver.power_on(guest.spec())
+    guest.wait_for_boot(2)
+    assert driver.saved_memory(guest.uuid) is None
