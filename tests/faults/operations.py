@@ -68,11 +68,13 @@ def act(site: Site, subject: Subject, action: str, body: Any = None) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/action", {action: body})
 
 
-def create(site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None) -> Answer:
+def create(
+    site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None, flavor: str = FLAVOR
+) -> Answer:
     """``host``: wanted by an administrator."""
     server: dict[str, Any] = {
         "name": subject.name,
-        "flavorRef": FLAVOR,
+        "flavorRef": flavor,
         "networks": [{"port": subject.port_id} if subject.port_id else {"uuid": site.network_id}],
     }
     if on_volume:
@@ -142,6 +144,14 @@ def _migrate_live(site: Site, subject: Subject) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
 
 
+def _migrate_near_live(site: Site, subject: Subject) -> Answer:
+    """To the other cell."""
+    assert subject.before is not None
+    host = f"cell{2 if str(subject.before.host).startswith('cell1') else 1}-host1"
+    body = {"os-migrateLive": {"host": host, "block_migration": "auto"}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
+
+
 # preparing
 
 
@@ -170,8 +180,10 @@ def _with_port(site: Site, subject: Subject) -> None:
     subject.port_id = site.member.network.create_port(network_id=site.network_id, name=subject.name).id
 
 
-def _server(site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None) -> None:
-    answer = create(site, subject, on_volume=on_volume, host=host)
+def _server(
+    site: Site, subject: Subject, *, on_volume: bool = False, host: str | None = None, flavor: str = FLAVOR
+) -> None:
+    answer = create(site, subject, on_volume=on_volume, host=host, flavor=flavor)
     assert answer.is_accepted, answer
     wait_for(site, subject, "ACTIVE")
     assert subject.uuid is not None
@@ -180,6 +192,14 @@ def _server(site: Site, subject: Subject, *, on_volume: bool = False, host: str 
 
 def _server_on_volume(site: Site, subject: Subject) -> None:
     _server(site, subject, on_volume=True)
+
+
+def _anywhere(site: Site, subject: Subject) -> None:
+    _server(site, subject, flavor="any.small")
+
+
+def _anywhere_on_volume(site: Site, subject: Subject) -> None:
+    _server(site, subject, on_volume=True, flavor="any.small")
 
 
 def _on_dying_host(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
@@ -326,6 +346,20 @@ OPERATIONS = [
         _migrate_live,
         lambda now, before: now.status == "ACTIVE" and now.host != before.host,
         recipes=("live_migration",),
+    ),
+    Operation(
+        "near-live-migrate image-backed",
+        _anywhere,
+        _migrate_near_live,
+        lambda now, before: now.status == "ACTIVE" and str(now.host)[:5] != str(before.host)[:5],
+        recipes=("near_live_migration",),
+    ),
+    Operation(
+        "near-live-migrate volume-backed",
+        _anywhere_on_volume,
+        _migrate_near_live,
+        lambda now, before: now.status == "ACTIVE" and str(now.host)[:5] != str(before.host)[:5],
+        recipes=("near_live_migration",),
     ),
     Operation(
         "attach volume",

@@ -37,11 +37,16 @@ CRASHES = [
     ("plug", "driver.attach_interface.after"),
     ("unplug", "driver.detach_interface.after"),
     ("evacuate image-backed", "driver.spawn.after"),
+    ("near-live-migrate image-backed", "driver.save_memory.after"),
+    ("near-live-migrate image-backed", "driver.wake.before"),
+    ("near-live-migrate image-backed", "near_live_migration.SwitchInstanceMapping.do.after"),
+    ("near-live-migrate volume-backed", "driver.go_on.before"),
 ]
 HANGS = [
     ("shelve image-backed", "shelve.StoreDisk.do.after"),
     ("unshelve", "unshelve.StartGuest.do.after"),
     ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
+    ("near-live-migrate image-backed", "near_live_migration.WakeGuest.do.after"),
 ]
 
 

@@ -33,7 +33,7 @@ DRIVER_METHODS = (
     "export_disk",
     "export_running_disk",
     "force_live_migration",
-    "forget_memory",
+    "go_on",
     "live_migrate",
     "open_changes",
     "open_copy",

@@ -6,6 +6,7 @@ import inspect
 
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.handover.live import LiveEndpoint
+from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
 from causeway.compute.handover.snapshot_resize import SnapshotResizeEndpoint
 from causeway.compute.handover.warm import WarmEndpoint
@@ -39,7 +40,7 @@ _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
     "rollback_live_migration_at_destination",
     "rollback_live_migration_at_source",
     "check_can_live_migrate_destination",
-}
+} | {name for name in vars(NearLiveEndpoint) if name.startswith("check_")}
 # Orders that change nothing by the driver's points.
 _WITHOUT_DRIVER = {
     "discard_copies",
@@ -85,7 +86,14 @@ def compute_points() -> list[str]:
     dropped = [f"compute.{ClaimsEndpoint.drop_move_claim.__name__}.{place}" for place in ("before", "after")]
     return dropped + [
         f"compute.{name}.{place}"
-        for endpoint in (ResizeEndpoint, SnapshotResizeEndpoint, WarmEndpoint, LiveEndpoint, OrdersEndpoint)
+        for endpoint in (
+            ResizeEndpoint,
+            SnapshotResizeEndpoint,
+            WarmEndpoint,
+            LiveEndpoint,
+            NearLiveEndpoint,
+            OrdersEndpoint,
+        )
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_") and name not in _ASKS
         for place in ("before", "in", "after")

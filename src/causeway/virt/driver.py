@@ -357,15 +357,17 @@ class Driver(ABC):
         raise NotImplementedError
 
     def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:
-        """Makes the guest from its disks and its saved memory (or ``spec.memory``). It stands still until `unpause`.
+        """Makes the guest from its disks and its saved memory (or ``spec.memory``). It stands still until `go_on`.
 
-        The file stays, so that this can be done again, until `forget_memory`; which must come before the guest goes on:
-        memory is of no use with disks that have changed since. Done already: nothing happens. ``vifs_plugged``: as in `spawn`.
+        The file stays until then, so that this can be done again. Done already: nothing happens. ``vifs_plugged``: as in `spawn`.
         """
         raise NotImplementedError
 
-    def forget_memory(self, uuid: str) -> None:
-        """The file goes. None there: nothing happens."""
+    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+        """A guest that was woken goes on. Its saved memory goes before: it is of no use with disks that have changed since.
+
+        ``is_paused``: by its user, who may have it go on. Raises `GuestFailed` for a guest that was not woken.
+        """
         raise NotImplementedError
 
     # disks of a move

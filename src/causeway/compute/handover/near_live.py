@@ -144,16 +144,17 @@ class NearLiveEndpoint:
             host.offers.withdraw_all(uuid)
             host.rounds.discard_all(uuid)
             facts = host.driver.inspect(uuid)
-            if facts.power_state is not PowerState.RUNNING and host.driver.saved_memory(uuid) is not None:
-                if not facts.has_disks:
-                    host.driver.restore_stashed_disks(uuid)
-                outcome = _wake(host, context, instance, block_devices, None)
+            is_saved = facts.power_state is not PowerState.RUNNING and host.driver.saved_memory(uuid) is not None
+            if is_saved and not facts.has_disks:
+                host.driver.restore_stashed_disks(uuid)
+            if is_saved or facts.power_state in _LIVING:
+                if is_saved:
+                    outcome = _wake(host, context, instance, block_devices, None)
+                else:
+                    # It never left, or has been woken by an attempt before.
+                    outcome = actions.found_running(host, context, instance, block_devices)
                 facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
                 outcome.power_state = facts.power_state or PowerState.SHUTDOWN
-                return outcome
-            if facts.power_state is PowerState.PAUSED:
-                outcome = actions.found_running(host, context, instance, block_devices)
-                outcome.power_state = PowerState.PAUSED
                 return outcome
         return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=True)
 
@@ -192,9 +193,6 @@ def _go_on(
         # The hypervisor was killed while the guest stood still: its disks are what they were.
         _wake(host, context, instance, block_devices, None)
         power_state = PowerState.PAUSED
-    if power_state is PowerState.PAUSED:
-        # In this order: memory is never used twice.
-        driver.forget_memory(uuid)
-        if not is_paused:
-            driver.unpause(uuid)
+    if power_state in _LIVING:
+        driver.go_on(uuid, is_paused=is_paused)
     return driver.inspect(uuid)

@@ -108,7 +108,7 @@ class MovingGuests(Driver, ABC):
 
     def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:
         uuid = spec.instance.uuid
-        if saved_memory.is_awake(self._connection, uuid):
+        if saved_memory.is_awake(self._connection, self._disks, uuid):
             return
         if self.saved_memory(uuid) is None:
             power.check_not_in_transit(self._connection, uuid)
@@ -130,8 +130,8 @@ class MovingGuests(Driver, ABC):
                 saved_memory.wake(self._connection, self._disks, uuid, xml)
             undo.pop_all()
 
-    def forget_memory(self, uuid: str) -> None:
-        saved_memory.forget(self._disks, uuid)
+    def go_on(self, uuid: str, *, is_paused: bool) -> None:
+        saved_memory.go_on(self._connection, self._disks, uuid, is_paused=is_paused)
 
     # copying disks while their guest runs
 

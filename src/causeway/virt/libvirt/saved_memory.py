@@ -2,9 +2,12 @@
 
 ::
 
-    INSTANCES/UUID/memory            whole; ``memory.partial``, while libvirt writes it
+    INSTANCES/UUID/memory            whole
+    INSTANCES/UUID/memory.partial    while libvirt writes it
+    INSTANCES/UUID/memory.used       the guest that was woken from it may go on
 
-Memory and disks belong together: the file goes before the guest goes on, and before any start that does not use it.
+Memory and disks belong together: the file loses its name before the guest goes on, and goes before any start that does not use
+it. libvirt shows a guest that was woken as it shows one that is handed over: only the file tells that it may be resumed here.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ import libvirt
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.model.states import PowerState
 from causeway.virt.driver import MEMORY
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.migratable_xml import for_target
-from causeway.virt.live import Presence
 
 
 def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
@@ -58,20 +61,41 @@ def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
     durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
+def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
+    """The woken guest runs; may be repeated. Raises `GuestFailed` for any other that stands still."""
+    memory = disks.folder(uuid) / MEMORY
+    used = _used(disks, uuid)
+    if memory.exists():
+        durable.rename(memory, used)
+
+    def resume(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        if not used.exists():
+            presence.refuse_in_transit(domain)
+        if power.power_state_of(domain) is PowerState.PAUSED:
+            domain.resume()
+        if is_paused:
+            # For libvirt, too, it is its user who paused it.
+            domain.suspend()
+
+    connection.call(f"have guest {uuid} go on", resume, again=True)
+    durable.delete(used)
+
+
 def forget(disks: InstanceDisks, uuid: str) -> None:
-    for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid)):
+    for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)
 
 
-def is_awake(connection: Connection, uuid: str) -> bool:
-    """Whether the guest stands still with all of its memory: it is only defined then."""
+def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
+    """Whether the guest was woken and stands still, with all of its memory: it is only defined then."""
 
     def look(hypervisor: Any) -> bool:
         domain = power.find(hypervisor, uuid)
-        return domain is not None and bool(domain.isPersistent()) and presence.of_domain(domain) is Presence.PAUSED
+        return domain is not None and bool(domain.isPersistent()) and power.power_state_of(domain) is PowerState.PAUSED
 
-    return connection.call(f"say whether guest {uuid} is awake", look, again=True)
+    return find(disks, uuid) is not None and connection.call(f"say whether guest {uuid} is awake", look, again=True)
 
 
 def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -> None:
@@ -89,6 +113,10 @@ def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -
 
 def _partial(disks: InstanceDisks, uuid: str) -> Path:
     return disks.folder(uuid) / f"{MEMORY}.partial"
+
+
+def _used(disks: InstanceDisks, uuid: str) -> Path:
+    return disks.folder(uuid) / f"{MEMORY}.used"
 
 
 def _is_whole(hypervisor: Any, path: Path) -> bool:

@@ -80,7 +80,13 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 with (vifs_plugged or virt.nothing_to_wait_for)():
                     self.files.save(guest)
 
-    def forget_memory(self, uuid: str) -> None:
+    def go_on(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
-            if (self.files.disks(uuid) / virt.MEMORY).exists():
-                durable.delete(self.files.disks(uuid) / virt.MEMORY)
+            self.forget_memory(uuid)
+            if not is_paused:
+                self.unpause(uuid)
+
+    def forget_memory(self, uuid: str) -> None:
+        """Before the guest goes on, or boots."""
+        if (self.files.disks(uuid) / virt.MEMORY).exists():
+            durable.delete(self.files.disks(uuid) / virt.MEMORY)
