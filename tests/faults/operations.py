@@ -146,8 +146,8 @@ def _migrate_live(site: Site, subject: Subject) -> Answer:
 
 def _migrate_near_live(site: Site, subject: Subject) -> Answer:
     """To the other cell."""
-    assert subject.before is not None
-    host = f"cell{2 if str(subject.before.host).startswith('cell1') else 1}-host1"
+    shown = json.loads(call(site, "GET", f"/servers/{subject.uuid}", by=site.admin).text)["server"]
+    host = f"cell{2 if shown['OS-EXT-SRV-ATTR:host'].startswith('cell1') else 1}-host1"
     body = {"os-migrateLive": {"host": host, "block_migration": "auto"}}
     return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
 

@@ -74,7 +74,7 @@ def _contents(moves: MoveContents) -> str:
     if moves.disk_bytes is not None and moves.disk_gb:
         disk += f" ({moves.disk_bytes:,} bytes used)"
     things = ", ".join([disk, _count(len(moves.volumes), "volume"), _count(len(moves.ports), "port")])
-    return "; ".join(filter(None, [things + (f" ({moves.note})" if moves.note else ""), moves.travel]))
+    return "; ".join(filter(None, [things + (f" ({moves.note})" if moves.note else ""), moves.travel, moves.memory]))
 
 
 def _count(number: int, what: str) -> str:

@@ -69,6 +69,8 @@ class MoveContents:
     note: str = ""
     #: how its local disks would travel, and why so; "": they don't
     travel: str = ""
+    #: what would become of its memory; "": it has none
+    memory: str = ""
 
 
 @dataclass

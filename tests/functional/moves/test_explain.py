@@ -75,6 +75,10 @@ def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
     moves = found["moves"]
     assert moves["disk_gb"] == 1 and moves["disk_bytes"] > 0
     assert moves["travel"].startswith("its disks are copied while it runs: directly to hosts that reach its own")
+    assert moves["memory"] == (
+        "its memory (128 MiB) is lost, for it boots; a live migration keeps it inside the cell, while the server runs, and to"
+        " another cell, if policy allows that, with the server standing still for 4 s at most"
+    )
     assert [each["volume_id"] for each in moves["volumes"]] == [volume.id]
     assert moves["ports"] == [port.id for port in cloud.admin.network.ports(device_id=server.id)]
     recipes = {each["cell"]: each["recipe"] for each in found["candidates"] if each["fits"]}
@@ -90,6 +94,7 @@ def test_why_its_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:
     cloud.member.compute.stop_server(server.id)
     cloud.wait(server, "SHUTOFF")
     assert candidates(cloud, server)["moves"]["travel"].endswith(": the server does not run")
+    assert candidates(cloud, server)["moves"]["memory"] == ""
 
 
 def test_the_chosen_host_is_the_one_that_the_move_takes(cloud: Cloud) -> None:

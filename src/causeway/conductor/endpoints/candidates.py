@@ -19,6 +19,7 @@ from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContent
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
+from causeway.moves import near_live
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
@@ -80,6 +81,7 @@ class CandidatesEndpoint:
         if contents.disk_gb:
             can = bool(nodes and nodes[0].capabilities.get("supports_warm_copy"))
             contents.travel = _travel(self._services.conf, instance, can)
+        contents.memory = _memory(instance, bool(nodes and nodes[0].capabilities.get("supports_saved_memory")))
         self._check(context, with_new_flavor, devices, found)
         heed_checks(explanation, found)
         return MoveCandidates(
@@ -226,6 +228,19 @@ def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
     if conf.moves.direct == "never":
         return "its disks are copied while it runs: directly inside its cell, through the image service to others"
     return "its disks are copied while it runs: directly to hosts that reach its own, else through the image service"
+
+
+def _memory(instance: Instance, host_can: bool) -> str:
+    """Of a resize or cold migration, and of what would keep it."""
+    if instance.vm_state not in (VmState.ACTIVE, VmState.PAUSED):
+        return ""
+    kept = "a live migration keeps it inside the cell, while the server runs"
+    if host_can:
+        seconds = near_live.longest_pause(instance.flavor.memory_mb)
+        kept += (
+            f", and to another cell, if policy allows that, with the server standing still for {seconds:.0f} s at most"
+        )
+    return f"its memory ({instance.flavor.memory_mb} MiB) is lost, for it boots; {kept}"
 
 
 def _summary(explanation: Explanation) -> str:
