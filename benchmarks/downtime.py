@@ -1,12 +1,15 @@
-"""``python -m benchmarks.downtime [--gib N]``: how long a real guest is off that is resized to another cell.
+"""``python -m benchmarks.downtime [--gib N]``: how long a real guest is off that is resized to another cell, or migrated live.
 
-It depends on how the disk travels. Each case has a server of its own, whose disk is filled with random data before. What counts
-is told by the journal: the time of the steps that have the guest off, of which its own shutdown and the plugging of its ports
-are parts, and how much travelled before and meanwhile.
+It depends on how the disk travels. Each case has a server of its own, whose disk is filled with random data before. How long it
+is off is told by the journal: the time of the steps that have the guest off, of which its own shutdown and the plugging of its
+ports are parts, and how much travelled before and meanwhile. For how long it is silent is heard outside: the guest sends ten
+ticks a second to an observer in its network; the longest pause between two of them counts, with the boot, where it boots. What a
+live migration sends is counted where it arrives, by the target's network device.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import tempfile
@@ -21,38 +24,43 @@ import openstack
 from rich.console import Console
 from rich.table import Table
 
+from causeway.cli.demo import ticks
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.store.api import journal
 from causeway.virt.lab.hosts import Lab, missing
+from causeway.virt.lab.observer import PORT
 from causeway.virt.libvirt.nbd_server import served
 
 MIB, GIB = 2**20, 2**30
 PATIENCE = 1800
+SETTLE_SECONDS = 5
 # [moves] warm, [moves] direct
 CASES = {
     "cold": ("never", "auto"),
     "warm, through the image service": ("auto", "never"),
     "warm, directly": ("auto", "auto"),
 }
+LIVE = "live, inside a cell"
 OFF = ("PrepResizeAtSource", "FinishResizeAtDest")
 GENERATION = "aggregate_instance_extra_specs:gen"
 
 
 @dataclass
 class Downtime:
-    """``whole``: seconds from the request to VERIFY_RESIZE; ``off``: of the steps that have the guest off."""
+    """``whole``: seconds from the request to its end; ``off``: of the steps that have the guest off."""
 
     case: str
     gib: float
     whole: float
-    off: float
+    off: float | None
+    silent: float
     bytes_before: int
     bytes_meanwhile: int
 
 
 @click.command()
 @click.option("--gib", default=2.0, show_default=True, help="GiB of random data on the guest's disk.")
-@click.option("--case", "cases", type=click.Choice(list(CASES)), multiple=True, help="Only these.")
+@click.option("--case", "cases", type=click.Choice([*CASES, LIVE]), multiple=True, help="Only these.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
@@ -61,10 +69,10 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
     if reason is not None:
         raise click.ClickException(f"There can be no real guests here: {reason}")
     with tempfile.TemporaryDirectory(prefix="downtime-") as directory:
-        cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=1, driver="libvirt")
+        cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
         cloud.start()
         try:
-            found = [measure(cloud, case, gib) for case in cases or CASES]
+            found = [measure(cloud, case, gib) for case in cases or (*CASES, LIVE)]
         finally:
             cloud.stop()
             Lab(cloud.state.lab).stop(keep_guests=False)
@@ -74,31 +82,70 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
 
 
 def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
-    """Resizes a new server across cells."""
-    for name, value in zip(("warm", "direct"), CASES[case], strict=True):
+    """Resizes a new server across cells, or migrates it to the other host of its cell."""
+    for name, value in zip(("warm", "direct"), CASES.get(case, ("auto", "auto")), strict=True):
         cloud.conf.set_override(name, value, group="moves")
     connection = connect(cloud)
     compute = connection.compute
     source, target = (flavor(compute, f"gen{number}.filled", str(number), int(gib) + 2) for number in (1, 2))
     image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
-    server = compute.create_server(name="filled", flavor_id=source, image_id=image.id, networks=[{"uuid": network.id}])
-    compute.wait_for_server(server, wait=PATIENCE)
+    (subnet,) = connection.network.subnets(network_id=network.id)
+    server = compute.create_server(
+        name="filled",
+        flavor_id=source,
+        image_id=image.id,
+        networks=[{"uuid": network.id}],
+        config_drive=True,
+        user_data=base64.b64encode(ticks.script(subnet.gateway_ip, PORT).encode()).decode(),
+    )
+    server = compute.wait_for_server(server, wait=PATIENCE)
+    ((address,),) = server.addresses.values()
     compute.stop_server(server)
     compute.wait_for_server(server, "SHUTOFF", wait=PATIENCE)
     fill(cloud, server.id, int(gib * GIB))
-    compute.start_server(server)
-    compute.wait_for_server(server, "ACTIVE", wait=PATIENCE)
-    began = time.monotonic()
-    compute.resize_server(server, target)
-    compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
-    whole = time.monotonic() - began
+    with Lab(cloud.state.lab).network.observer(network.id) as observer:
+        compute.start_server(server)
+        compute.wait_for_server(server, "ACTIVE", wait=PATIENCE)
+        observer.wait_for(address["addr"], 0.0, PATIENCE)
+        # Its boot is over, and what it writes with it.
+        time.sleep(SETTLE_SECONDS)
+        began = time.monotonic()
+        received = bytes_received(cloud)
+        if case == LIVE:
+            migrate_live(compute, server)
+        else:
+            compute.resize_server(server, target)
+            compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
+        whole = time.monotonic() - began
+        observer.wait_for(address["addr"], time.monotonic(), PATIENCE)
+        silent = observer.silence(address["addr"], began)
     (move,) = journal.of_server(cloud.api_database, server.id)[-1:]
     steps = {each.step: each for each in journal.steps(cloud.api_database, move.id)}
-    off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in OFF)
-    found = Downtime(case, gib, whole, off, steps["CopyWhileRunning"].bytes_done or 0, steps[OFF[0]].bytes_done or 0)
+    if case == LIVE:
+        target_host = steps["ArriveAtTarget"].host or ""
+        found = Downtime(case, gib, whole, None, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
+    else:
+        off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in OFF)
+        copied = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", OFF[0]))
+        found = Downtime(case, gib, whole, off, silent, *copied)
     compute.delete_server(server)
     compute.wait_for_delete(server, wait=PATIENCE)
     return found
+
+
+def migrate_live(compute: Any, server: Any) -> None:
+    """To the other host of its cell, until that is completed."""
+    compute.live_migrate_server(server, host=None, block_migration="auto")
+    path, end = f"/os-migrations?instance_uuid={server.id}", time.monotonic() + PATIENCE
+    while (status := compute.get(path, microversion="2.59").json()["migrations"][0]["status"]) != "completed":
+        if status in ("failed", "error", "cancelled") or time.monotonic() > end:
+            raise click.ClickException(f"The live migration did not succeed: {status}.")
+        time.sleep(0.05)
+
+
+def bytes_received(cloud: EmbeddedCloud) -> dict[str, int]:
+    network = Lab(cloud.state.lab).network
+    return {host: network.bytes_received(host) for hosts in cloud.hosts_by_cell for host in hosts}
 
 
 def fill(cloud: EmbeddedCloud, uuid: str, size: int) -> None:
@@ -133,13 +180,16 @@ def connect(cloud: EmbeddedCloud) -> Any:
 
 
 def show(found: list[Downtime]) -> None:
-    table = Table("The disk travels", "GiB", "Whole resize", "Guest off", "Bytes before", "Bytes while off")
+    table = Table(
+        "The disk travels", "GiB", "Whole move", "Guest off", "Silent outside", "Bytes before", "Bytes while off"
+    )
     for each in found:
         table.add_row(
             each.case,
             f"{each.gib:g}",
             f"{each.whole:.1f} s",
-            f"{each.off:.1f} s",
+            f"{each.off:.1f} s" if each.off is not None else "never",
+            f"{each.silent:.2f} s",
             f"{each.bytes_before:,}",
             f"{each.bytes_meanwhile:,}",
         )

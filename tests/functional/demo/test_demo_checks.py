@@ -12,7 +12,11 @@ from causeway.cli.demo.cloud import DemoCloud
 from causeway.cli.demo.evidence import Traces
 from causeway.cli.demo.guest import last_report
 from causeway.cli.demo.screen import Screen
+from causeway.cli.demo.telling import Journey, Traveller
+from causeway.cli.demo.ticks import Tick, last_tick
+from causeway.cli.demo.timeline import seen_from_outside
 from causeway.embedded.settings import StateDir
+from causeway.virt.lab.observer import longest_silence
 
 SERVER = "11111111-2222-3333-4444-555555555555"
 OTHER = "99999999-2222-3333-4444-555555555555"
@@ -117,6 +121,51 @@ def test_a_hypervisors_log_may_stay(traces: Traces) -> None:
 def test_allocations_of_the_server_and_of_its_migrations_are_found(traces: Traces) -> None:
     assert traces.consumers({OTHER: {}, "migration-1": {}}) == ["migration-1"]
     assert traces.consumers({SERVER: {}}) == [SERVER]
+
+
+def test_more_than_one_guest_of_a_server_is_seen(traces: Traces) -> None:
+    assert traces.guests() == []
+    for host in ("cell1-host1", "cell1-host2"):
+        path = traces.cloud.state.path / "hosts" / host / "guests" / f"{SERVER}.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+
+    assert traces.guests() == ["cell1-host1", "cell1-host2"]
+
+
+def test_the_last_whole_tick_counts() -> None:
+    first, second = (f"TICK id=a n={n} memory=kept disk=kept lines={n}\n" for n in (1, 2))
+    assert last_tick(f"boot\n{first}{second[:-4]}") == Tick("a", 1, "kept", "kept", 1)
+    assert last_tick(f"{first}{second}TI") == Tick("a", 2, "kept", "kept", 2)
+    assert last_tick(CONSOLE) is None
+
+
+def test_a_silence_counts_in_the_move_in_which_it_ended() -> None:
+    heard = [0.0, 0.1, 3.1, 3.2, 4.2, 4.3]
+    assert longest_silence(heard, 0.0) == 3.0
+    assert longest_silence(heard, 2.0) == 3.0
+    assert longest_silence(heard, 3.15) == pytest.approx(1.0)
+    assert longest_silence([1.0], 0.0) == 0.0
+
+
+def test_the_table_has_each_move_that_a_guest_could_notice() -> None:
+    def move(recipe: str, **steps: int) -> dict[str, object]:
+        done = [{"step": name, "phase": "do", "bytes_done": count} for name, count in steps.items()]
+        return {"recipe": recipe, "steps": done}
+
+    server = Traveller("one", "volume", journeys=[Journey(7.5), Journey(0.25, 1234567)])
+    moves = [
+        move("cross_cell_resize", CopyWhileRunning=5000, PrepResizeAtSource=300, FinishResizeAtDest=300),
+        move("cross_cell_confirm"),
+        move("live_migration", MigrateGuest=17),
+    ]
+    rows = [list(column.cells) for column in seen_from_outside({"one": moves}, [server]).columns]
+    assert rows == [
+        ["one: cross_cell_resize", "one: live_migration"],
+        ["7.50 s", "0.25 s"],
+        ["5,000", "1,234,567"],
+        ["300", ""],
+    ]
 
 
 def test_checks_are_counted(tmp_path: Path) -> None:

@@ -25,5 +25,8 @@ def test_every_check_of_the_demonstration_holds_on_simulated_hosts(tmp_path: Pat
     assert "✗" not in told.stdout
     assert "ACTIVE -> RESIZE -> VERIFY_RESIZE" in told.stdout
     assert "VERIFY_RESIZE -> REVERT_RESIZE -> ACTIVE" in told.stdout
+    assert "status went MIGRATING -> ACTIVE" in told.stdout
+    assert "its guest did not boot" in told.stdout
     assert "cross_cell_revert" in told.stdout, "the timeline is missing"
+    assert "live_migration" in told.stdout
     assert not (tmp_path / "cloud" / "demo.pid").exists(), "the cloud was left running"

@@ -1,56 +1,24 @@
-"""A guest goes to another host of the lab without stopping, and what is left when something dies meanwhile."""
+"""A guest goes to another host of the lab without stopping."""
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-from lab_guests import Cloud, Guest, Net, image_lines
+from lab_guests import Cloud, Net, image_lines
+from lab_journeys import SLOW, TICKING, assert_runs_on_at_the_source, no_word, orders, prepared, under_way
 
 from causeway.errors import ClaimRefused, GuestFailed
 from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
-from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
+from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
 if missing() is None:
-    from causeway.virt.libvirt import live, power
-
-if TYPE_CHECKING:
-    from causeway.virt.libvirt.driver import LibvirtDriver
+    from causeway.virt.libvirt import power
 
 pytestmark = pytest.mark.timeout(240)
-
-# MiB/s: slow enough that a guest of 128 MiB can be caught on its way.
-SLOW = LiveOptions(bandwidth=2)
-# A process that says each second, on the console, that it is still the same one.
-TICKING = {
-    "openstack/latest/user_data": b"#!/bin/sh\n"
-    b"id=$(cat /proc/sys/kernel/random/uuid)\n"
-    b"(n=0; while sleep 0.5; do n=$((n+1)); echo $n > /disk/ticks; sync; echo TICK id=$id n=$n > /dev/console; done) &\n"
-}
-
-
-def no_word(_progress: LiveProgress) -> None:
-    pass
-
-
-def prepared(guest: Guest, target: LibvirtDriver) -> LiveTarget:
-    source = guest.driver.live_source(guest.instance)
-    target.check_live_target(source)
-    return target.prepare_live_target(guest.spec(guest.new_disk()), source)
 
 
 def test_a_guest_goes_to_another_host_and_does_not_notice(
@@ -88,46 +56,6 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
 
 class GivenUp(Exception):
     """What a caller's progress raises."""
-
-
-@contextmanager
-def under_way(guest: Guest, target: LibvirtDriver, options: LiveOptions = SLOW) -> Iterator[Future[None]]:
-    """The guest's memory travels, slowly, while the context is entered."""
-    guest.config_drive = TICKING
-    guest.spawn()
-    guest.wait(lambda said: "TICK id=" in said.text)
-    where = prepared(guest, target)
-    with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(guest.driver.live_migrate, guest.spec(), where, options, no_word)
-        wait_until(lambda: travels(guest) or call.done())
-        assert not call.done(), call.exception()
-        try:
-            yield call
-        finally:
-            guest.driver.abort_live_migration(guest.uuid)
-
-
-def travels(guest: Guest) -> bool:
-    progress = guest.driver.live_progress(guest.uuid)
-    return progress is not None and progress.memory_processed > 0
-
-
-def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come that far"
-        time.sleep(0.1)
-
-
-def assert_runs_on_at_the_source(guest: Guest) -> None:
-    """As if nothing had been: it ticks, as the same one, and nothing is on its way."""
-    source = guest.driver
-    assert source.live_progress(guest.uuid) is None
-    assert source.presence(guest.uuid) is Presence.RUNNING
-    last = guest.console().last("TICK")
-    guest.wait(lambda said: int(said.last("TICK")["n"]) > int(last["n"]) + 1)
-    assert guest.console().last("TICK")["id"] == last["id"]
-    assert guest.console().boots == 1
 
 
 def test_a_migration_that_its_caller_gives_up_leaves_the_guest_running_and_may_be_tried_again(cloud: Cloud) -> None:
@@ -182,16 +110,6 @@ def test_a_guest_that_stood_still_for_its_migration_goes_on_by_itself_when_that_
         with pytest.raises(GuestFailed):
             call.result(30)
     assert_runs_on_at_the_source(guest)
-
-
-def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
-    guest = cloud.guest()
-    with under_way(guest, cloud.drivers[1]) as call:
-        guest.driver.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
-        with pytest.raises(GuestFailed):
-            call.result(60)
-    for driver in cloud.drivers:
-        wait_until(lambda driver=driver: driver.presence(guest.uuid) is Presence.ABSENT)
 
 
 def test_local_disks_go_along(cloud: Cloud) -> None:
@@ -264,140 +182,6 @@ def test_a_guest_that_comes_in_is_let_alone_and_may_be_destroyed(cloud: Cloud) -
     assert not target._disks.folder(guest.uuid).exists()
 
 
-def orders(guest: Guest, driver: LibvirtDriver) -> list[Callable[[], object]]:
-    """All that could make a guest run that may run elsewhere, or make that possible later."""
-    return [
-        lambda: driver.unpause(guest.uuid),
-        lambda: driver.power_on(guest.spec()),
-        lambda: driver.reboot(guest.spec(), hard=True, timeout=0),
-        lambda: driver.reboot(guest.spec(), hard=False, timeout=5),
-        lambda: driver.resume(guest.spec()),
-        lambda: driver.spawn(guest.spec(guest.new_disk())),
-        lambda: driver.power_off(guest.uuid, 0),
-        lambda: driver.pause(guest.uuid),
-        lambda: driver.suspend(guest.uuid),
-    ]
-
-
-@pytest.mark.parametrize("hard", [False, True])
-def test_a_guest_that_goes_away_while_it_is_rebooted_is_not_started_here(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
-) -> None:
-    guest = cloud.guest()
-    guest.driver.spawn(guest.spec(guest.new_disk()))
-    # To this host a guest that is through looks like one that went off, and then it is not there.
-    monkeypatch.setattr(
-        power, "shut_down", lambda connection, uuid, _timeout: power.destroy_and_undefine(connection, uuid)
-    )
-    with pytest.raises(GuestFailed, match="went to another host"):
-        guest.driver.reboot(guest.spec(), hard=hard, timeout=5)
-    assert guest.driver.presence(guest.uuid) is Presence.ABSENT
-
-
-def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> None:
-    guest = cloud.guest()
-    with under_way(guest, cloud.drivers[1]) as call:
-        (pid_file,) = (lab_dir / "hosts" / "cell2-host1" / "run" / "qemu").glob(f"*{guest.uuid}*.pid")
-        os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        with pytest.raises(GuestFailed):
-            call.result(60)
-    assert_runs_on_at_the_source(guest)
-    assert cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT
-
-
-@pytest.mark.parametrize("host", ["cell1-host1", "cell2-host1"])
-def test_a_libvirtd_dies_in_the_middle_and_comes_back(cloud: Cloud, lab_dir: Path, host: str) -> None:
-    guest = cloud.guest()
-    with under_way(guest, cloud.drivers[1]) as call:
-        os.kill(int((lab_dir / "hosts" / host / "libvirtd.pid").read_text()), signal.SIGKILL)
-        with pytest.raises(GuestFailed):
-            call.result(60)
-    assert_runs_on_at_the_source(guest)
-    wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
-    guest.driver.live_migrate(guest.spec(), prepared(guest, cloud.drivers[1]), LiveOptions(), no_word)
-    assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
-
-
-def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    guest = cloud.guest()
-    with under_way(guest, cloud.drivers[1]) as call:
-        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
-
-        def no_answer(_uuid: str) -> None:
-            raise GuestFailed("The hypervisor did not answer.")
-
-        abort = guest.driver._live.abort
-        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
-        # Its call is not over: it may take as long as it needs.
-        time.sleep(5)
-        assert not call.done()
-        monkeypatch.undo()
-        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
-        abort(guest.uuid)
-        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
-        with pytest.raises(GuestFailed):
-            call.result(30)
-        monkeypatch.undo()
-
-
-def test_the_network_dies_in_the_middle(cloud: Cloud, endpoints: dict[str, LibvirtEndpoint]) -> None:
-    guest = cloud.guest()
-    netns = endpoints["cell2-host1"].netns
-    underlay = netns.removesuffix("cell2-host1") + "underlay"
-    port = f"host{endpoints['cell2-host1'].address.rpartition('.')[2]}"
-    with under_way(guest, cloud.drivers[1]) as call:
-        run("ip", "-n", underlay, "link", "set", port, "down")
-        try:
-            begun = time.monotonic()
-            with pytest.raises(GuestFailed):
-                call.result(100)
-            # With the kernel's own patience of TCP, the guest would stand still for a quarter of an hour.
-            assert time.monotonic() - begun < 60
-            assert_runs_on_at_the_source(guest)
-        finally:
-            run("ip", "-n", underlay, "link", "set", port, "up")
-    wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
-
-
-def test_a_second_caller_joins_what_the_first_began_before_it_was_killed(
-    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], tmp_path: Path
-) -> None:
-    guest = cloud.guest()
-    source, target = cloud.drivers
-    guest.config_drive = TICKING
-    guest.spawn()
-    before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
-    where = prepared(guest, target)
-    orders = tmp_path / "orders"
-    orders.write_bytes(pickle.dumps((endpoints["cell1-host1"].uri, source._instances_dir, guest.spec(), where, SLOW)))
-    script = (
-        "import pickle, sys\n"
-        "from causeway.virt.libvirt.driver import LibvirtDriver\n"
-        "uri, instances, spec, where, options = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "driver = LibvirtDriver(uri, 'cell1-host1', instances, virt_type='qemu')\n"
-        "driver.start()\n"
-        "driver.live_migrate(spec, where, options, lambda progress: None)\n"
-    )
-    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(orders)]) as first:
-        wait_until(lambda: travels(guest))
-        first.kill()
-    assert travels(guest)
-
-    seen: list[LiveProgress] = []
-
-    def hurry(progress: LiveProgress) -> None:
-        if not seen:
-            source.force_live_migration(guest.uuid, post_copy=False)
-        seen.append(progress)
-
-    source.live_migrate(guest.spec(), where, LiveOptions(), hurry)
-    assert seen[0].memory_processed
-    assert source.presence(guest.uuid) is Presence.ABSENT
-    assert target.presence(guest.uuid) is Presence.RUNNING
-    guest.driver = target
-    assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
-
-
 def test_a_migration_that_two_ask_for_at_once(cloud: Cloud) -> None:
     guest = cloud.guest()
     guest.spawn()
@@ -445,50 +229,6 @@ def test_a_paused_guest_arrives_paused(cloud: Cloud) -> None:
     assert target.presence(guest.uuid) is Presence.PAUSED
     target.unpause(guest.uuid)
     assert target.presence(guest.uuid) is Presence.RUNNING
-
-
-def test_two_hosts_have_the_guest_and_the_one_that_gave_it_away_never_lets_it_go_on(
-    cloud: Cloud, lab_dir: Path, endpoints: dict[str, LibvirtEndpoint]
-) -> None:
-    """The source's libvirtd dies when the guest runs at the target already: it comes back with the guest paused."""
-    import libvirt
-
-    guest = cloud.guest()
-    source, target = cloud.drivers
-    guest.config_drive = TICKING
-    guest.spawn()
-    before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
-    where = prepared(guest, target)
-    died = threading.Event()
-
-    def kill(_connection: Any, domain: Any, event: int, detail: int, _opaque: object) -> None:
-        resumed = (libvirt.VIR_DOMAIN_EVENT_RESUMED, libvirt.VIR_DOMAIN_EVENT_RESUMED_MIGRATED)
-        if domain.UUIDString() == guest.uuid and (event, detail) == resumed and not died.is_set():
-            died.set()
-            os.kill(int((lab_dir / "hosts" / "cell1-host1" / "libvirtd.pid").read_text()), signal.SIGKILL)
-
-    watcher = libvirt.open(endpoints["cell2-host1"].uri)
-    handle = watcher.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, kill, None)
-    try:
-        with pytest.raises(GuestFailed):
-            source.live_migrate(guest.spec(), where, LiveOptions(), no_word)
-        assert died.is_set()
-    finally:
-        watcher.domainEventDeregisterAny(handle)
-        watcher.close()
-    assert target.presence(guest.uuid) is Presence.RUNNING
-    assert source.presence(guest.uuid) is Presence.PAUSED_FOR_MIGRATION
-    assert source.live_progress(guest.uuid) is None
-    for order in orders(guest, source):
-        with pytest.raises(GuestFailed, match="on its way"):
-            order()
-    with pytest.raises(GuestFailed):
-        source.live_migrate(guest.spec(), where, LiveOptions(), no_word)
-    assert source.presence(guest.uuid) is Presence.PAUSED_FOR_MIGRATION
-    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
-    assert source.presence(guest.uuid) is Presence.ABSENT
-    guest.driver = target
-    assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
 
 
 def test_disks_that_are_somebodys_are_not_made_anew(cloud: Cloud) -> None:

@@ -26,11 +26,14 @@ from tests.integration.real_services.services import NAMES  # noqa: E402
 from causeway.cli.demo.client import ADMIN, Client  # noqa: E402
 from causeway.cli.demo.command import FAILURES, conclude  # noqa: E402
 from causeway.cli.demo.screen import Screen  # noqa: E402
-from causeway.cli.demo.story import CELL1, CELL2, SIZES, Story  # noqa: E402
+from causeway.cli.demo.story import Story  # noqa: E402
+from causeway.cli.demo.telling import SIZES  # noqa: E402
 from causeway.embedded.settings import StateDir  # noqa: E402
 from causeway.virt.lab.guest_image import build_guest_image  # noqa: E402
 from causeway.virt.lab.network import PingResult  # noqa: E402
+from causeway.virt.lab.observer import Observer  # noqa: E402
 
+CELL1, CELL2 = "cell1-host1", "cell2-host1"
 CELLS = {"cell1": [CELL1], "cell2": [CELL2]}
 
 
@@ -57,6 +60,14 @@ class IntegrationCloud:
         results = [switches.ping(host, admin, network_id, address) for host in self._cloud.hosts]
         sent, received = sum(result.sent for result in results), sum(result.received for result in results)
         return PingResult(sent, received, max(result.round_trip_ms or 0.0 for result in results))
+
+    def bytes_received(self, host: str) -> int | None:  # noqa: ARG002
+        """Nobody counts."""
+        return None
+
+    def observer(self, network_id: str) -> Observer | None:  # noqa: ARG002
+        """Nobody is in networks of Open vSwitch."""
+        return None
 
     def tie_flavors(self, client: Client) -> None:
         """A generation of hardware for each cell: what the embedded cloud has from the start."""

@@ -17,6 +17,7 @@ from causeway.cli.demo.screen import Screen
 from causeway.embedded.settings import StateDir
 from causeway.virt.lab.commands import process_runs
 from causeway.virt.lab.network import PingResult
+from causeway.virt.lab.observer import Observer
 
 READY = "ready: "
 START_SECONDS, STOP_SECONDS = 180.0, 60.0
@@ -27,7 +28,7 @@ class CloudFailed(Exception):
 
 
 class Cloud(Protocol):
-    """What the story needs of a cloud of two cells with one host each.
+    """What the story needs of a cloud of two cells.
 
     ``state``: clouds.yaml is there, and the hosts' files. ``real``: guests can be pinged.
     """
@@ -42,10 +43,16 @@ class Cloud(Protocol):
 
     def ping(self, network_id: str, address: str) -> PingResult: ...
 
+    def bytes_received(self, host: str) -> int | None:
+        """What came to a host from others, until now; None if nobody counts."""
+
+    def observer(self, network_id: str) -> Observer | None:
+        """Somebody in a network who hears what guests send to its gateway; None if nobody can be there."""
+
 
 @dataclass
 class DemoCloud:
-    """A cloud of two cells with one host each, on a state directory that is kept between runs."""
+    """A cloud of two cells with two hosts each, on a state directory that is kept between runs."""
 
     state: StateDir
     driver: str
@@ -64,7 +71,7 @@ class DemoCloud:
         """Returns when requests can be served. Raises `CloudFailed`."""
         self._stop_kept_one(screen)
         words = ["causeway", "up", "--state-dir", str(self.state.path), "--port", "0", "--driver", self.driver]
-        words += ["--cells", "2", "--hosts-per-cell", "1"]
+        words += ["--cells", "2", "--hosts-per-cell", "2"]
         screen.command(words)
         self.state.path.mkdir(parents=True, exist_ok=True)
         began = time.monotonic()
@@ -109,6 +116,17 @@ class DemoCloud:
         from causeway.virt.lab.hosts import Lab
 
         return Lab(self.state.lab).network.ping(network_id, address)
+
+    def bytes_received(self, host: str) -> int | None:
+        from causeway.virt.lab.hosts import Lab
+
+        return Lab(self.state.lab).network.bytes_received(host) if self.real else None
+
+    def observer(self, network_id: str) -> Observer | None:
+        """Where the network's DHCP server is, which has the gateway's address."""
+        from causeway.virt.lab.hosts import Lab
+
+        return Lab(self.state.lab).network.observer(network_id) if self.real else None
 
     def stop_hosts(self) -> None:
         """Ends the lab's hosts with their guests; disks stay."""

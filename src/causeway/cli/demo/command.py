@@ -15,7 +15,8 @@ from requests import RequestException
 from causeway.cli.demo.client import CommandFailed
 from causeway.cli.demo.cloud import CloudFailed, DemoCloud
 from causeway.cli.demo.screen import Screen
-from causeway.cli.demo.story import MoveFailed, Story
+from causeway.cli.demo.story import Story
+from causeway.cli.demo.telling import MoveFailed
 from causeway.cli.demo.watch import Timeout
 from causeway.embedded.settings import StateDir
 from causeway.errors import CausewayError
@@ -42,7 +43,7 @@ FAILURES = (
 )
 @click.option("--keep", is_flag=True, help="Leave the cloud running, to look around in it.")
 def demo(driver: str | None, state_dir: Path | None, keep: bool) -> None:
-    """Show and check the main job: a server is resized from one cell to another, and another one back."""
+    """Show and check the main job: servers go to another cell, and one back; live to another host of its cell."""
     screen, began = Screen(), time.monotonic()
     driver = driver or _driver(screen)
     folder = state_dir or platformdirs.user_cache_path("causeway") / f"demo-{driver}"
@@ -78,7 +79,7 @@ def _clean_up(cloud: DemoCloud, screen: Screen) -> None:
 
 
 def _run(cloud: DemoCloud, screen: Screen, keep: bool) -> None:
-    screen.heading(f"Causeway: two cells, {'one QEMU host' if cloud.real else 'one simulated host'} in each")
+    screen.heading(f"Causeway: two cells, two {'QEMU' if cloud.real else 'simulated'} hosts in each")
     image = _image(cloud, screen)
     cloud.start(screen)
     Story(cloud, screen, image).tell()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -53,6 +55,21 @@ class Traces:
             for definition in (folder / "etc" / "qemu").glob("*.xml"):
                 if self.server in definition.read_text():
                     found.append(str(definition.relative_to(state.path)))
+        return found
+
+    def guests(self) -> list[str]:
+        """What runs as the server's guest, on whatever host: processes, or simulated hosts that have it."""
+        if not self.cloud.real:
+            return sorted(
+                path.parents[1].name for path in self.cloud.state.path.glob(f"hosts/*/guests/{self.server}.json")
+            )
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            # Processes end meanwhile.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                words = path.read_bytes().decode(errors="replace").split("\0")
+                if Path(words[0]).name.startswith("qemu-system") and self.server in words:
+                    found.append(f"process {path.parent.name}")
         return found
 
     def consumers(self, provider_allocations: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The table at the end: every step of the moves, from the journal."""
+"""The tables at the end: every step of the moves, from the journal; and how they looked from outside."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ from rich.table import Table
 from causeway.cli.demo.client import execute
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
+from causeway.cli.demo.telling import Traveller
+from causeway.model.operations import LIVE_MIGRATION
+from causeway.moves.recipes import RECIPES
+
+# Steps that copy from the source: while the guest runs, and when it is off.
+BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource"}
 
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
-    """What ``causeway move show`` tells of a server's moves."""
+    """What ``causeway operation show`` tells of a server's moves, live migrations among them."""
     url = cloud.database("api")
-    words = ["causeway", "move", "show", server, "--json", "--database"]
+    words = ["causeway", "operation", "show", server, "--json", "--database"]
     screen.command([*words, sa.make_url(url).render_as_string(hide_password=True)])
     words.append(url)
-    moves: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
-    return moves
+    told: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
+    return [each for each in told if each["recipe"] in {*RECIPES, LIVE_MIGRATION}]
 
 
 def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:
@@ -45,3 +51,25 @@ def timeline(moves: dict[str, list[dict[str, Any]]]) -> Table:
                 )
             table.add_section()
     return table
+
+
+def seen_from_outside(moves: dict[str, list[dict[str, Any]]], travellers: list[Traveller]) -> Table:
+    """For how long nothing was heard of a guest in each move that it could notice, and what travelled before and meanwhile."""
+    table = Table(title="Seen from outside", title_justify="left")
+    table.add_column("Move", no_wrap=True)
+    for column in ("Silent", "Bytes while it ran", "while it was off"):
+        table.add_column(column, justify="right")
+    for server in travellers:
+        noticed = [move for move in moves[server.name] if "confirm" not in move["recipe"]]
+        for move, journey in zip(noticed, server.journeys, strict=False):
+            counts: list[int | None] = [_bytes(move, BEFORE), _bytes(move, MEANWHILE)]
+            if move["recipe"] == LIVE_MIGRATION:
+                # It is never off. The journal has what was seen last, once a second: the target counts all of it.
+                counts = [journey.received, None]
+            said = [f"{count:,}" if count is not None else "" for count in counts]
+            table.add_row(f"{server.name}: {move['recipe']}", f"{journey.silent:.2f} s", *said)
+    return table
+
+
+def _bytes(move: dict[str, Any], steps: set[str]) -> int:
+    return sum(step["bytes_done"] or 0 for step in move["steps"] if step["step"] in steps and step["phase"] == "do")

@@ -20,6 +20,7 @@ from causeway import durable
 from causeway.model.network import Vif
 from causeway.virt.lab.commands import ip_batch, links, namespaces
 from causeway.virt.lab.dhcp import DhcpServer
+from causeway.virt.lab.observer import Observer
 from causeway.virt.lab.topology import NetworkTopology, default_segmentation_id
 from causeway.virt.libvirt.commands import run
 
@@ -161,6 +162,16 @@ class LabNetwork:
             timeout=count * 2 + 10,
         )
         return ping_result(said, count)
+
+    def bytes_received(self, host: str) -> int:
+        """What came to a host over the underlay since it was started."""
+        shown = run("ip", "-n", self.namespace(host), "-json", "-s", "link", "show", "underlay0")
+        count: int = json.loads(shown)[0]["stats64"]["rx"]["bytes"]
+        return count
+
+    def observer(self, network_id: str) -> Observer:
+        """Hears what guests of a network send to its DHCP server, once that is there."""
+        return Observer(self._dhcp_server(network_id).namespace)
 
     def _dhcp_server(self, network_id: str) -> DhcpServer:
         return DhcpServer(network_id, f"{self._prefix}-dhcp-{network_id[:11]}", self._state_dir / "dhcp" / network_id)

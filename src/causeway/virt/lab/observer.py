@@ -1,0 +1,78 @@
+"""Somebody outside the guests who hears them tick: a guest can't tell for how long it was silent, its clock may stand still.
+
+Guests send datagrams to the network's DHCP server, in whose namespace he listens.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from importlib.resources import files
+from itertools import pairwise
+from types import TracebackType
+
+from causeway.errors import GuestFailed
+
+PORT = 9999
+
+
+class Observer:
+    """Hears everything that guests send to his port, from `__enter__` to `__exit__`."""
+
+    def __init__(self, namespace: str, port: int = PORT) -> None:
+        self._namespace = namespace
+        self._port = port
+        self._heard: dict[str, list[float]] = {}
+        self._news = threading.Condition()
+
+    def __enter__(self) -> Observer:
+        script = files("causeway.virt.lab").joinpath("datagram_listener.py")
+        self._process = subprocess.Popen(
+            ["ip", "netns", "exec", self._namespace, sys.executable, "-I", str(script), str(self._port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != "ready":
+            self._process.wait()
+            raise GuestFailed(f"Nobody can listen in {self._namespace}.")
+        self._reader = threading.Thread(target=self._read, name="observer", daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._reader.join()
+
+    def wait_for(self, address: str, after: float, timeout: float) -> None:
+        """Until a guest was heard after a moment (of `time.monotonic`). Raises `GuestFailed`."""
+        with self._news:
+            heard = self._news.wait_for(lambda: any(at > after for at in self._heard.get(address, [])[-1:]), timeout)
+        if not heard:
+            raise GuestFailed(f"The guest at {address} was not heard for {time.monotonic() - after:.0f} s.")
+
+    def silence(self, address: str, since: float) -> float:
+        """The longest time in which a guest was not heard since a moment, in seconds."""
+        with self._news:
+            heard = list(self._heard.get(address, []))
+        return longest_silence(heard, since)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            at, address, *_text = line.split(maxsplit=2)
+            with self._news:
+                self._heard.setdefault(address, []).append(float(at))
+                self._news.notify_all()
+
+
+def longest_silence(heard: list[float], since: float) -> float:
+    """Of what was heard in these moments, in order: a silence counts if it ended after ``since``."""
+    return max((after - before for before, after in pairwise(heard) if after > since), default=0.0)

@@ -1,0 +1,210 @@
+"""What is left of a live migration when something dies or goes away in the middle of it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab_guests import Cloud
+from lab_journeys import (
+    SLOW,
+    TICKING,
+    assert_runs_on_at_the_source,
+    no_word,
+    orders,
+    prepared,
+    travels,
+    under_way,
+    wait_until,
+)
+
+from causeway.errors import GuestFailed
+from causeway.virt.lab.hosts import LibvirtEndpoint, missing
+from causeway.virt.libvirt.commands import run
+from causeway.virt.live import LiveOptions, LiveProgress, Presence
+
+if missing() is None:
+    from causeway.virt.libvirt import live, power
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def test_a_guest_that_is_destroyed_while_it_migrates(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        guest.driver.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
+        with pytest.raises(GuestFailed):
+            call.result(60)
+    for driver in cloud.drivers:
+        wait_until(lambda driver=driver: driver.presence(guest.uuid) is Presence.ABSENT)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_guest_that_goes_away_while_it_is_rebooted_is_not_started_here(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, hard: bool
+) -> None:
+    guest = cloud.guest()
+    guest.driver.spawn(guest.spec(guest.new_disk()))
+    # To this host a guest that is through looks like one that went off, and then it is not there.
+    monkeypatch.setattr(
+        power, "shut_down", lambda connection, uuid, _timeout: power.destroy_and_undefine(connection, uuid)
+    )
+    with pytest.raises(GuestFailed, match="went to another host"):
+        guest.driver.reboot(guest.spec(), hard=hard, timeout=5)
+    assert guest.driver.presence(guest.uuid) is Presence.ABSENT
+
+
+def test_the_targets_qemu_dies_in_the_middle(cloud: Cloud, lab_dir: Path) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        (pid_file,) = (lab_dir / "hosts" / "cell2-host1" / "run" / "qemu").glob(f"*{guest.uuid}*.pid")
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+        with pytest.raises(GuestFailed):
+            call.result(60)
+    assert_runs_on_at_the_source(guest)
+    assert cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT
+
+
+@pytest.mark.parametrize("host", ["cell1-host1", "cell2-host1"])
+def test_a_libvirtd_dies_in_the_middle_and_comes_back(cloud: Cloud, lab_dir: Path, host: str) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        os.kill(int((lab_dir / "hosts" / host / "libvirtd.pid").read_text()), signal.SIGKILL)
+        with pytest.raises(GuestFailed):
+            call.result(60)
+    assert_runs_on_at_the_source(guest)
+    wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
+    guest.driver.live_migrate(guest.spec(), prepared(guest, cloud.drivers[1]), LiveOptions(), no_word)
+    assert cloud.drivers[1].presence(guest.uuid) is Presence.RUNNING
+
+
+def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+
+        def no_answer(_uuid: str) -> None:
+            raise GuestFailed("The hypervisor did not answer.")
+
+        abort = guest.driver._live.abort
+        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
+        # Its call is not over: it may take as long as it needs.
+        time.sleep(5)
+        assert not call.done()
+        monkeypatch.undo()
+        monkeypatch.setattr(live, "_SILENT_SECONDS", 3.0)
+        abort(guest.uuid)
+        monkeypatch.setattr(guest.driver._live, "_job", no_answer)
+        with pytest.raises(GuestFailed):
+            call.result(30)
+        monkeypatch.undo()
+
+
+def test_the_network_dies_in_the_middle(cloud: Cloud, endpoints: dict[str, LibvirtEndpoint]) -> None:
+    guest = cloud.guest()
+    netns = endpoints["cell2-host1"].netns
+    underlay = netns.removesuffix("cell2-host1") + "underlay"
+    port = f"host{endpoints['cell2-host1'].address.rpartition('.')[2]}"
+    with under_way(guest, cloud.drivers[1]) as call:
+        run("ip", "-n", underlay, "link", "set", port, "down")
+        try:
+            begun = time.monotonic()
+            with pytest.raises(GuestFailed):
+                call.result(100)
+            # With the kernel's own patience of TCP, the guest would stand still for a quarter of an hour.
+            assert time.monotonic() - begun < 60
+            assert_runs_on_at_the_source(guest)
+        finally:
+            run("ip", "-n", underlay, "link", "set", port, "up")
+    wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
+
+
+def test_a_second_caller_joins_what_the_first_began_before_it_was_killed(
+    cloud: Cloud, endpoints: dict[str, LibvirtEndpoint], tmp_path: Path
+) -> None:
+    guest = cloud.guest()
+    source, target = cloud.drivers
+    guest.config_drive = TICKING
+    guest.spawn()
+    before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
+    where = prepared(guest, target)
+    orders = tmp_path / "orders"
+    orders.write_bytes(pickle.dumps((endpoints["cell1-host1"].uri, source._instances_dir, guest.spec(), where, SLOW)))
+    script = (
+        "import pickle, sys\n"
+        "from causeway.virt.libvirt.driver import LibvirtDriver\n"
+        "uri, instances, spec, where, options = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "driver = LibvirtDriver(uri, 'cell1-host1', instances, virt_type='qemu')\n"
+        "driver.start()\n"
+        "driver.live_migrate(spec, where, options, lambda progress: None)\n"
+    )
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(orders)]) as first:
+        wait_until(lambda: travels(guest))
+        first.kill()
+    assert travels(guest)
+
+    seen: list[LiveProgress] = []
+
+    def hurry(progress: LiveProgress) -> None:
+        if not seen:
+            source.force_live_migration(guest.uuid, post_copy=False)
+        seen.append(progress)
+
+    source.live_migrate(guest.spec(), where, LiveOptions(), hurry)
+    assert seen[0].memory_processed
+    assert source.presence(guest.uuid) is Presence.ABSENT
+    assert target.presence(guest.uuid) is Presence.RUNNING
+    guest.driver = target
+    assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
+
+
+def test_two_hosts_have_the_guest_and_the_one_that_gave_it_away_never_lets_it_go_on(
+    cloud: Cloud, lab_dir: Path, endpoints: dict[str, LibvirtEndpoint]
+) -> None:
+    """The source's libvirtd dies when the guest runs at the target already: it comes back with the guest paused."""
+    import libvirt
+
+    guest = cloud.guest()
+    source, target = cloud.drivers
+    guest.config_drive = TICKING
+    guest.spawn()
+    before = guest.wait(lambda said: "TICK id=" in said.text).last("TICK")
+    where = prepared(guest, target)
+    died = threading.Event()
+
+    def kill(_connection: Any, domain: Any, event: int, detail: int, _opaque: object) -> None:
+        resumed = (libvirt.VIR_DOMAIN_EVENT_RESUMED, libvirt.VIR_DOMAIN_EVENT_RESUMED_MIGRATED)
+        if domain.UUIDString() == guest.uuid and (event, detail) == resumed and not died.is_set():
+            died.set()
+            os.kill(int((lab_dir / "hosts" / "cell1-host1" / "libvirtd.pid").read_text()), signal.SIGKILL)
+
+    watcher = libvirt.open(endpoints["cell2-host1"].uri)
+    handle = watcher.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, kill, None)
+    try:
+        with pytest.raises(GuestFailed):
+            source.live_migrate(guest.spec(), where, LiveOptions(), no_word)
+        assert died.is_set()
+    finally:
+        watcher.domainEventDeregisterAny(handle)
+        watcher.close()
+    assert target.presence(guest.uuid) is Presence.RUNNING
+    assert source.presence(guest.uuid) is Presence.PAUSED_FOR_MIGRATION
+    assert source.live_progress(guest.uuid) is None
+    for order in orders(guest, source):
+        with pytest.raises(GuestFailed, match="on its way"):
+            order()
+    with pytest.raises(GuestFailed):
+        source.live_migrate(guest.spec(), where, LiveOptions(), no_word)
+    assert source.presence(guest.uuid) is Presence.PAUSED_FOR_MIGRATION
+    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
+    assert source.presence(guest.uuid) is Presence.ABSENT
+    guest.driver = target
+    assert guest.wait(lambda said: "TICK id=" in said.text).last("TICK")["id"] == before["id"]
