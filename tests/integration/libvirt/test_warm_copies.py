@@ -61,7 +61,7 @@ class Warm:
 
         self.copies.begin(self.token, self.guest.uuid, copied)
         return sum(
-            self.copies.receive(self.token, copied, disk, opened, self.base_of, lambda _size: None)
+            self.copies.receive(self.token, copied, disk, opened, self.base_of, lambda *_: None)
             for disk in copied.disks
         )
 
@@ -105,7 +105,7 @@ def warm(cloud: Cloud, tmp_path: Path) -> Iterator[Warm]:
     target = cloud.guest(host=1)
     made = Warm(
         guest,
-        Rounds(tmp_path / "rounds", guest.driver, lambda _size: None),
+        Rounds(tmp_path / "rounds", guest.driver, lambda *_: None),
         Copies(tmp_path / "copies", target.driver),
         MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
     )
@@ -197,7 +197,7 @@ def test_a_guest_that_its_user_shuts_down_needs_only_what_changed(warm: Warm) ->
 def test_a_round_outlives_the_process_that_began_it(warm: Warm) -> None:
     guest = warm.guest
     first = warm.begin()
-    warm.rounds = Rounds(warm.rounds._directory, guest.driver, lambda _size: None)
+    warm.rounds = Rounds(warm.rounds._directory, guest.driver, lambda *_: None)
     again = warm.begin()
     assert again.number == first.number
     warm.receive(again)

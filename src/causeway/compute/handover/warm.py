@@ -7,6 +7,7 @@ another do so directly: the target fetches the parts of a round. Others send and
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +30,9 @@ from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
 from causeway.virt.driver import ROOT_DISK, Progress
 
+# What is smaller takes as long as a call takes, however fast the link is.
+_MEASURED_BYTES = 1 << 20
+
 
 class WarmEndpoint:
     """RPC: what conductors order while a guest runs that is to move."""
@@ -36,6 +40,8 @@ class WarmEndpoint:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.fence = host.fence
+        # Of the last upload; None: nothing was uploaded yet.
+        self._seconds_per_byte: float | None = None
 
     @fenced_each_time
     def begin_round(
@@ -73,7 +79,7 @@ class WarmEndpoint:
                 sent += host.copies.receive(
                     token, copied, disk, partial(open_part, host, session, copied), self._base_of(context), counted.add
                 )
-        return RoundReceived(sent)
+        return RoundReceived(sent, list(changes.CODINGS))
 
     @fenced_each_time
     def send_part(
@@ -86,17 +92,25 @@ class WarmEndpoint:
         name: str,
         part: int,
         image_id: str,
+        codings: list[str] | None = None,
     ) -> Snapshot:
-        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again."""
-        host = self._host
+        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again.
+
+        ``codings``: what the target can read compressed. How fast uploads are is known when the first one is through.
+        """
+        host, later = self._host, self._seconds_per_byte
+        accepts = codings if codings is not None and later is not None else []
         with tempfile.NamedTemporaryFile(dir=host.image_cache.directory, suffix=f".part-of-{instance.uuid}") as file:
-            file.writelines(host.rounds.read_part(token.move_id, number, name, part))
+            file.writelines(host.rounds.read_part(token.move_id, number, name, part, accepts, later or 0.0))
             file.flush()
             size = Path(file.name).stat().st_size
             snapshot = Snapshot(image_id, CHANGES, size)
             try:
                 report = TransferProgress(host, context, token, is_joined=False)
+                began = time.monotonic()
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
+                if size >= _MEASURED_BYTES:
+                    self._seconds_per_byte = (time.monotonic() - began) / size
             except errors.ServiceRefused:
                 if host.images.show(context, image_id).status != "active":
                     raise
@@ -138,10 +152,10 @@ class WarmEndpoint:
             disk,
             opened,
             self._base_of(context),
-            metrics.MOVE_BYTES.labels("received").inc,
+            lambda travelled, _of_disk: metrics.MOVE_BYTES.labels("received").inc(travelled),
             until=part + 1,
         )
-        return RoundReceived(came)
+        return RoundReceived(came, list(changes.CODINGS))
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
@@ -169,6 +183,6 @@ class _Counted:
     def __init__(self, report: Progress, total: int) -> None:
         self._report, self._total, self._done = report, total, 0
 
-    def add(self, size: int) -> None:
-        self._done += size
+    def add(self, travelled: int, _of_disk: int) -> None:
+        self._done += travelled
         self._report(min(self._done, self._total), self._total)

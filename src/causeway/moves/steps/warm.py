@@ -126,13 +126,13 @@ class CopyWhileRunning(Step):
         run.save()
         sent = 0
         with ThreadPoolExecutor(1, thread_name_prefix="send-part") as pool:
-            sending = pool.submit(self._send, run, copied, *parts[0])
+            sending = pool.submit(self._send, run, warm, copied, *parts[0])
             for at, (disk, part, image_id) in enumerate(parts):
                 snapshot = sending.result()
                 if at + 1 < len(parts):
-                    sending = pool.submit(self._send, run, copied, *parts[at + 1])
+                    sending = pool.submit(self._send, run, warm, copied, *parts[at + 1])
                 with answering(run, at_target):
-                    run.target_computes.receive_part(
+                    received = run.target_computes.receive_part(
                         run.context,
                         run.memory.dest_host,
                         token=run.token(self.name),
@@ -143,11 +143,14 @@ class CopyWhileRunning(Step):
                         sent=snapshot,
                     )
                 sent += snapshot.size
+                warm.codings = received.codings
                 run.services.images.delete(run.context, image_id)
         _delete_images(run, warm)
         return sent
 
-    def _send(self, run: Run, copied: CopyRound, disk: CopiedDisk, part: int, image_id: str) -> Snapshot:
+    def _send(
+        self, run: Run, warm: WarmCopy, copied: CopyRound, disk: CopiedDisk, part: int, image_id: str
+    ) -> Snapshot:
         make_image(run, image_id, f"{disk.name}-round-{copied.number}-part-{part}-resize-temp", disk_format="raw")
         return run.source_computes.send_part(
             run.context,
@@ -158,6 +161,7 @@ class CopyWhileRunning(Step):
             name=disk.name,
             part=part,
             image_id=image_id,
+            codings=[each for each in copied.codings if each in warm.codings],
         )
 
     def undo(self, run: Run) -> None:
