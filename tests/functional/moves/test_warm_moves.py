@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid as uuids
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,10 @@ from moves_cloud import PATIENCE, Cloud, until
 from causeway import errors
 from causeway.compute.disks import changes, packing, rounds
 from causeway.compute.handover import part_fetch, warm
+from causeway.errors import GuestFailed
 from causeway.model.warm import CopyRound, RoundReceived
 from causeway.rpc.transport import Outgoing, Verdict
+from causeway.virt.simulated import agent
 
 pytestmark = pytest.mark.embedded("looks into hosts, and breaks them")
 
@@ -428,3 +431,71 @@ def test_hosts_that_do_not_know_compression_get_none(
     assert cloud.moves(server)[0].data["warm"]["sent"] >= slow_link
     assert not any("codings" in given for given in seen)
     assert "99 " * 500 in content(cloud, server)
+
+
+def server_with(cloud: Cloud, **properties: str) -> Any:
+    image = cloud.member.image.create_image(
+        name=f"image {uuids.uuid4()}", disk_format="raw", container_format="bare", data=b"of an agent", **properties
+    )
+    server = cloud.boot(image_id=image.id)
+    source(cloud, server).guest_write(server.id, "before")
+    return server
+
+
+def freezes(cloud: Cloud, server: Any, way: str) -> int:
+    """How often the guest was frozen until it is handed over."""
+    cloud.option("warm_round_seconds", 0.0, "moves")
+    cloud.option("warm_rounds", 3, "moves")
+    host = source(cloud, server)
+
+    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
+        host.guest_write(server.id, "meanwhile")
+        return works(*args, **more)
+
+    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
+    with pytest.MonkeyPatch.context() as patches, cloud.held(order) as arrived:
+        patches.setattr(host, "begin_round", begin)
+        resize(cloud, server, way)
+        assert arrived.wait(PATIENCE)
+        guest = host.files.guests[server.id]
+        assert not guest.is_frozen
+    has_moved(cloud, server)
+    assert "meanwhile" in content(cloud, server)
+    return int(guest.freezes)
+
+
+def test_an_agent_keeps_the_file_systems_still_when_a_round_begins_but_the_first(cloud: Cloud, way: str) -> None:
+    without_cold_copies(cloud)
+    server = server_with(cloud, hw_qemu_guest_agent="yes")
+    assert freezes(cloud, server, way) == 2
+    assert cloud.moves(server)[0].data["warm"]["rounds"] == 3
+
+
+@pytest.mark.parametrize("properties", [{}, {"hw_qemu_guest_agent": "yes"}], ids=["none", "mute"])
+def test_a_guest_without_an_agent_that_answers_is_copied_all_the_same(
+    cloud: Cloud, way: str, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if properties:
+        monkeypatch.setattr(agent, "freeze", mute)
+    without_cold_copies(cloud)
+    server = server_with(cloud, **properties)
+    assert freezes(cloud, server, way) == 0
+    memory = cloud.moves(server)[0].data["warm"]
+    assert (memory["rounds"], memory["ended"]) == (3, None)
+
+
+def mute(_files: Any, guest: Any, _instance: Any) -> None:
+    raise GuestFailed(f"The agent of guest {guest.uuid} does not answer.")
+
+
+def test_what_must_be_still_and_is_not_is_copied_when_the_guest_is_off(
+    cloud: Cloud, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first round; what changed since is known."""
+    monkeypatch.setattr(agent, "freeze", mute)
+    without_cold_copies(cloud)
+    server = server_with(cloud, hw_qemu_guest_agent="yes", os_require_quiesce="yes")
+    assert freezes(cloud, server, way) == 0
+    memory = cloud.moves(server)[0].data["warm"]
+    assert (memory["rounds"], memory["received"]) == (1, 1)
+    assert "does not answer" in memory["ended"]
