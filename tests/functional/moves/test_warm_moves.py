@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid as uuids
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +10,9 @@ import requests
 from moves_cloud import PATIENCE, Cloud, until
 
 from causeway import errors
-from causeway.compute.disks import changes, packing, rounds
-from causeway.compute.handover import part_fetch, warm
-from causeway.errors import GuestFailed
-from causeway.model.warm import CopyRound, RoundReceived
-from causeway.rpc.transport import Outgoing, Verdict
-from causeway.virt.simulated import agent
+from causeway.compute.disks import changes, rounds
+from causeway.compute.handover import part_fetch
+from causeway.rpc.transport import Verdict
 
 pytestmark = pytest.mark.embedded("looks into hosts, and breaks them")
 
@@ -358,144 +353,3 @@ def test_an_idle_guest_is_handed_over_after_a_round_without_anything(cloud: Clou
     assert seen == [None, 1]
     assert cloud.moves(server)[0].data["warm"]["ended"] is None
     assert "late" in content(cloud, server)
-
-
-@pytest.fixture
-def slow_link(cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch) -> int:
-    """What compresses well, over a link on which it pays, in parts of which each is probed; returns its size."""
-    monkeypatch.setattr(rounds, "PART_BYTES", 32 << 10)
-    monkeypatch.setattr(packing, "PROBE_BYTES", 8 << 10)
-    monkeypatch.setattr(warm, "_MEASURED_BYTES", 1)
-    host = source(cloud, server)
-    for number in range(100):
-        host.guest_write(server.id, f"{number} " * 500)
-    # Time that passes as on a link of 1 MiB a second.
-    of_host = cloud.parts.computes[host.hostname].host.rounds
-    monkeypatch.setattr(of_host, "_slow_down", lambda size: time.sleep(size / 2**20))
-    return sum(len(line) for line in host.guest_read(server.id))
-
-
-def test_what_compresses_well_travels_compressed_over_a_slow_link(
-    cloud: Cloud, server: Any, way: str, slow_link: int
-) -> None:
-    without_cold_copies(cloud)
-    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
-    with cloud.held(order) as arrived:
-        resize(cloud, server, way)
-        assert arrived.wait(PATIENCE)
-        for number in range(100):
-            source(cloud, server).guest_write(server.id, f"late {number} " * 100)
-    has_moved(cloud, server)
-    memory = cloud.moves(server)[0].data
-    assert memory["warm"]["ended"] is None
-    assert memory["warm"]["sent"] < slow_link * 3 / 4
-    # What is left when the guest is off, too.
-    last = memory["offer"]["disks"][0]["size"] if memory["offer"] else memory["snapshot"]["size"]
-    assert last < sum(len(f"late {number} " * 100) for number in range(100)) / 2
-    assert "99 " * 500 in content(cloud, server)
-    assert "late 99 " * 100 in content(cloud, server)
-
-
-def test_an_operator_may_have_nothing_compressed(cloud: Cloud, server: Any, way: str, slow_link: int) -> None:
-    cloud.option("compression", "never", "moves")
-    resize(cloud, server, way)
-    has_moved(cloud, server)
-    assert cloud.moves(server)[0].data["warm"]["sent"] >= slow_link
-    assert "99 " * 500 in content(cloud, server)
-
-
-@pytest.mark.parametrize("older", ["source", "target"])
-def test_hosts_that_do_not_know_compression_get_none(
-    cloud: Cloud, server: Any, way: str, slow_link: int, older: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As those of the version before: they say nothing of it, and refuse what they do not know."""
-    if older == "target":
-        monkeypatch.setattr(part_fetch, "_HEADERS", {"Accept-Encoding": "identity"})
-        monkeypatch.setattr(warm, "RoundReceived", lambda sent, _codings: RoundReceived(sent))
-        monkeypatch.setattr(changes, "unpacked", None)
-    else:
-        monkeypatch.setattr(rounds, "CopyRound", lambda *given: CopyRound(*given[:5]))
-        works = rounds.Rounds.read_part
-        monkeypatch.setattr(rounds.Rounds, "read_part", lambda *given: works(*given[:5]))
-    without_cold_copies(cloud)
-    seen: list[Any] = []
-
-    def on_send(message: Outgoing) -> Verdict:
-        if message.method == "send_part":
-            seen.append(message.arguments)
-        return Verdict.DELIVER
-
-    cloud.parts.around.transports.on_send = on_send
-    resize(cloud, server, way)
-    has_moved(cloud, server)
-    assert cloud.moves(server)[0].data["warm"]["sent"] >= slow_link
-    assert not any("codings" in given for given in seen)
-    assert "99 " * 500 in content(cloud, server)
-
-
-def server_with(cloud: Cloud, **properties: str) -> Any:
-    image = cloud.member.image.create_image(
-        name=f"image {uuids.uuid4()}", disk_format="raw", container_format="bare", data=b"of an agent", **properties
-    )
-    server = cloud.boot(image_id=image.id)
-    source(cloud, server).guest_write(server.id, "before")
-    return server
-
-
-def freezes(cloud: Cloud, server: Any, way: str) -> int:
-    """How often the guest was frozen until it is handed over."""
-    cloud.option("warm_round_seconds", 0.0, "moves")
-    cloud.option("warm_rounds", 3, "moves")
-    host = source(cloud, server)
-
-    def begin(*args: Any, works: Any = host.begin_round, **more: Any) -> Any:
-        host.guest_write(server.id, "meanwhile")
-        return works(*args, **more)
-
-    order = "resize_instance" if way == "inside a cell" else "prep_snapshot_based_resize_at_source"
-    with pytest.MonkeyPatch.context() as patches, cloud.held(order) as arrived:
-        patches.setattr(host, "begin_round", begin)
-        resize(cloud, server, way)
-        assert arrived.wait(PATIENCE)
-        guest = host.files.guests[server.id]
-        assert not guest.is_frozen
-    has_moved(cloud, server)
-    assert "meanwhile" in content(cloud, server)
-    return int(guest.freezes)
-
-
-def test_an_agent_keeps_the_file_systems_still_when_a_round_begins_but_the_first(cloud: Cloud, way: str) -> None:
-    without_cold_copies(cloud)
-    server = server_with(cloud, hw_qemu_guest_agent="yes")
-    assert freezes(cloud, server, way) == 2
-    assert cloud.moves(server)[0].data["warm"]["rounds"] == 3
-
-
-@pytest.mark.parametrize("properties", [{}, {"hw_qemu_guest_agent": "yes"}], ids=["none", "mute"])
-def test_a_guest_without_an_agent_that_answers_is_copied_all_the_same(
-    cloud: Cloud, way: str, properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if properties:
-        monkeypatch.setattr(agent, "freeze", mute)
-    without_cold_copies(cloud)
-    server = server_with(cloud, **properties)
-    assert freezes(cloud, server, way) == 0
-    memory = cloud.moves(server)[0].data["warm"]
-    assert (memory["rounds"], memory["ended"]) == (3, None)
-
-
-def mute(_files: Any, guest: Any, _instance: Any) -> None:
-    raise GuestFailed(f"The agent of guest {guest.uuid} does not answer.")
-
-
-def test_what_must_be_still_and_is_not_is_copied_when_the_guest_is_off(
-    cloud: Cloud, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the first round; what changed since is known."""
-    monkeypatch.setattr(agent, "freeze", mute)
-    without_cold_copies(cloud)
-    server = server_with(cloud, hw_qemu_guest_agent="yes", os_require_quiesce="yes")
-    assert freezes(cloud, server, way) == 0
-    memory = cloud.moves(server)[0].data["warm"]
-    assert (memory["rounds"], memory["received"]) == (1, 1)
-    assert "does not answer" in memory["ended"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from causeway import errors, metrics
 from causeway.compute.disks import changes
 from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.part_fetch import open_part
+from causeway.compute.handover.round_progress import RoundProgress
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_each_time
 from causeway.compute.host.transfer_progress import TransferProgress
@@ -28,7 +29,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
-from causeway.virt.driver import ROOT_DISK, Progress
+from causeway.virt.driver import ROOT_DISK
 
 # What is smaller takes as long as a call takes, however fast the link is.
 _MEASURED_BYTES = 1 << 20
@@ -69,16 +70,19 @@ class WarmEndpoint:
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
-        counted = _Counted(disk_transfer.progress(host, context, token, "received"), copied.size)
+        shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
         with requests.Session() as session:
             # No proxy is between hosts.
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {copied.secret}"
+
+            def opened(disk: CopiedDisk, part: int) -> AbstractContextManager[changes.Source]:
+                shown.begin(disk, part)
+                return open_part(host, session, copied, disk, part)
+
             for disk in copied.disks:
-                sent += host.copies.receive(
-                    token, copied, disk, partial(open_part, host, session, copied), self._base_of(context), counted.add
-                )
+                sent += host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
         return RoundReceived(sent, list(changes.CODINGS))
 
     @fenced_each_time
@@ -106,7 +110,7 @@ class WarmEndpoint:
             size = Path(file.name).stat().st_size
             snapshot = Snapshot(image_id, CHANGES, size)
             try:
-                report = TransferProgress(host, context, token, is_joined=False)
+                report = TransferProgress(host, context, token, is_joined=False, is_shown=False)
                 began = time.monotonic()
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
                 if size >= _MEASURED_BYTES:
@@ -138,8 +142,11 @@ class WarmEndpoint:
         def opened(_disk: CopiedDisk, _part: int) -> Iterator[changes.Source]:
             path = host.image_cache.received(sent.image_id, instance.uuid)
             known = ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)
-            report = TransferProgress(host, context, token, is_joined=False)
-            host.images.download(context, sent.image_id, path, report, image=known if sent.sha256 is not None else None)
+            report = TransferProgress(host, context, token, is_joined=False, at_once=part > 0)
+            shown = RoundProgress(report, copied)
+            shown.begin(disk, part)
+            checked = known if sent.sha256 is not None else None
+            host.images.download(context, sent.image_id, path, shown.downloaded, image=checked)
             try:
                 with path.open("rb") as file:
                     yield file
@@ -175,14 +182,3 @@ class WarmEndpoint:
 
     def _base_of(self, context: RequestContext) -> partial[Path]:
         return partial(self._host.image_cache.fetch, context)
-
-
-class _Counted:
-    """Sums up what comes, for a `Progress`."""
-
-    def __init__(self, report: Progress, total: int) -> None:
-        self._report, self._total, self._done = report, total, 0
-
-    def add(self, travelled: int, _of_disk: int) -> None:
-        self._done += travelled
-        self._report(min(self._done, self._total), self._total)

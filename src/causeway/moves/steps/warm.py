@@ -39,6 +39,7 @@ class CopyWhileRunning(Step):
     reads = frozenset({"local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"})
     writes = frozenset({"warm"})
     makes = frozenset({Thing.IMAGE, Thing.DISKS})
+    first_round: ClassVar[int | None] = 1
     #: whether the hosts are known to reach one another
     always_direct: ClassVar[bool] = False
 
@@ -49,6 +50,7 @@ class CopyWhileRunning(Step):
         memory = run.memory
         may_copy = why_while_off(run.services.conf, runs=memory.was_running) is None
         if not may_copy or not _has_local_disks(run):
+            run.in_round(None)
             return
         warm = memory.warm = memory.warm or WarmCopy()
         if warm.ended is not None:
@@ -63,6 +65,7 @@ class CopyWhileRunning(Step):
                 raise
             warm.received = None
             self._leave_the_rest(run, warm, failure)
+        run.in_round(warm.rounds or None)
         run.transferred(warm.sent or None)
 
     def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
@@ -92,7 +95,8 @@ class CopyWhileRunning(Step):
             if warm.rounds >= options.warm_rounds or time.monotonic() - began <= options.warm_round_seconds:
                 return
             run.check_wanted()
-            run.save()
+            run.in_round(warm.rounds + 1)
+            run.save(started=run.step)
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
         """Bytes that travelled."""
