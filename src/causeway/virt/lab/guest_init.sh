@@ -43,13 +43,15 @@ agent() {
             case $asked in
             *guest-sync-delimited*) printf '\377' >&3; answer="{\"return\": $(number "$asked")}";;
             *guest-sync*) answer="{\"return\": $(number "$asked")}";;
-            *guest-fsfreeze-freeze*) fsfreeze -f /disk; answer='{"return": 1}'; echo "CAUSEWAY-AGENT frozen" > /dev/console;;
-            *guest-fsfreeze-thaw*) fsfreeze -u /disk; answer='{"return": 1}'; echo "CAUSEWAY-AGENT thawed" > /dev/console;;
+            *guest-fsfreeze-freeze*) fsfreeze --freeze /disk && answer='{"return": 1}' && agent_says frozen;;
+            *guest-fsfreeze-thaw*) fsfreeze --unfreeze /disk && answer='{"return": 1}' && agent_says thawed;;
             esac
             echo "$answer" >&3
         done
     done
 }
+
+agent_says() { echo "CAUSEWAY-AGENT $1" > /dev/console; }
 
 number() { echo "$1" | sed -n 's/.*"id": *\([0-9]*\).*/\1/p'; }
 
