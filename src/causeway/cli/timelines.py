@@ -16,10 +16,10 @@ from rich.table import Table
 from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.embedded.settings import StateDir
 from causeway.model.operations import Operation
-from causeway.model.progress import OperationProgress, Wait, progress_of, reason_of, text_of
+from causeway.model.progress import OperationProgress, StepProgress, Wait, progress_of, reason_of, text_of
 from causeway.model.sagas import StepRecord
 from causeway.store.api import journal, operations
-from causeway.store.database import Database
+from causeway.store.database import Database, utcnow
 
 state_dir_option = click.option(
     "--state-dir",
@@ -55,7 +55,7 @@ def add_commands(group: click.Group, what: str, recipes: Collection[str] | None)
         if as_json:
             click.echo(json.dumps([_summary(each, steps) for each, steps in found], indent=2))
         else:
-            Console().print(_overview(what, [(each, progress_of(each, steps)) for each, steps in found]))
+            Console().print(_overview(what, [(each, progress_of(each, steps, utcnow())) for each, steps in found]))
 
     @group.command(
         "show",
@@ -90,7 +90,7 @@ def _overview(what: str, found: list[tuple[Operation, OperationProgress]]) -> Ta
             each.recipe,
             _standing(progress),
             progress.step or "",
-            _bytes(progress.bytes_done, progress.bytes_total, progress.percent),
+            _bytes(progress),
             str(each.started_at),
             each.owner or "",
             escape(reason_of(each)),
@@ -99,12 +99,12 @@ def _overview(what: str, found: list[tuple[Operation, OperationProgress]]) -> Ta
 
 
 def _timeline(found: Operation, steps: list[StepRecord]) -> Table:
-    title = f"{found.recipe} of {found.instance_uuid}: {_standing(progress_of(found, steps))}"
+    progress = progress_of(found, steps, utcnow())
+    title = f"{found.recipe} of {found.instance_uuid}: {_standing(progress)}"
     if reason_of(found):
         title += f". {escape(reason_of(found))}"
     table = Table("Step", "Phase", "Where", "State", "Attempts", "Seconds", "Bytes", "Error", title=title)
-    for step in steps:
-        is_running = step.ended_at is None
+    for step, shown in zip(steps, progress.steps, strict=True):
         table.add_row(
             step.step,
             step.phase,
@@ -112,7 +112,7 @@ def _timeline(found: Operation, steps: list[StepRecord]) -> Table:
             step.state,
             str(step.attempt),
             f"{step.seconds:.3f}" if step.seconds is not None else "running",
-            _bytes(step.bytes_done, step.bytes_total if is_running else None, step.percent if is_running else None),
+            _bytes(shown),
             escape(_errors(step)),
         )
     return table
@@ -135,10 +135,16 @@ def _waiting(wait: Wait) -> str:
     return f"waits{host}{until}"
 
 
-def _bytes(done: int | None, total: int | None, percent: int | None) -> str:
-    if done is None:
+def _bytes(shown: OperationProgress | StepProgress) -> str:
+    """How many of how many, in which round, and how long that takes yet; of what has ended: how many it were."""
+    if shown.bytes_done is None:
         return ""
-    return f"{done:,}" + (f" of {total:,} ({percent} %)" if total else "")
+    text = f"{shown.bytes_done:,}"
+    if shown.ended_at is not None:
+        return text + (f" in {shown.round} rounds" if shown.round is not None and shown.round > 1 else "")
+    text += f" of {shown.bytes_total:,} ({shown.percent} %)" if shown.bytes_total else ""
+    text += f", round {shown.round}" if shown.round is not None else ""
+    return text + (f", about {shown.seconds_left} s left" if shown.seconds_left is not None else "")
 
 
 def _errors(step: StepRecord) -> str:
@@ -151,7 +157,7 @@ def _summary(found: Operation, steps: list[StepRecord]) -> dict[str, Any]:
     """What the journal's row says but for what the operation remembers, and how far it has come."""
     row: dict[str, Any] = msgspec.to_builtins(found)
     del row["data"]
-    progress: dict[str, Any] = msgspec.to_builtins(progress_of(found, steps))
+    progress: dict[str, Any] = msgspec.to_builtins(progress_of(found, steps, utcnow()))
     return row | progress | {"waits_until": msgspec.to_builtins(found.waits_until)}
 
 

@@ -72,7 +72,12 @@ class ComputeService:
         offers = DiskOffers(state_dir / "offers")
         stopping = threading.Event()
         bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping)
-        rounds = Rounds(state_dir / "rounds", driver, lambda size: _sending(bandwidth, size))
+        rounds = Rounds(
+            state_dir / "rounds",
+            driver,
+            lambda size: _sending(bandwidth, size),
+            lambda: bool(conf.moves.compression == "auto"),
+        )
         conductor = CellConductorClient(transport)
 
         def is_late(token: MoveToken, forward: bool) -> None:

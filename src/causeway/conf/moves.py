@@ -95,6 +95,15 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="MiB per second in which a host sends the disks of running guests, of all of them together; 0: no limit.",
         ),
+        cfg.StrOpt(
+            "compression",
+            default="auto",
+            choices=[
+                ("auto", "where a probe says that the link is slower than compressing"),
+                ("never", "as they are"),
+            ],
+            help="Whether a host compresses the disks of running guests that it sends.",
+        ),
         cfg.IntOpt(
             "explain_checked_hosts",
             default=10,

@@ -20,6 +20,9 @@ from causeway.model.sagas import CANCELLABLE, ENDED, SagaState, StepPhase, StepR
 class StepProgress:
     """A step's do or undo with all its attempts. ``seconds``: of the last one; None while it goes on.
 
+    ``round``: of a step that transfers in rounds; bytes are the round's, and when it has ended those of all.
+    ``seconds_left``: an estimate from the rate so far.
+
     ``error`` is the last attempt's, ``first_error`` that of the one which failed first: message and details.
     """
 
@@ -32,6 +35,8 @@ class StepProgress:
     bytes_done: int | None
     bytes_total: int | None
     percent: int | None
+    round: int | None
+    seconds_left: int | None
     error: dict[str, Any] | None
     first_error: dict[str, Any] | None
     started_at: datetime | None
@@ -55,8 +60,9 @@ class Wait:
 class OperationProgress:
     """An operation and its steps. ``version`` is another string as soon as there is anything new to see.
 
-    ``step``, ``bytes_done``, ``bytes_total`` and ``percent`` are of the step that was begun last; None if the operation has
-    ended. ``migration_uuid``: None, if it works for no migration. ``error``: why it failed, is stuck or waits.
+    ``step``, ``bytes_done``, ``bytes_total``, ``percent``, ``round`` and ``seconds_left`` are of the step that was begun last;
+    None if the operation has ended. ``migration_uuid``: None, if it works for no migration. ``error``: why it failed, is stuck
+    or waits.
     """
 
     id: str
@@ -69,6 +75,8 @@ class OperationProgress:
     bytes_done: int | None
     bytes_total: int | None
     percent: int | None
+    round: int | None
+    seconds_left: int | None
     waits_for: Wait | None
     is_past_pivot: bool
     is_cancellable: bool
@@ -83,7 +91,7 @@ class OperationProgress:
     steps: list[StepProgress] = field(default_factory=list)
 
 
-def progress_of(operation: Operation, steps: list[StepRecord]) -> OperationProgress:
+def progress_of(operation: Operation, steps: list[StepRecord], now: datetime) -> OperationProgress:
     """``steps``: all that it did so far, in order."""
     last = None if operation.state in ENDED or not steps else steps[-1]
     return OperationProgress(
@@ -97,6 +105,8 @@ def progress_of(operation: Operation, steps: list[StepRecord]) -> OperationProgr
         bytes_done=None if last is None else last.bytes_done,
         bytes_total=None if last is None else last.bytes_total,
         percent=None if last is None else last.percent,
+        round=None if last is None else last.round,
+        seconds_left=None if last is None else last.seconds_left(now),
         waits_for=_wait_of(operation, last),
         is_past_pivot=operation.pivoted,
         is_cancellable=why_not_cancellable(operation) is None,
@@ -108,11 +118,11 @@ def progress_of(operation: Operation, steps: list[StepRecord]) -> OperationProgr
         project_id=operation.project_id,
         started_at=operation.started_at,
         ended_at=operation.ended_at,
-        steps=[_step(step) for step in steps],
+        steps=[_step(step, now) for step in steps],
     )
 
 
-def _step(step: StepRecord) -> StepProgress:
+def _step(step: StepRecord, now: datetime) -> StepProgress:
     return StepProgress(
         step=step.step,
         phase=step.phase,
@@ -123,6 +133,8 @@ def _step(step: StepRecord) -> StepProgress:
         bytes_done=step.bytes_done,
         bytes_total=step.bytes_total,
         percent=step.percent,
+        round=step.round,
+        seconds_left=step.seconds_left(now),
         error=step.error,
         first_error=step.first_error,
         started_at=step.started_at,
@@ -141,7 +153,7 @@ def version_of(operation: Operation, steps: list[StepRecord]) -> str:
         operation.pivoted,
         operation.cancel_requested,
         operation.parked,
-        [(step.sequence, step.phase, step.state, step.attempt, step.bytes_done) for step in steps],
+        [(step.sequence, step.phase, step.state, step.attempt, step.bytes_done, step.round) for step in steps],
     )
     return hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]
 

@@ -85,6 +85,10 @@ class StepEvent:
     first_details: str | None = None
 
 
+# What came in less says nothing of how fast it comes.
+_SECONDS_OF_RATE = 1.0
+
+
 @dataclass
 class StepRecord:
     """A step's do or undo, with its attempts in a row: times from the first to the last, the first error and the last."""
@@ -98,6 +102,9 @@ class StepRecord:
     host: str | None = None
     bytes_done: int | None = None
     bytes_total: int | None = None
+    # Of a step that transfers in rounds: which one, and since when; None: since the attempt began.
+    round: int | None = None
+    bytes_since: datetime | None = None
     error: dict[str, Any] | None = None
     first_error: dict[str, Any] | None = None
     # None: written by a version that kept them in the saga's memory.
@@ -116,6 +123,18 @@ class StepRecord:
     @property
     def percent(self) -> int | None:
         return percent(self.bytes_done, self.bytes_total)
+
+    def seconds_left(self, now: datetime) -> int | None:
+        """Until all bytes are through, at the rate so far; None if nobody can tell, or the step has ended."""
+        since = self.bytes_since or self.tried_at or self.started_at
+        return None if self.ended_at else seconds_left(self.bytes_done, self.bytes_total, since, now)
+
+
+def seconds_left(done: int | None, total: int | None, since: datetime | None, now: datetime) -> int | None:
+    """Until ``total`` bytes are done at the rate since then; None if nobody can tell yet."""
+    if not done or total is None or since is None or (seconds := (now - since).total_seconds()) < _SECONDS_OF_RATE:
+        return None
+    return round(seconds * max(0, total - done) / done)
 
 
 def percent(done: int | None, total: int | None) -> int | None:

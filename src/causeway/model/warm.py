@@ -36,6 +36,8 @@ class CopyRound:
     url: str
     secret: str = field(repr=False)
     disks: list[CopiedDisk] = field(default_factory=list)
+    #: how the source can compress; none: it is of an older version, or may not
+    codings: list[str] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -45,9 +47,10 @@ class CopyRound:
 
 @dataclass
 class RoundReceived:
-    """What a target tells of a round. ``sent``: bytes that travelled."""
+    """What a target tells of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed."""
 
     sent: int
+    codings: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -61,6 +64,8 @@ class WarmCopy:
     sent: int = 0
     #: hosts do not reach one another: through the image service
     through_images: bool = False
+    #: what the target can read compressed, as far as it has told
+    codings: list[str] = field(default_factory=list)
     #: images of parts that may be there
     image_ids: list[str] = field(default_factory=list)
     #: why the rest is not copied beside the guest

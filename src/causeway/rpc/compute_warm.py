@@ -70,8 +70,11 @@ class ComputeWarm:
         name: str,
         part: int,
         image_id: str,
+        codings: list[str],
     ) -> Snapshot:
-        """The source uploads a part of a disk in a round."""
+        """The source uploads a part of a disk in a round. ``codings``: what both hosts know, and have told."""
+        # Sources that told of none may not know the word.
+        given = {"codings": codings} if codings else {}
         return self._order_warm(
             "send_part",
             Snapshot,
@@ -83,6 +86,7 @@ class ComputeWarm:
             name=name,
             part=part,
             image_id=image_id,
+            **given,
         )
 
     def receive_part(

@@ -81,7 +81,10 @@ class Progress:
         run, last = self.run, self._steps[-1] if self._steps else None
         now = run.environment.clock.now()
         if last is None or (last.step, last.phase) != (step.name, phase):
-            last = StepRecord(step.name, phase, len(self._steps) + 1, attempt=0, events=[], started_at=now)
+            first_round = step.first_round if phase is StepPhase.DO else None
+            last = StepRecord(
+                step.name, phase, len(self._steps) + 1, attempt=0, round=first_round, events=[], started_at=now
+            )
         return replace(
             last,
             state=StepState.STARTED,
@@ -90,6 +93,7 @@ class Progress:
             host=self._where(step, last.host),
             bytes_done=None,
             bytes_total=None,
+            bytes_since=None,
             tried_at=now,
             ended_at=None,
         )

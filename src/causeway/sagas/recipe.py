@@ -26,6 +26,8 @@ class Step(ABC, Generic[R]):
     makes: ClassVar[frozenset[str]] = frozenset()
     #: the pivot takes effect with the step's beginning, in one transaction
     pivots: ClassVar[bool] = False
+    #: it transfers in rounds, and begins with this one
+    first_round: ClassVar[int | None] = None
 
     def where(self, run: R) -> str | None:  # noqa: ARG002
         """The host that the step works on; None if it works on records and services only."""

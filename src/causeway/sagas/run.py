@@ -96,6 +96,12 @@ class Run(Generic[S, M]):
         if self.step is not None and size is not None:
             self.step.bytes_done = self.step.bytes_total = size
 
+    def in_round(self, number: int | None) -> None:
+        """The present step transfers from now on in this round (None: in none); its bytes count anew."""
+        if self.step is not None:
+            self.step.round, self.step.bytes_since = number, self.environment.clock.now()
+            self.step.bytes_done = self.step.bytes_total = None
+
     @contextmanager
     def event(self, name: str, host: str | None = None) -> Iterator[None]:
         """A named part of the present step, with its times and its result. One that is repeated is counted, not added."""

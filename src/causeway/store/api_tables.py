@@ -275,6 +275,9 @@ class MoveSteps(ApiBase):
     host: Mapped[str | None] = mapped_column(Name)
     bytes_done: Mapped[int | None] = mapped_column(sa.BigInteger)
     bytes_total: Mapped[int | None] = mapped_column(sa.BigInteger)
+    # Of a step that transfers in rounds.
+    round: Mapped[int | None]
+    bytes_since: Mapped[datetime | None]
     # The last one's, and that of the attempt which failed first.
     error: Mapped[dict[str, Any] | None]
     first_error: Mapped[dict[str, Any] | None]

@@ -397,8 +397,11 @@ class Driver(ABC):
         """Makes the named disks readable as they are at this instant, and counts from now on what changes.
 
         ``since``: only what changed since that round is told; if that is not known any more (the hypervisor was killed), all
-        is. An open round of this guest ends. ``flatten``: the target can't have the base image. Raises `WarmCopyImpossible` if
-        the guest does not run, or can't be read so.
+        is. An open round of this guest ends. ``flatten``: the target can't have the base image.
+
+        An agent in the guest keeps its file systems still at that instant, if ``since`` is given; one that does not answer is
+        done without, unless the image requires it. Raises `WarmCopyImpossible` then, if the guest does not run, or can't be
+        read so.
         """
         raise NotImplementedError
 

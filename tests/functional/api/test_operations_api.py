@@ -19,6 +19,7 @@ from causeway.model.operations import Operation
 from causeway.model.progress import OperationProgress
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api import journal
+from causeway.store.database import utcnow
 
 START = datetime(2026, 8, 1)
 SECRET = "the secret of a transfer"
@@ -91,6 +92,9 @@ def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, writte
     (shown,) = msgspec.convert(answer.json["operations"], list[OperationProgress])
     assert (shown.id, shown.recipe, shown.state) == (written[1].id, "create_image", SagaState.RUNNING)
     assert (shown.step, shown.bytes_done, shown.bytes_total, shown.percent) == ("UploadDisk", 25, 100, 25)
+    # Three times as long as the first quarter took.
+    elapsed = (utcnow() - START).total_seconds()
+    assert shown.seconds_left == pytest.approx(3 * elapsed, abs=60)
     assert (shown.migration_uuid, shown.is_cancellable, shown.waits_for) == (None, True, None)
     (step,) = shown.steps
     assert (step.step, step.state, step.attempt, step.host) == ("UploadDisk", StepState.STARTED, 1, "host1")

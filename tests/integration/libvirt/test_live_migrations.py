@@ -10,6 +10,7 @@ from lab_guests import Cloud, Net, image_lines
 from lab_journeys import SLOW, TICKING, assert_runs_on_at_the_source, no_word, orders, prepared, under_way
 
 from causeway.errors import ClaimRefused, GuestFailed
+from causeway.model.image import ImageMeta
 from causeway.virt.driver import LocalDisk, RootDisk
 from causeway.virt.lab.hosts import LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
@@ -52,6 +53,21 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
     assert again.last("CAUSEWAY-MARKER", disk="vda")["first"] == marker
     # One line by each boot: the volume was the same one all the time.
     assert len(image_lines(cloud.path_of(guest.volumes[0]))) == 2
+
+
+def test_the_agent_in_the_guest_answers_at_the_target(cloud: Cloud) -> None:
+    """Its channel's socket is each host's own."""
+    guest = cloud.guest()
+    guest.instance.image_meta = ImageMeta("the-image", properties={"hw_qemu_guest_agent": "yes"})
+    guest.spawn()
+    source, target = cloud.drivers
+    source.live_migrate(guest.spec(), prepared(guest, target), LiveOptions(), no_word)
+    source.destroy(guest.uuid, [], [], destroy_disks=True)
+    guest.driver = target
+    agent = target._rounds._agent
+    guest.wait(lambda _said: agent._freeze(guest.uuid) == "")
+    assert agent.try_to_thaw(guest.uuid)
+    guest.wait(lambda said: "CAUSEWAY-AGENT frozen\nCAUSEWAY-AGENT thawed" in said.text)
 
 
 class GivenUp(Exception):

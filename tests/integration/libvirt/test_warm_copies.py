@@ -19,11 +19,13 @@ from causeway.compute.disks import changes
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
 from causeway.errors import WarmCopyImpossible
+from causeway.model.image import ImageMeta
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import PowerState
 from causeway.model.warm import CopiedDisk, CopyRound
 from causeway.virt.driver import RootDisk
-from causeway.virt.libvirt import power
+from causeway.virt.libvirt import domain_xml, power
+from causeway.virt.libvirt.agent import Agent
 
 
 class Stream:
@@ -61,7 +63,7 @@ class Warm:
 
         self.copies.begin(self.token, self.guest.uuid, copied)
         return sum(
-            self.copies.receive(self.token, copied, disk, opened, self.base_of, lambda _size: None)
+            self.copies.receive(self.token, copied, disk, opened, self.base_of, lambda *_: None)
             for disk in copied.disks
         )
 
@@ -98,14 +100,16 @@ def assert_same(source: Path, copy: Path, base: Path) -> None:
     subprocess.run(["qemu-img", "rebase", "-u", "-b", "", str(copy)], check=True)
 
 
-@pytest.fixture
-def warm(cloud: Cloud, tmp_path: Path) -> Iterator[Warm]:
+@pytest.fixture(params=[{}])
+def warm(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Iterator[Warm]:
+    """``params``: what its image says."""
     guest = cloud.guest()
+    guest.instance.image_meta = ImageMeta("the-image", properties=request.param)
     guest.spawn()
     target = cloud.guest(host=1)
     made = Warm(
         guest,
-        Rounds(tmp_path / "rounds", guest.driver, lambda _size: None),
+        Rounds(tmp_path / "rounds", guest.driver, lambda *_: None),
         Copies(tmp_path / "copies", target.driver),
         MoveToken(str(uuids.uuid4()), str(uuids.uuid4()), 1, "CopyWhileRunning"),
     )
@@ -197,7 +201,7 @@ def test_a_guest_that_its_user_shuts_down_needs_only_what_changed(warm: Warm) ->
 def test_a_round_outlives_the_process_that_began_it(warm: Warm) -> None:
     guest = warm.guest
     first = warm.begin()
-    warm.rounds = Rounds(warm.rounds._directory, guest.driver, lambda _size: None)
+    warm.rounds = Rounds(warm.rounds._directory, guest.driver, lambda *_: None)
     again = warm.begin()
     assert again.number == first.number
     warm.receive(again)
@@ -214,3 +218,65 @@ def test_nothing_stays_at_the_source_when_it_is_given_up(warm: Warm) -> None:
     assert not list(guest.driver._disks.directory.glob(f"scratch-{guest.uuid}*"))
     guest.driver.power_off(guest.uuid, 30)
     assert not bitmaps(disk(guest))
+
+
+WITH_AGENT = {"hw_qemu_guest_agent": "yes"}
+
+
+def frozen(guest: Guest) -> list[str]:
+    """What the agent in the guest was asked."""
+    said = guest.console().text
+    return [line.split()[1] for line in said.splitlines() if line.startswith("CAUSEWAY-AGENT ")]
+
+
+def agent_listens(guest: Guest) -> bool:
+    return domain_xml.agent_listens(domain(guest).XMLDesc())
+
+
+@pytest.mark.parametrize("warm", [WITH_AGENT], indirect=True)
+def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: Warm) -> None:
+    guest = warm.guest
+    guest.wait(lambda _said: agent_listens(guest))
+    first = warm.begin()
+    warm.receive(first)
+    assert frozen(guest) == []
+    second = warm.begin(first.number)
+    warm.receive(second)
+    guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
+    assert not list(guest.driver._disks.directory.glob("frozen-*"))
+    # It lives on, and goes off when it is told to.
+    warm.rounds.end(warm.token.move_id)
+    guest.driver.power_off(guest.uuid, 30)
+    assert "CAUSEWAY-SHUTDOWN" in guest.console().text
+    copy = warm.complete(second.number)
+    assert guest.base is not None
+    assert_same(disk(guest), copy, guest.base)
+
+
+@pytest.mark.parametrize("warm", [WITH_AGENT], indirect=True)
+def test_what_was_frozen_by_a_process_that_died_is_thawed_by_the_next_one(warm: Warm) -> None:
+    guest = warm.guest
+    guest.wait(lambda _said: agent_listens(guest))
+    assert guest.driver._rounds._agent._freeze(guest.uuid) == ""
+    Agent(guest.driver._connection, guest.driver._disks.directory).thaw_all()
+    guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
+    assert not list(guest.driver._disks.directory.glob("frozen-*"))
+
+
+def test_an_agent_that_is_not_there_hinders_nobody_but_who_requires_it(warm: Warm) -> None:
+    guest = warm.guest
+    first = warm.begin()
+    warm.receive(first)
+    # The guest was started without a channel.
+    meta = guest.instance.image_meta
+    assert meta is not None
+    meta.properties = dict(WITH_AGENT)
+    second = warm.begin(first.number)
+    assert second.since == first.number
+    warm.receive(second)
+    meta.properties = WITH_AGENT | {"os_require_quiesce": "yes"}
+    warm.rounds.discard(warm.token.move_id)
+    first = warm.begin()
+    warm.receive(first)
+    with pytest.raises(WarmCopyImpossible, match="can't be kept still"):
+        warm.begin(first.number)

@@ -79,7 +79,7 @@ def sent(reader: Reader, digests: changes.Digests, *, is_full: bool) -> bytes:
 
 
 def put_in(content: bytes, writer: Writer, digests: changes.Digests) -> int:
-    return changes.apply(io.BytesIO(content), writer, digests, lambda _size: None)
+    return changes.apply(io.BytesIO(content), writer, digests, lambda *_: None)
 
 
 @settings(max_examples=200)
@@ -174,7 +174,7 @@ def test_a_disk_without_anything_of_its_own_needs_no_part(tmp_path: Path) -> Non
     copied = CopyRound(1, None, "", "", [CopiedDisk(name, SIZE, BLOCK, 0, 0) for name in ("disk.eph0", "disk.eph1")])
     copies.begin(token, "server", copied)
     for each in copied.disks:
-        copies.receive(token, copied, each, lambda *_: nullcontext(io.BytesIO()), Path, lambda _size: None)
+        copies.receive(token, copied, each, lambda *_: nullcontext(io.BytesIO()), Path, lambda *_: None)
     disk = Disk(bytes(SIZE))
     disk.write([(3, 2)])
     last = tmp_path / "last"

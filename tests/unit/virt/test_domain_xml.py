@@ -12,6 +12,7 @@ from causeway.model.network import Vif
 from causeway.virt.libvirt.domain_xml import (
     GuestDisk,
     GuestHardware,
+    agent_listens,
     device_of_mac,
     device_of_serial,
     disk_xml,
@@ -124,3 +125,15 @@ def test_port_that_is_not_bound_is_refused(vif_type: str | None) -> None:
 def test_console_is_appended_to_a_file() -> None:
     source = guest().find("devices/serial/source")
     assert source is not None and source.attrib == {"path": "/instances/console.log", "append": "on"}
+
+
+def test_a_guest_has_a_channel_for_its_agent_if_its_image_says_that_it_has_one() -> None:
+    assert guest().find("devices/channel") is None
+    domain = guest(has_agent=True)
+    target = domain.find("devices/channel[@type='unix']/target")
+    assert target is not None and target.attrib == {"type": "virtio", "name": "org.qemu.guest_agent.0"}
+    assert not agent_listens(ET.tostring(domain, encoding="unicode"))
+    target.set("state", "disconnected")
+    assert not agent_listens(ET.tostring(domain, encoding="unicode"))
+    target.set("state", "connected")
+    assert agent_listens(ET.tostring(domain, encoding="unicode"))

@@ -118,6 +118,7 @@ def guest(folder: str, *, bridge: str, volume: str, cpus: list[int], cache: str 
             )
         ],
         shared_cpus=cpus,
+        has_agent=True,
     )
 
 
@@ -127,6 +128,8 @@ def running(hardware: GuestHardware) -> str:
     devices = domain.find("devices")
     assert devices is not None
     ET.SubElement(devices, "emulator").text = "/usr/bin/of-the-source"
+    for channel in devices.iterfind("channel"):
+        ET.SubElement(channel, "source", mode="bind", path="/source/channel/org.qemu.guest_agent.0")
     for disk in devices.iterfind("disk"):
         chain = ET.SubElement(disk, "backingStore", type="file")
         ET.SubElement(chain, "source", file="/source/images/base")
@@ -153,6 +156,7 @@ def test_the_guest_keeps_what_it_sees_and_gets_the_places_of_the_target() -> Non
     assert vda.find("backingStore") is None
     assert domain.find("devices/interface/source").get("bridge") == "brq-target"  # type: ignore[union-attr]
     assert domain.find("devices/interface/mtu") is not None
+    assert domain.find("devices/channel/target") is not None
     assert {path.get("path") for path in domain.iterfind("devices/*[@type='file']/source") if path.get("path")} == {
         "/target/1/console.log"
     }

@@ -90,4 +90,6 @@ def _extension(progress: MoveProgress | None) -> dict[str, Any]:
         "causeway:bytes_done": progress.bytes_done,
         "causeway:bytes_total": progress.bytes_total,
         "causeway:percent": progress.percent,
+        "causeway:round": progress.round,
+        "causeway:seconds_left": progress.seconds_left,
     }

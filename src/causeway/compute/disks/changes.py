@@ -3,8 +3,12 @@
 ::
 
     header    magic "CWCHG1", size of the disk, size of a block
-    piece     offset, length, kind (DATA or ZEROS), digest of what follows; DATA: the bytes
-    end       how far on the disk this leads, bytes of data in all, kind END; the digest of the sender's list that far
+    piece     offset, length, kind (DATA, PACKED or ZEROS), digest of the bytes; DATA: the bytes; PACKED: their size, compressed,
+              and the compressed bytes
+    end       how far on the disk this leads, bytes of data in all as they travelled, kind END; the digest of the sender's list
+              that far
+
+PACKED is for receivers that said that they know it (`CODINGS`).
 
 Each piece is checked when it arrives. Sender and receiver note the digest of every block that travelled, each of what it had
 itself in hand. If the lists are the same at the end, the receiver has each block that was sent, in its last state.
@@ -17,13 +21,17 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from causeway.compute.disks.packing import ZSTD, Packer, unpacked
 from causeway.errors import DiskTransferBroken
 from causeway.virt.warm import DiskReader, DiskWriter
 
 _MAGIC = b"CWCHG1"
 _HEADER = struct.Struct(">6sQI")
 _PIECE = struct.Struct(">QQB16s")
-_DATA, _ZEROS, _END = 1, 2, 3
+_PACKED_SIZE = struct.Struct(">I")
+_DATA, _ZEROS, _END, _PACKED = 1, 2, 3, 4
+# What a receiver of this version knows.
+CODINGS = [ZSTD]
 # Bytes that are read and sent at a time.
 PIECE_BYTES = 1 << 20
 _DIGEST_BYTES = 16
@@ -34,6 +42,10 @@ class Source(Protocol):
     """Where a stream is read from."""
 
     def read(self, size: int, /) -> bytes: ...
+
+
+#: told of each piece of data how many bytes travelled, and how many of the disk these are
+Arrived = Callable[[int, int], None]
 
 
 def _digest(data: bytes | memoryview) -> bytes:
@@ -79,12 +91,13 @@ def stream(
     is_full: bool,
     leads_to: int | None = None,
     slow_down: Callable[[int], None] = lambda _size: None,
+    packer: Packer | None = None,
 ) -> Iterator[bytes]:
     """Reads these extents of a disk. ``is_full``: the receiver has nothing yet but the base image.
 
     ``leads_to``: the place on the disk where these extents end, if others follow.
 
-    ``slow_down`` is told how many bytes are sent next, and returns when they may be.
+    ``slow_down`` is told how many bytes are sent next, and returns when they may be. ``packer``: compresses what is sent.
     """
     yield _HEADER.pack(_MAGIC, digests.size, digests.block)
     sent = 0
@@ -97,11 +110,17 @@ def stream(
                     yield _PIECE.pack(at + start, end - start, _ZEROS, _NEVER_SENT)
                     continue
                 part = data[start:end]
-                head = _PIECE.pack(at + start, len(part), _DATA, digests.note(at + start, part))
-                slow_down(len(part))
-                sent += len(part)
-                yield head
-                yield part
+                digest = digests.note(at + start, part)
+                packed = packer.packed(part) if packer is not None else None
+                content = part if packed is None else packed
+                head = _PIECE.pack(at + start, len(part), _DATA if packed is None else _PACKED, digest)
+                began = packer.clock() if packer is not None else 0.0
+                slow_down(len(content))
+                sent += len(content)
+                yield head if packed is None else head + _PACKED_SIZE.pack(len(packed))
+                yield content
+                if packer is not None:
+                    packer.sent(len(content), packer.clock() - began)
     leads_to = digests.size if leads_to is None else leads_to
     yield _PIECE.pack(leads_to, sent, _END, digests.digest(leads_to))
 
@@ -128,8 +147,8 @@ def _runs(
         yield pending
 
 
-def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callable[[int], None]) -> int:
-    """Writes what comes; returns how many bytes of data that were. ``arrived`` is told the size of each piece.
+def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Arrived) -> int:
+    """Writes what comes; returns how many bytes of data travelled.
 
     Raises DiskTransferBroken if something is missing or damaged, or if the lists of digests differ at the end; what was written
     until then was right, and may be written again.
@@ -146,7 +165,12 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callabl
             writer.flush()
             _compare(sent, length, digests.digest(min(offset, size)), digest)
             return sent
-        if kind not in (_DATA, _ZEROS) or not 0 < length <= size - offset or offset % block or length > PIECE_BYTES:
+        if (
+            kind not in (_DATA, _ZEROS, _PACKED)
+            or not 0 < length <= size - offset
+            or offset % block
+            or length > PIECE_BYTES
+        ):
             raise DiskTransferBroken(
                 "A piece of a disk is not of this disk.", details=f"{kind}: {length} bytes at {offset}"
             )
@@ -154,12 +178,23 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Callabl
             digests.note_zeros(offset, length)
             writer.write_zeros(offset, length)
             continue
-        data = _exactly(source, length)
+        travelled = length if kind == _DATA else _packed_size(source, length)
+        data = _exactly(source, travelled)
+        if kind == _PACKED:
+            data = unpacked(data, length)
         if digests.note(offset, data) != digest:
             raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"{length} bytes at {offset}")
         writer.write(offset, data)
-        sent += length
-        arrived(length)
+        sent += travelled
+        arrived(travelled, length)
+
+
+def _packed_size(source: Source, length: int) -> int:
+    size: int
+    (size,) = _PACKED_SIZE.unpack(_exactly(source, _PACKED_SIZE.size))
+    if size >= length:
+        raise DiskTransferBroken("A piece of a disk is not of this disk.", details=f"{size} bytes for {length}")
+    return size
 
 
 def _compare(sent: int, announced: int, ours: bytes, theirs: bytes) -> None:

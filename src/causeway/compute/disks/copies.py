@@ -98,7 +98,7 @@ class Copies:
         disk: CopiedDisk,
         opened: OpenPart,
         base_of: BaseOf,
-        arrived: Callable[[int], None],
+        arrived: changes.Arrived,
         *,
         until: int | None = None,
     ) -> int:
@@ -143,7 +143,7 @@ class Copies:
         digests = self._digests(folder, name, known)
         base = base_of(known.base_image_id) if known.base_image_id is not None else None
         with self._driver.open_copy(folder / name, known.size, base) as writer, last.open("rb") as source:
-            changes.apply(source, writer, digests, lambda _size: None)
+            changes.apply(source, writer, digests, lambda _travelled, _of_disk: None)
         durable.write(folder / f"{name}.digests", digests.encode())
         state.completed.append(name)
         self._write(folder, state)

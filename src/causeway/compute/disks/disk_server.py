@@ -4,6 +4,8 @@
 - ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.
 - ``GET /disks/MOVE/rounds/NUMBER/NAME/PART``: a part of a disk whose guest runs (`rounds`), as a stream.
 
+  ``X-Accept-Codings: zstd``: pieces may come compressed.
+
 Each with ``Authorization: Bearer SECRET``, which the fetching host was told through the conductor.
 """
 
@@ -132,7 +134,8 @@ class DiskServer:
         if environ["REQUEST_METHOD"] != "GET" or not self._rounds.is_opened_by(move_id, given.removeprefix("Bearer ")):
             return _refuse(start_response, "404 Not Found")
         try:
-            content = self._rounds.read_part(move_id, int(number), name, int(part))
+            accepts = [each.strip() for each in environ.get("HTTP_X_ACCEPT_CODINGS", "").split(",")]
+            content = self._rounds.read_part(move_id, int(number), name, int(part), accepts)
         except errors.DiskTransferBroken:
             return _refuse(start_response, "404 Not Found")
         # Its length is known when it is through; who reads it knows its end.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,7 @@ import msgspec
 
 from causeway import durable, errors
 from causeway.compute.disks import changes
+from causeway.compute.disks.packing import ZSTD, Packer, Verdict
 from causeway.faults import injector
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken
@@ -67,12 +68,24 @@ _DECODER = msgspec.json.Decoder(_Record)
 
 
 class Rounds:
-    """The rounds of one host. ``slow_down`` is told how many bytes are sent next, and returns when they may be."""
+    """The rounds of one host. ``slow_down`` is told how many bytes are sent next, and returns when they may be.
 
-    def __init__(self, directory: Path, driver: Driver, slow_down: Callable[[int], None]) -> None:
+    ``may_pack``: whether this host may compress what it sends.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        driver: Driver,
+        slow_down: Callable[[int], None],
+        may_pack: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._directory = directory
         self._driver = driver
         self._slow_down = slow_down
+        self._may_pack = may_pack
+        # (move, disk) -> whether it pays to compress what its target gets of it
+        self._verdicts: dict[tuple[str, str], Verdict] = {}
         durable.make_folder(directory, mode=0o700)
         durable.sync(directory)
 
@@ -95,7 +108,8 @@ class Rounds:
             CopiedDisk(disk.name, disk.size, disk.block, disk.to_send, len(disk.parts), disk.base_image_id)
             for disk in record.disks
         ]
-        return CopyRound(record.number, record.since, f"{url}/{token.move_id}/rounds", record.secret, disks)
+        codings = list(changes.CODINGS) if self._may_pack() else []
+        return CopyRound(record.number, record.since, f"{url}/{token.move_id}/rounds", record.secret, disks, codings)
 
     def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
         # Written first: a number is used once, whatever becomes of its round.
@@ -140,8 +154,13 @@ class Rounds:
         record = self._read(folder) if folder is not None else None
         return record is not None and secrets.compare_digest(record.secret.encode(), secret.encode())
 
-    def read_part(self, move_id: str, number: int, name: str, part: int) -> Iterator[bytes]:
-        """The stream of a part. Raises DiskTransferBroken if the round can't be read any more: another one may be begun."""
+    def read_part(
+        self, move_id: str, number: int, name: str, part: int, accepts: Collection[str] = (), later: float = 0.0
+    ) -> Iterator[bytes]:
+        """The stream of a part. Raises DiskTransferBroken if the round can't be read any more: another one may be begun.
+
+        ``accepts``: the codings that the receiver knows. ``later``: as `Packer` has it.
+        """
         folder = self._folder(move_id)
         record = self._read(folder) if folder is not None else None
         disk = next((each for each in record.disks if each.name == name), None) if record is not None else None
@@ -149,9 +168,17 @@ class Rounds:
             raise _gone(move_id, number)
         if record.number != number or not 0 <= part < len(disk.parts):
             raise _gone(move_id, number)
-        return self._read_part(folder, record, disk, part)
+        return self._read_part(folder, record, disk, part, self._packer(move_id, name, accepts, later))
 
-    def _read_part(self, folder: Path, record: _Record, disk: _Disk, part: int) -> Iterator[bytes]:
+    def _packer(self, move_id: str, name: str, accepts: Collection[str], later: float) -> Packer | None:
+        if ZSTD not in accepts or not self._may_pack():
+            self._verdicts.pop((move_id, name), None)
+            return None
+        return Packer(self._verdicts.setdefault((move_id, name), Verdict()), later)
+
+    def _read_part(
+        self, folder: Path, record: _Record, disk: _Disk, part: int, packer: Packer | None
+    ) -> Iterator[bytes]:
         digests = self._digests(folder, disk)
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
             extents = disk.parts[part]
@@ -162,6 +189,7 @@ class Rounds:
                 is_full=record.since is None,
                 leads_to=sum(extents[-1]),
                 slow_down=self._slow_down,
+                packer=packer,
             )
             # One behind: the receiver has a part only when its digests are written down here.
             last = next(streamed)
@@ -186,11 +214,16 @@ class Rounds:
         if not path.exists():
             digests = self._digests(folder, disk)
             partial = path.with_suffix(".partial")
+            verdict = self._verdicts.get((move_id, name))
+            # The target of these is the one that got the round.
+            packs = verdict is not None and verdict.packs
+            packer = Packer(Verdict(packs=True, left=disk.size + 1)) if packs else None
             with self._driver.open_changes(record.instance, name, since) as reader:
                 if reader is None:
                     raise _unknown(name)
                 with partial.open("wb") as file:
-                    file.writelines(changes.stream(reader, reader.extents(), digests, is_full=False))
+                    streamed = changes.stream(reader, reader.extents(), digests, is_full=False, packer=packer)
+                    file.writelines(streamed)
             durable.settle(partial, path)
         return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id)
 
@@ -209,6 +242,8 @@ class Rounds:
         return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
 
     def _discard(self, folder: Path) -> None:
+        move_id = folder.name.partition(".")[0]
+        self._verdicts = {key: found for key, found in self._verdicts.items() if key[0] != move_id}
         self._driver.end_rounds(folder.name.partition(".")[2])
         durable.delete_tree(folder)
 

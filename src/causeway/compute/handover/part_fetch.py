@@ -17,6 +17,8 @@ from causeway.model.warm import CopiedDisk, CopyRound
 # Seconds to connect: to a host that is there it takes none. And between two pieces.
 CONNECT, READ = 3.0, 30.0
 PAUSE = 0.5
+# The stream itself has what is compressed.
+_HEADERS = {"Accept-Encoding": "identity", "X-Accept-Codings": ", ".join(changes.CODINGS)}
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def _ask(host: Host, session: requests.Session, url: str) -> requests.Response:
     end = time.monotonic() + CONNECT
     while True:
         try:
-            return session.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=(CONNECT, READ))
+            return session.get(url, headers=_HEADERS, stream=True, timeout=(CONNECT, READ))
         except requests.ReadTimeout as failure:
             raise errors.DiskTransferBroken("The source does not send the server's disk.", details=url) from failure
         except requests.ConnectionError as failure:

@@ -7,8 +7,9 @@ another do so directly: the target fetches the parts of a round. Others send and
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from causeway import errors, metrics
 from causeway.compute.disks import changes
 from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.part_fetch import open_part
+from causeway.compute.handover.round_progress import RoundProgress
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_each_time
 from causeway.compute.host.transfer_progress import TransferProgress
@@ -27,7 +29,10 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.warm import CHANGES, CopiedDisk, CopyRound, RoundReceived
-from causeway.virt.driver import ROOT_DISK, Progress
+from causeway.virt.driver import ROOT_DISK
+
+# What is smaller takes as long as a call takes, however fast the link is.
+_MEASURED_BYTES = 1 << 20
 
 
 class WarmEndpoint:
@@ -36,6 +41,8 @@ class WarmEndpoint:
     def __init__(self, host: Host) -> None:
         self._host = host
         self.fence = host.fence
+        # Of the last upload; None: nothing was uploaded yet.
+        self._seconds_per_byte: float | None = None
 
     @fenced_each_time
     def begin_round(
@@ -64,17 +71,20 @@ class WarmEndpoint:
         host = self._host
         self._require_support()
         host.copies.begin(token, instance.uuid, copied)
-        counted = _Counted(disk_transfer.progress(host, context, token, "received"), copied.size)
+        shown = RoundProgress(disk_transfer.progress(host, context, token, "received"), copied)
         sent = 0
         with requests.Session() as session:
             # No proxy is between hosts.
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {copied.secret}"
+
+            def opened(disk: CopiedDisk, part: int) -> AbstractContextManager[changes.Source]:
+                shown.begin(disk, part)
+                return open_part(host, session, copied, disk, part)
+
             for disk in copied.disks:
-                sent += host.copies.receive(
-                    token, copied, disk, partial(open_part, host, session, copied), self._base_of(context), counted.add
-                )
-        return RoundReceived(sent)
+                sent += host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
+        return RoundReceived(sent, list(changes.CODINGS))
 
     @fenced_each_time
     def send_part(
@@ -87,17 +97,25 @@ class WarmEndpoint:
         name: str,
         part: int,
         image_id: str,
+        codings: list[str] | None = None,
     ) -> Snapshot:
-        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again."""
-        host = self._host
+        """Uploads a part of a disk into an image that was made for it; sent before: nothing is sent again.
+
+        ``codings``: what the target can read compressed. How fast uploads are is known when the first one is through.
+        """
+        host, later = self._host, self._seconds_per_byte
+        accepts = codings if codings is not None and later is not None else []
         with tempfile.NamedTemporaryFile(dir=host.image_cache.directory, suffix=f".part-of-{instance.uuid}") as file:
-            file.writelines(host.rounds.read_part(token.move_id, number, name, part))
+            file.writelines(host.rounds.read_part(token.move_id, number, name, part, accepts, later or 0.0))
             file.flush()
             size = Path(file.name).stat().st_size
             snapshot = Snapshot(image_id, CHANGES, size)
             try:
-                report = TransferProgress(host, context, token, is_joined=False)
+                report = TransferProgress(host, context, token, is_joined=False, is_shown=False)
+                began = time.monotonic()
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
+                if size >= _MEASURED_BYTES:
+                    self._seconds_per_byte = (time.monotonic() - began) / size
             except errors.ServiceRefused:
                 if host.images.show(context, image_id).status != "active":
                     raise
@@ -125,8 +143,11 @@ class WarmEndpoint:
         def opened(_disk: CopiedDisk, _part: int) -> Iterator[changes.Source]:
             path = host.image_cache.received(sent.image_id, instance.uuid)
             known = ImageMeta(sent.image_id, size=sent.size, os_hash_algo="sha256", os_hash_value=sent.sha256)
-            report = TransferProgress(host, context, token, is_joined=False)
-            host.images.download(context, sent.image_id, path, report, image=known if sent.sha256 is not None else None)
+            report = TransferProgress(host, context, token, is_joined=False, at_once=part > 0)
+            shown = RoundProgress(report, copied)
+            shown.begin(disk, part)
+            checked = known if sent.sha256 is not None else None
+            host.images.download(context, sent.image_id, path, shown.downloaded, image=checked)
             try:
                 with path.open("rb") as file:
                     yield file
@@ -139,10 +160,10 @@ class WarmEndpoint:
             disk,
             opened,
             self._base_of(context),
-            metrics.MOVE_BYTES.labels("received").inc,
+            lambda travelled, _of_disk: metrics.MOVE_BYTES.labels("received").inc(travelled),
             until=part + 1,
         )
-        return RoundReceived(came)
+        return RoundReceived(came, list(changes.CODINGS))
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002
@@ -162,14 +183,3 @@ class WarmEndpoint:
 
     def _base_of(self, context: RequestContext) -> partial[Path]:
         return partial(self._host.image_cache.fetch, context)
-
-
-class _Counted:
-    """Sums up what comes, for a `Progress`."""
-
-    def __init__(self, report: Progress, total: int) -> None:
-        self._report, self._total, self._done = report, total, 0
-
-    def add(self, size: int) -> None:
-        self._done += size
-        self._report(min(self._done, self._total), self._total)

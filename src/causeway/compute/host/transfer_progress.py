@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 
@@ -24,15 +25,29 @@ class TransferProgress:
     A report that fails holds nobody up for long and fails nothing. But a transfer that nobody wants any more is ended by what
     this raises: Cancelled, StateChanged (its server is to be deleted), TakenOver unless ``is_joined``.
 
+    ``at_once``: the first report is made with the first bytes, for what is one of many.
+
+    ``is_shown`` False: it is only asked whether the transfer is wanted; another host of the move shows how far it has come.
+
     ``is_joined``: whoever takes the operation over joins the transfer, which goes on without reports.
     """
 
-    def __init__(self, host: Host, context: RequestContext, token: MoveToken, *, is_joined: bool) -> None:
+    def __init__(
+        self,
+        host: Host,
+        context: RequestContext,
+        token: MoveToken,
+        *,
+        is_joined: bool,
+        is_shown: bool = True,
+        at_once: bool = False,
+    ) -> None:
         self._host = host
         self._context = context
-        self._token = token
+        # What is reported of no step of the move is not written.
+        self._token = token if is_shown else dataclasses.replace(token, step="")
         self._is_joined = is_joined
-        self._next_report = time.monotonic() + REPORT_INTERVAL
+        self._next_report = time.monotonic() + (0.0 if at_once else REPORT_INTERVAL)
         self._bytes_done: int | None = None
 
     @property

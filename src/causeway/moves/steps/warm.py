@@ -40,6 +40,7 @@ class CopyWhileRunning(Step):
     )
     writes = frozenset({"warm"})
     makes = frozenset({Thing.IMAGE, Thing.DISKS})
+    first_round: ClassVar[int | None] = 1
     #: whether the hosts are known to reach one another
     always_direct: ClassVar[bool] = False
 
@@ -50,6 +51,7 @@ class CopyWhileRunning(Step):
         memory = run.memory
         may_copy = why_while_off(run.services.conf, runs=memory.was_running) is None
         if not may_copy or not _has_local_disks(run):
+            run.in_round(None)
             return
         warm = memory.warm = memory.warm or WarmCopy()
         if warm.ended is not None:
@@ -64,6 +66,7 @@ class CopyWhileRunning(Step):
                 raise
             warm.received = None
             self._leave_the_rest(run, warm, failure)
+        run.in_round(warm.rounds or None)
         run.transferred(warm.sent or None)
 
     def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
@@ -94,7 +97,8 @@ class CopyWhileRunning(Step):
             if warm.rounds >= options.warm_rounds or time.monotonic() - began <= options.warm_round_seconds:
                 return
             run.check_wanted()
-            run.save()
+            run.in_round(warm.rounds + 1)
+            run.save(started=run.step)
 
     def _transfer(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:
         """Bytes that travelled."""
@@ -128,13 +132,13 @@ class CopyWhileRunning(Step):
         run.save()
         sent = 0
         with ThreadPoolExecutor(1, thread_name_prefix="send-part") as pool:
-            sending = pool.submit(self._send, run, copied, *parts[0])
+            sending = pool.submit(self._send, run, warm, copied, *parts[0])
             for at, (disk, part, image_id) in enumerate(parts):
                 snapshot = sending.result()
                 if at + 1 < len(parts):
-                    sending = pool.submit(self._send, run, copied, *parts[at + 1])
+                    sending = pool.submit(self._send, run, warm, copied, *parts[at + 1])
                 with answering(run, at_target):
-                    run.target_computes.receive_part(
+                    received = run.target_computes.receive_part(
                         run.context,
                         run.memory.dest_host,
                         token=run.token(self.name),
@@ -145,11 +149,14 @@ class CopyWhileRunning(Step):
                         sent=snapshot,
                     )
                 sent += snapshot.size
+                warm.codings = received.codings
                 run.services.images.delete(run.context, image_id)
         _delete_images(run, warm)
         return sent
 
-    def _send(self, run: Run, copied: CopyRound, disk: CopiedDisk, part: int, image_id: str) -> Snapshot:
+    def _send(
+        self, run: Run, warm: WarmCopy, copied: CopyRound, disk: CopiedDisk, part: int, image_id: str
+    ) -> Snapshot:
         make_image(run, image_id, f"{disk.name}-round-{copied.number}-part-{part}-resize-temp", disk_format="raw")
         return run.source_computes.send_part(
             run.context,
@@ -160,6 +167,7 @@ class CopyWhileRunning(Step):
             name=disk.name,
             part=part,
             image_id=image_id,
+            codings=[each for each in copied.codings if each in warm.codings],
         )
 
     def undo(self, run: Run) -> None:

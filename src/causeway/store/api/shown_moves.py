@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.sagas import ENDED, SagaState, percent
+from causeway.model.sagas import ENDED, SagaState, percent, seconds_left
 from causeway.store.api.journal import MOVES, STEPS
-from causeway.store.database import Database
+from causeway.store.database import Database, utcnow
 
 _ENDED = [state.value for state in ENDED]
 
@@ -48,6 +48,8 @@ class MoveProgress:
     step: str | None = None
     bytes_done: int | None = None
     bytes_total: int | None = None
+    round: int | None = None
+    seconds_left: int | None = None
 
     @property
     def percent(self) -> int | None:
@@ -61,7 +63,8 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
     query = (
         sa.select(
             *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state")),
-            *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total")),
+            *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total", "round", "ended_at")),
+            sa.func.coalesce(STEPS.c.bytes_since, STEPS.c.tried_at, STEPS.c.started_at).label("since"),
         )
         .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
         .where(MOVES.c.migration_uuid.in_(migration_uuids), MOVES.c.state.not_in(_ENDED))
@@ -70,7 +73,13 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
     with database.read() as connection:
         return {
             row.migration_uuid: MoveProgress(
-                row.recipe, SagaState(row.state), row.step, row.bytes_done, row.bytes_total
+                row.recipe,
+                SagaState(row.state),
+                row.step,
+                row.bytes_done,
+                row.bytes_total,
+                row.round,
+                None if row.ended_at else seconds_left(row.bytes_done, row.bytes_total, row.since, utcnow()),
             )
             for row in connection.execute(query)
         }

@@ -25,11 +25,11 @@ from causeway.virt.libvirt.commands import run
 
 _MODULES = (
     "virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net "
-    "button evdev scsi_common scsi_mod cdrom sr_mod libata ata_piix isofs"
+    "button evdev virtio_console scsi_common scsi_mod cdrom sr_mod libata ata_piix isofs"
 )
 _APPLETS = (
     "sh mount umount insmod nproc grep cat echo sleep poweroff sync mkdir date ls uname dd ip udhcpc hostname sed head tail "
-    "tr chmod cp rm acpid tar printf ping wget nc ps sha256sum cut sort expr test [ true false kill touch wc"
+    "tr chmod cp rm acpid tar printf ping wget nc ps sha256sum cut sort expr test [ true false kill touch wc fsfreeze"
 )
 _MBR = Path("/usr/lib/EXTLINUX/mbr.bin")
 _SECTOR = 512

@@ -4,6 +4,7 @@
 #   CAUSEWAY-GUEST boot=N vcpus=N memory_mb=N mac=MAC ip=ADDRESS hostname=NAME
 #   CAUSEWAY-MARKER disk=NAME lines=N first=TEXT
 #   CAUSEWAY-NIC device=ethN mac=MAC ip=ADDRESS
+#   CAUSEWAY-AGENT frozen|thawed
 #   CAUSEWAY-READY
 export PATH=/bin
 mount -t proc proc /proc
@@ -15,7 +16,7 @@ echo 3 > /proc/sys/kernel/printk
 load() { for module in "$@"; do [ -f "/lib/$module.ko" ] && insmod "/lib/$module.ko" 2>/dev/null; done; }
 
 load virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk
-load failover net_failover virtio_net button evdev
+load failover net_failover virtio_net button evdev virtio_console
 [ -x /install ] && exec /install
 
 power_button() {
@@ -24,6 +25,35 @@ power_button() {
     chmod +x /etc/acpi/PWRF/00000080
     acpid -f -c /etc/acpi -l /dev/null &
 }
+
+# Answers hypervisors that want the file systems still for a moment, as qemu-ga does.
+agent() {
+    tries=0
+    until grep -qs org.qemu.guest_agent.0 /sys/class/virtio-ports/*/name; do
+        [ $tries -lt 20 ] || return
+        sleep 0.1; tries=$((tries + 1))
+    done
+    name=$(grep -l org.qemu.guest_agent.0 /sys/class/virtio-ports/*/name)
+    name=${name%/name}
+    exec 3<>"/dev/${name##*/}"
+    # Nobody listens at first: that reads as an end.
+    while sleep 0.2; do
+        while read -r asked <&3; do
+            answer='{"error": {"class": "CommandNotFound", "desc": "not known here"}}'
+            case $asked in
+            *guest-sync-delimited*) printf '\377' >&3; answer="{\"return\": $(number "$asked")}";;
+            *guest-sync*) answer="{\"return\": $(number "$asked")}";;
+            *guest-fsfreeze-freeze*) fsfreeze --freeze /disk && answer='{"return": 1}' && agent_says frozen;;
+            *guest-fsfreeze-thaw*) fsfreeze --unfreeze /disk && answer='{"return": 1}' && agent_says thawed;;
+            esac
+            echo "$answer" >&3
+        done
+    done
+}
+
+agent_says() { echo "CAUSEWAY-AGENT $1" > /dev/console; }
+
+number() { echo "$1" | sed -n 's/.*"id": *\([0-9]*\).*/\1/p'; }
 
 cat > /shutdown.sh <<'SHUTDOWN'
 echo CAUSEWAY-SHUTDOWN > /dev/console
@@ -137,6 +167,7 @@ echo "CAUSEWAY-GUEST boot=$boot vcpus=$(nproc) memory_mb=$memory mac=$mac ip=$(c
     "hostname=$(hostname)"
 echo "CAUSEWAY-MARKER disk=vda lines=$(grep -c '^boot ' /disk/marker) first=$(head -n 1 /disk/marker)"
 disks
+agent &
 echo CAUSEWAY-READY
 while :; do
     sleep 1

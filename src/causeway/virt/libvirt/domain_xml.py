@@ -15,6 +15,7 @@ from causeway.virt.libvirt import numa_xml
 
 # MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
 _TCG_CACHE_MIB = 64
+AGENT_CHANNEL = "org.qemu.guest_agent.0"
 _BUS_OF_PREFIX = {"vd": "virtio", "sd": "scsi", "hd": "ide"}
 
 
@@ -54,6 +55,8 @@ class GuestHardware:
     # Where a guest without a topology may run; empty: anywhere.
     shared_cpus: list[int] = field(default_factory=list)
     pci_devices: list[PciDevice] = field(default_factory=list)
+    # Whether there may be an agent (qemu-ga) in it.
+    has_agent: bool = False
 
 
 def domain_xml(guest: GuestHardware) -> str:
@@ -95,6 +98,10 @@ def domain_xml(guest: GuestHardware) -> str:
         port = ET.SubElement(devices, kind, type="file")
         ET.SubElement(port, "source", path=str(guest.console_log), append="on")
         ET.SubElement(port, "target", {"port": "0"} if kind == "serial" else {"type": "serial", "port": "0"})
+    if guest.has_agent:
+        # Its socket is where libvirt puts it.
+        channel = ET.SubElement(devices, "channel", type="unix")
+        ET.SubElement(channel, "target", type="virtio", name=AGENT_CHANNEL)
     rng = ET.SubElement(devices, "rng", model="virtio")
     _text(rng, "backend", "/dev/urandom", model="random")
     ET.SubElement(devices, "memballoon", model="virtio")
@@ -124,6 +131,12 @@ def target_of_file(xml: str, path: Path) -> str | None:
         if source is not None and target is not None and source.get("file") == str(path):
             return target.get("dev")
     return None
+
+
+def agent_listens(xml: str) -> bool:
+    """Whether an agent listens in a guest that runs."""
+    target = ET.fromstring(xml).find(f"devices/channel/target[@name='{AGENT_CHANNEL}']")
+    return target is not None and target.get("state") == "connected"
 
 
 def device_of_mac(xml: str, mac: str) -> str | None:

@@ -20,6 +20,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
+from causeway.virt import quiescing
 from causeway.virt.driver import (
     DiskExport,
     ExpectedDisk,
@@ -120,6 +121,7 @@ class LibvirtDriver(MovingGuests):
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()
+        self._rounds.recover()
 
     def close(self) -> None:
         self._connection.close()
@@ -415,4 +417,5 @@ class LibvirtDriver(MovingGuests):
             numa_topology=instance.numa_topology,
             shared_cpus=self._shared_cpus,
             pci_devices=instance.pci_devices,
+            has_agent=quiescing.has_agent(instance),
         )

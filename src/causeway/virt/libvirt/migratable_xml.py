@@ -47,6 +47,10 @@ def for_target(source: str, target: str) -> str:
     ports = {_mac_of(port): port for port in wanted.iterfind("devices/interface")}
     for port in devices.iterfind("interface"):
         _put_port(port, ports.get(_mac_of(port)))
+    # Where the agent's socket is, the target's libvirt decides.
+    for channel in devices.iterfind("channel[@type='unix']"):
+        for place in channel.findall("source"):
+            channel.remove(place)
     console = wanted.find("devices/serial/source")
     for kind in ("serial", "console"):
         for log in devices.iterfind(f"{kind}[@type='file']/source"):

@@ -12,7 +12,7 @@ import tempfile
 import uuid as uuids
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from causeway.model.states import PowerState
 from causeway.virt import warm
 from causeway.virt.driver import ROOT_DISK
 from causeway.virt.libvirt import backups, nbd, power
+from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disk_readers import BLOCK, Base, Reader, joined
@@ -56,6 +57,11 @@ class Rounds:
     def __init__(self, connection: Connection, disks: InstanceDisks) -> None:
         self._connection = connection
         self._disks = disks
+        self._agent = Agent(connection, disks.directory)
+
+    def recover(self) -> None:
+        """What an earlier process left half done that a guest would feel."""
+        self._agent.thaw_all()
 
     def begin(
         self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
@@ -65,7 +71,9 @@ class Rounds:
         if since is not None and not self._knows(uuid, since):
             since = None
         try:
-            sizes = self._begin_one(uuid, names, number, since=since, flatten=flatten)
+            # The first round is never the last one before the guest goes off.
+            with self._agent.still(instance) if since is not None else nullcontext():
+                sizes = self._begin_one(uuid, names, number, since=since, flatten=flatten)
         except GuestFailed:
             if since is None:
                 raise
@@ -142,6 +150,7 @@ class Rounds:
 
     def end(self, uuid: str) -> None:
         record = self._read(uuid)
+        self._agent.try_to_thaw(uuid)
         self._end_job(uuid)
         if record.open is not None:
             record.open = None
@@ -170,6 +179,7 @@ class Rounds:
         """No job, no checkpoint, no bitmap and no file of rounds stays."""
         if not self._record_path(uuid).exists():
             return
+        self._agent.discard(uuid)
         self._end_job(uuid)
         self._delete_checkpoints(uuid)
         if power.state(self._connection, uuid) in power.OFF:

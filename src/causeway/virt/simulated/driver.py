@@ -6,7 +6,7 @@ import logging
 import time
 import uuid as uuids
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.simulated import disk, rounds, volume
+from causeway.virt.simulated import agent, disk, rounds, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
@@ -330,9 +330,11 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             if guest is None or guest.power_state is not PowerState.RUNNING:
                 raise WarmCopyImpossible(f"Guest {uuid} does not run.", details=self.hostname)
             folder = self.files.disks(uuid)
-            return self._rounds.begin(
-                uuid, {name: folder / name for name in names}, number, since=since, flatten=flatten
-            )
+            # The first round is never the last one before the guest goes off.
+            with agent.still(self.files, guest, instance) if since is not None else nullcontext():
+                return self._rounds.begin(
+                    uuid, {name: folder / name for name in names}, number, since=since, flatten=flatten
+                )
 
     def has_round(self, instance: Instance, number: int) -> bool:
         with self.files.locked(instance.uuid):

@@ -48,6 +48,9 @@ class Guest:
     local_disks: dict[str, str] = field(default_factory=dict)
     # What is in its memory: lost with each boot, kept by a live migration.
     memory: list[str] = field(default_factory=list)
+    # How often its agent kept its file systems still, and whether it does now.
+    freezes: int = 0
+    is_frozen: bool = False
     # It stands still to be handed over to the host with this state directory; ``was``: before.
     going_to: str | None = None
     was: PowerState | None = None

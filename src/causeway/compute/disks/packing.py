@@ -1,0 +1,107 @@
+"""Whether the data of a disk travels compressed (zstd, level 1): where it pays, which a probe finds out.
+
+Compressing takes time of its own. It pays while the sender would wait for the link anyway, and what is saved takes longer to send
+than to compress. Both are measured on the first `PROBE_BYTES`, which go as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import zstandard
+
+from causeway.errors import DiskTransferBroken
+
+ZSTD = "zstd"
+PROBE_BYTES = 16 << 20
+# What a verdict holds for: links and contents change.
+VERDICT_BYTES = 1 << 30
+_LEVEL = 1
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What sending ``size`` bytes took: ``seconds``, of which ``waited`` for the link. Compressed they are ``packed`` bytes."""
+
+    size: int
+    packed: int
+    packing_seconds: float
+    seconds: float
+    waited: float
+
+    @property
+    def pays(self) -> bool:
+        saved = self.seconds * (1 - self.packed / self.size)
+        return self.packing_seconds < min(self.waited, saved)
+
+
+@dataclass
+class Verdict:
+    """What was found last for a disk, and for how many bytes more that holds."""
+
+    packs: bool = False
+    left: int = 0
+
+
+@dataclass
+class Packer:
+    """Compresses the pieces of one part, if that pays. It finds that out, at most once, if ``verdict`` holds no more.
+
+    ``later``: seconds per byte that sending takes beside what it takes while the part is read.
+    """
+
+    verdict: Verdict
+    later: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    _kept: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _waited: float = 0.0
+    _began: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self._probes = self.verdict.left <= 0
+
+    def packed(self, data: bytes) -> bytes | None:
+        """What to send for ``data``; None: it goes as it is."""
+        if self._probes:
+            self._began = self._began if self._kept else self.clock()
+            self._kept.append(data)
+            return None
+        self.verdict.left -= len(data)
+        return self._pack(data) if self.verdict.packs else None
+
+    def sent(self, size: int, waited: float) -> None:
+        """``waited``: seconds until the receiver took these bytes."""
+        if not self._probes:
+            return
+        self._size += size
+        self._waited += waited
+        if self._size >= PROBE_BYTES:
+            self._decide()
+
+    def _decide(self) -> None:
+        sent_at = self.clock()
+        packed = sum(len(self._pack(data) or data) for data in self._kept)
+        later = self._size * self.later
+        probe = Probe(self._size, packed, self.clock() - sent_at, sent_at - self._began + later, self._waited + later)
+        self.verdict.packs, self.verdict.left = probe.pays, VERDICT_BYTES
+        self._kept, self._probes = [], False
+
+    def _pack(self, data: bytes) -> bytes | None:
+        found: bytes = self._compressor.compress(data)
+        return found if len(found) < len(data) else None
+
+
+def unpacked(data: bytes, size: int) -> bytes:
+    """``size`` bytes. Raises DiskTransferBroken if these are not them."""
+    try:
+        # Asked first: what is damaged may claim to be of any size.
+        if zstandard.frame_content_size(data) != size:
+            raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=f"not {size} bytes")
+        found: bytes = zstandard.ZstdDecompressor().decompress(data)
+    except zstandard.ZstdError as failure:
+        raise DiskTransferBroken("A piece of a disk was damaged on its way.", details=str(failure)) from failure
+    return found

@@ -1,0 +1,44 @@
+"""How far a round has come, for what is shown of a move."""
+
+from __future__ import annotations
+
+from causeway.model.warm import CopiedDisk, CopyRound
+from causeway.virt.driver import Progress
+
+
+class RoundProgress:
+    """Reports bytes that travelled, of all that will: as much of what is left as of what came, as far as that is known by now.
+
+    What travels is less than what changed: zeros don't, what the base image has does not, and the rest may be compressed.
+    """
+
+    def __init__(self, report: Progress, copied: CopyRound) -> None:
+        self._report = report
+        self._copied = copied
+        self._travelled = 0
+        # Bytes of the disks: where this began, where it is, and where the present part ends.
+        self._first: int | None = None
+        self._place = self._end = 0
+
+    def begin(self, disk: CopiedDisk, part: int) -> None:
+        """A part comes; those before it are in."""
+        before = 0
+        for each in self._copied.disks:
+            if each.name == disk.name:
+                break
+            before += each.to_send
+        self._place, self._end = (before + disk.to_send * number // disk.parts for number in (part, part + 1))
+        self._first = self._place if self._first is None else self._first
+
+    def arrived(self, travelled: int, of_disk: int) -> None:
+        """A piece is in."""
+        self._travelled += travelled
+        self._place = min(self._place + of_disk, self._end)
+        come = self._place - (self._first or 0)
+        left = (self._copied.size - self._place) * self._travelled // come if come else 0
+        self._report(self._travelled, self._travelled + left)
+
+    def downloaded(self, done: int, total: int) -> None:
+        """So much of the image that is the present part. Told in bytes of the disks: what others brought is not known here."""
+        share = (self._end - self._place) * done // total if total else 0
+        self._report(self._place + share, self._copied.size)

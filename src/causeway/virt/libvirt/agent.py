@@ -1,0 +1,116 @@
+"""The agent in a guest (qemu-ga): it keeps the guest's file systems still for a moment, with all that was written on the disk.
+
+A guest whose file systems stand still for long hangs. So it is noted before they are frozen (``frozen-UUID``), and who finds the
+note thaws them: whoever froze them, the next one who works on the guest's disks, or the host when it starts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from causeway import durable
+from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.model.instance import Instance
+from causeway.virt import quiescing
+from causeway.virt.libvirt import power
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.domain_xml import agent_listens
+
+LOG = logging.getLogger(__name__)
+
+# Seconds for an answer of the agent: flushing what the guest has not written yet takes some.
+_ANSWER_SECONDS = 10
+_THAW_TRIES = 3
+
+
+class Agent:
+    """Those of one host's guests. ``directory``: where the notes are."""
+
+    def __init__(self, connection: Connection, directory: Path) -> None:
+        self._connection = connection
+        self._directory = directory
+
+    @contextmanager
+    def still(self, instance: Instance) -> Iterator[None]:
+        """The guest's file systems stand still meanwhile, if its image says that it has an agent, and that answers.
+
+        Raises WarmCopyImpossible if they don't, and the image requires it; GuestFailed if they could not be thawed.
+        """
+        uuid = instance.uuid
+        why_not = self._freeze(uuid) if quiescing.has_agent(instance) else "its image says nothing of an agent"
+        if why_not:
+            if quiescing.is_required(instance):
+                raise WarmCopyImpossible(f"The file systems of guest {uuid} can't be kept still.", details=why_not)
+            yield
+            return
+        try:
+            yield
+        finally:
+            self._thaw(uuid, _THAW_TRIES)
+
+    def _freeze(self, uuid: str) -> str:
+        """Why its file systems don't stand still; empty if they do."""
+
+        def is_there(hypervisor: Any) -> bool:
+            domain = power.find(hypervisor, uuid)
+            return domain is not None and agent_listens(domain.XMLDesc())
+
+        def freeze(hypervisor: Any) -> None:
+            domain = hypervisor.lookupByUUIDString(uuid)
+            domain.agentSetResponseTimeout(_ANSWER_SECONDS, 0)
+            domain.fsFreeze()
+
+        if not self.try_to_thaw(uuid) or not self._connection.call(f"find the agent of {uuid}", is_there, again=True):
+            return "there is no agent that answers"
+        durable.write(self._note(uuid), b"")
+        try:
+            self._connection.call(f"freeze the file systems of guest {uuid}", freeze)
+        except GuestFailed as failure:
+            # It may have frozen some, or answer late.
+            self.try_to_thaw(uuid)
+            return failure.details or failure.message
+        return ""
+
+    def try_to_thaw(self, uuid: str) -> bool:
+        """What was frozen here, and was not thawed, goes on; False if it may not."""
+        try:
+            self._thaw(uuid, 1)
+        except GuestFailed:
+            return False
+        return True
+
+    def _thaw(self, uuid: str, tries: int) -> None:
+        def thaw(hypervisor: Any) -> None:
+            domain = power.find(hypervisor, uuid)
+            if domain is not None and power.power_state_of(domain) not in power.OFF:
+                domain.agentSetResponseTimeout(_ANSWER_SECONDS, 0)
+                domain.fsThaw()
+
+        if not self._note(uuid).exists():
+            return
+        for left in reversed(range(tries)):
+            try:
+                self._connection.call(f"thaw the file systems of guest {uuid}", thaw, again=True)
+                break
+            except GuestFailed as failure:
+                LOG.warning("The file systems of guest %s may stand still: %s", uuid, failure.details)
+                if not left:
+                    raise
+        durable.delete(self._note(uuid))
+
+    def thaw_all(self) -> None:
+        """What an earlier process left frozen."""
+        for note in self._directory.glob("frozen-*"):
+            self.try_to_thaw(note.name.removeprefix("frozen-"))
+
+    def discard(self, uuid: str) -> None:
+        """Nobody works on this guest's disks any more."""
+        self.try_to_thaw(uuid)
+        durable.delete(self._note(uuid))
+
+    def _note(self, uuid: str) -> Path:
+        return self._directory / f"frozen-{uuid}"

@@ -1,0 +1,34 @@
+"""The agent in a simulated guest: it answers if the guest's image says that there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from causeway.errors import GuestFailed, WarmCopyImpossible
+from causeway.model.instance import Instance
+from causeway.virt import quiescing
+from causeway.virt.simulated.guest import Guest
+from causeway.virt.simulated.host_files import HostFiles
+
+
+@contextmanager
+def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
+    """The guest's file systems stand still meanwhile. Raises WarmCopyImpossible if they don't, and its image requires it."""
+    try:
+        freeze(files, guest, instance)
+    except GuestFailed as failure:
+        if quiescing.is_required(instance):
+            raise WarmCopyImpossible(failure.message, details=failure.details) from failure
+    try:
+        yield
+    finally:
+        guest.is_frozen = False
+        files.save(guest)
+
+
+def freeze(files: HostFiles, guest: Guest, instance: Instance) -> None:
+    if not quiescing.has_agent(instance):
+        raise GuestFailed(f"There is no agent in guest {guest.uuid}.")
+    guest.freezes, guest.is_frozen = guest.freezes + 1, True
+    files.save(guest)
