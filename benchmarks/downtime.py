@@ -40,8 +40,10 @@ CASES = {
     "warm, through the image service": ("auto", "never"),
     "warm, directly": ("auto", "auto"),
 }
-LIVE = "live, inside a cell"
+LIVE, NEAR_LIVE = "live, inside a cell", "near-live, to another cell"
+# Steps that have the guest off, or standing still; the first one sends.
 OFF = ("PrepResizeAtSource", "FinishResizeAtDest")
+STANDING_STILL = ("SaveGuest", "WakeGuest", "SwitchInstanceMapping", "ShowAtTarget", "LetGuestGoOn")
 GENERATION = "aggregate_instance_extra_specs:gen"
 
 
@@ -60,7 +62,7 @@ class Downtime:
 
 @click.command()
 @click.option("--gib", default=2.0, show_default=True, help="GiB of random data on the guest's disk.")
-@click.option("--case", "cases", type=click.Choice([*CASES, LIVE]), multiple=True, help="Only these.")
+@click.option("--case", "cases", type=click.Choice([*CASES, LIVE, NEAR_LIVE]), multiple=True, help="Only these.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
@@ -72,7 +74,7 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
         cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
         cloud.start()
         try:
-            found = [measure(cloud, case, gib) for case in cases or (*CASES, LIVE)]
+            found = [measure(cloud, case, gib) for case in cases or (*CASES, LIVE, NEAR_LIVE)]
         finally:
             cloud.stop()
             Lab(cloud.state.lab).stop(keep_guests=False)
@@ -82,12 +84,14 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
 
 
 def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
-    """Resizes a new server across cells, or migrates it to the other host of its cell."""
+    """Resizes a new server across cells, or migrates it live: to the other host of its cell, or to the other cell."""
     for name, value in zip(("warm", "direct"), CASES.get(case, ("auto", "auto")), strict=True):
         cloud.conf.set_override(name, value, group="moves")
     connection = connect(cloud)
     compute = connection.compute
     source, target = (flavor(compute, f"gen{number}.filled", str(number), int(gib) + 2) for number in (1, 2))
+    if case == NEAR_LIVE:
+        source = flavor(compute, "any.filled", None, int(gib) + 2)
     image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
     (subnet,) = connection.network.subnets(network_id=network.id)
     server = compute.create_server(
@@ -111,8 +115,8 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         time.sleep(SETTLE_SECONDS)
         began = time.monotonic()
         received = bytes_received(cloud)
-        if case == LIVE:
-            migrate_live(compute, server)
+        if case in (LIVE, NEAR_LIVE):
+            migrate_live(compute, server, None if case == LIVE else elsewhere(cloud, compute, server))
         else:
             compute.resize_server(server, target)
             compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
@@ -125,17 +129,24 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         target_host = steps["ArriveAtTarget"].host or ""
         found = Downtime(case, gib, whole, None, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
     else:
-        off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in OFF)
-        copied = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", OFF[0]))
+        standing = STANDING_STILL if case == NEAR_LIVE else OFF
+        off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in standing)
+        copied = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", standing[0]))
         found = Downtime(case, gib, whole, off, silent, *copied)
     compute.delete_server(server)
     compute.wait_for_delete(server, wait=PATIENCE)
     return found
 
 
-def migrate_live(compute: Any, server: Any) -> None:
-    """To the other host of its cell, until that is completed."""
-    compute.live_migrate_server(server, host=None, block_migration="auto")
+def elsewhere(cloud: EmbeddedCloud, compute: Any, server: Any) -> str:
+    """A host of another cell."""
+    host = compute.get_server(server).compute_host
+    return next(hosts[0] for hosts in cloud.hosts_by_cell if host not in hosts)
+
+
+def migrate_live(compute: Any, server: Any, host: str | None) -> None:
+    """To that host, or to the other one of its cell, until that is completed."""
+    compute.live_migrate_server(server, host=host, block_migration="auto")
     path, end = f"/os-migrations?instance_uuid={server.id}", time.monotonic() + PATIENCE
     while (status := compute.get(path, microversion="2.59").json()["migrations"][0]["status"]) != "completed":
         if status in ("failed", "error", "cancelled") or time.monotonic() > end:
@@ -157,10 +168,11 @@ def fill(cloud: EmbeddedCloud, uuid: str, size: int) -> None:
         writer.flush()
 
 
-def flavor(compute: Any, name: str, generation: str, disk: int) -> str:
+def flavor(compute: Any, name: str, generation: str | None, disk: int) -> str:
     if compute.find_flavor(name) is None:
         made = compute.create_flavor(name=name, id=name, vcpus=1, ram=128, disk=disk)
-        compute.create_flavor_extra_specs(made, {GENERATION: generation})
+        if generation is not None:
+            compute.create_flavor_extra_specs(made, {GENERATION: generation})
     return name
 
 

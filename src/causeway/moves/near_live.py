@@ -7,8 +7,8 @@ from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION
 from causeway.moves.memory import MoveMemory
 
-# What hosts and an image service of common hardware do, by measurements: MiB of memory a second from the first to the last byte of
-# saving, sending, fetching and waking; and seconds that it takes anyway.
+# As measured on common hardware: MiB of memory a second, from the beginning of saving to the end of waking, with sending and
+# fetching in between; and seconds that it takes anyway.
 _MIB_PER_SECOND, _ANYWAY = 80.0, 2.0
 
 

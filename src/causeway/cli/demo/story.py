@@ -56,11 +56,20 @@ class Story(NeighbourChapter):
         if neighbour := self._neighbour(second):
             self._screen.heading("7. It goes to the other host of its cell, and does not stop")
             self._migrate_live(second, neighbour)
+        travellers = [first, second]
+        if self._cloud.real:
+            self._screen.heading(
+                "8. A third one, on a flavor that both cells have, goes to the other cell and does not boot"
+            )
+            third = Traveller("story-3", "story-data-3")
+            self._boot(third, "any.small", cell=None)
+            self._migrate_live(third, self._elsewhere(third))
+            travellers.append(third)
         self._screen.heading("What the moves did, step by step")
-        moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in (first, second)}
+        moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in travellers}
         self._screen.console.print(timeline(moves))
         if self._observer is not None:
-            self._screen.console.print(seen_from_outside(moves, [first, second]))
+            self._screen.console.print(seen_from_outside(moves, travellers))
 
     def _clean_up(self) -> None:
         """Takes away what an earlier run made."""
@@ -112,8 +121,8 @@ class Story(NeighbourChapter):
         hosts = {host for aggregate in aggregates.values() for host in aggregate["Hosts"]}
         check("Placement knows all hosts", hosts <= set(self._providers), ", ".join(sorted(hosts)))
 
-    def _boot(self, server: Traveller) -> None:
-        """Boots a server with a volume in cell1."""
+    def _boot(self, server: Traveller, flavor: str = "gen1.small", cell: str | None = "cell1") -> None:
+        """Boots a server with a volume. ``cell``: where its flavor leads; None: anywhere."""
         check = self._screen.check
         server.volume_id = self._client.json("volume", "create", "--size", "1", server.volume)["id"]
         volumes = self._user.block_storage
@@ -122,7 +131,7 @@ class Story(NeighbourChapter):
             "server",
             "create",
             "--flavor",
-            "gen1.small",
+            flavor,
             "--image",
             IMAGE,
             "--network",
@@ -141,8 +150,8 @@ class Story(NeighbourChapter):
         check("the server is ACTIVE", created["status"] == "ACTIVE")
         server.at_first = self._console(server, after_boot=0)
         server.actions = [event["Action"] for event in self._events(server)]
-        server.shown = self._arrived(server, "cell1")
-        self._has_flavor(server.at_first, "gen1.small")
+        server.shown = self._arrived(server, cell)
+        self._has_flavor(server.at_first, flavor)
         for disk, what in (("vda", "its root disk"), ("vdb", "the volume")):
             check(f"the guest wrote a marker to {what}", server.at_first.lines(disk) == 1, server.at_first.first(disk))
         self._answers(server, server.at_first)

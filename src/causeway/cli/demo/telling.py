@@ -15,7 +15,7 @@ from causeway.cli.demo.watch import TIMEOUT, Watch, connect, guest_report
 from causeway.virt.lab.observer import Observer
 
 NETWORK = "story-net"
-SIZES = {"gen1.small": (1, 128), "gen2.small": (2, 192)}
+SIZES = {"gen1.small": (1, 128), "gen2.small": (2, 192), "any.small": (1, 128)}
 
 
 class MoveFailed(Exception):
@@ -128,9 +128,11 @@ class Telling:
         claim = f"it answers ping on {address}"
         self._screen.check(claim, answer.lossless, f"{answer.received} of {answer.sent}, {answer.round_trip_ms} ms")
 
-    def _arrived(self, server: Traveller, cell: str, again: str = "") -> dict[str, Any]:
+    def _arrived(self, server: Traveller, cell: str | None, again: str = "") -> dict[str, Any]:
+        """``cell`` None: any."""
         shown = self._show(server)
         server.host = shown["OS-EXT-SRV-ATTR:host"]
+        cell = cell or cell_of(server.host)
         self._screen.check(f"it runs in {cell}{again}", cell_of(server.host) == cell, server.host)
         return shown
 

@@ -17,7 +17,7 @@ from causeway.model.operations import LIVE_MIGRATION
 from causeway.moves.recipes import RECIPES
 
 # Steps that copy from the source: while the guest runs, and when it is off.
-BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource"}
+BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource", "SaveGuest"}
 
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
