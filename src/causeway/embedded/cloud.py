@@ -17,7 +17,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_policy import opts as policy_opts
 
-from causeway import roles
+from causeway import durable, roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS, ignored, new_config
@@ -238,12 +238,19 @@ class EmbeddedCloud:
         on_stop(conductor.drain)
 
     def _fill(self) -> None:
-        """On first start: an image, a network, aggregates and flavors."""
+        """On first start: an image, a network and flavors; and aggregates of the hosts, also of those that come later."""
         marker = self.state.path / "filled"
-        if marker.exists():
-            return
-        content.make_flavors(self.api_database)
-        content.make_aggregates(self.api_database, self.around.placement, self.hosts_by_cell)
-        content.make_image(self.around.images, *self.hosts.demo_image())
-        content.make_network(self.around.sessions)
-        marker.touch()
+        is_first = not marker.exists()
+        # What an older version filled has no names in it: then every host that is in an aggregate was there.
+        known = set() if is_first else set(marker.read_text().split())
+        known = known or content.hosts_in_aggregates(self.api_database)
+        new = [[host for host in hosts if host not in known] for hosts in self.hosts_by_cell]
+        if is_first:
+            content.make_flavors(self.api_database)
+        if any(new):
+            content.make_aggregates(self.api_database, self.around.placement, new)
+        if is_first:
+            content.make_image(self.around.images, *self.hosts.demo_image())
+            content.make_network(self.around.sessions)
+        if is_first or any(new):
+            durable.write(marker, "\n".join(sorted(known | {host for hosts in new for host in hosts})))

@@ -30,8 +30,12 @@ def make_flavors(api: Database) -> None:
             flavors.create(api, flavor)
 
 
+def hosts_in_aggregates(api: Database) -> set[str]:
+    return {host for aggregate in aggregates.list_all(api) for host in aggregate.hosts}
+
+
 def make_aggregates(api: Database, placement: PlacementClient, hosts_by_cell: list[list[str]]) -> None:
-    """``gen1`` are the hosts of the first cell, ``gen2`` those of all others."""
+    """``gen1`` are the hosts of the first cell, ``gen2`` those of all others. These hosts are new."""
     there = {aggregate.name: aggregate for aggregate in aggregates.list_all(api)}
     providers = {provider.name: provider.uuid for provider in placement.list_providers()}
     wanted = {"gen1": hosts_by_cell[0], "gen2": [host for hosts in hosts_by_cell[1:] for host in hosts]}

@@ -103,6 +103,14 @@ def as_administrator(action: str, arguments: Any = None) -> Any:
     return lambda scene, deed: _action(scene, deed, action, arguments, by=scene.site.admin)
 
 
+def migrate_live(scene: Scene, deed: str) -> None:
+    """To another host of the cell, or to one of another cell, which not every flavor may use."""
+    host = scene.dice.choice([None, "cell1-host1", "cell2-host1"])
+    arguments = {"host": host, "block_migration": "auto"}
+    answer = scene.act("os-migrateLive", arguments, by=scene.site.admin)
+    scene.ledger.note(Asked(deed, answer, value=arguments, action="live-migration"))
+
+
 def reboot(scene: Scene, deed: str) -> None:
     _action(scene, deed, "reboot", {"type": "HARD"})
 

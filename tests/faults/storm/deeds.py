@@ -101,6 +101,7 @@ DEEDS = (
     Deed("throw away", 3.0, _in(VmState.ERROR), asking.delete, GONE),
     Deed("resize", 4.0, _ACTIVE, asking.resize, TOLD),
     Deed("migrate", 1.0, _ACTIVE, asking.as_administrator("migrate"), TOLD),
+    Deed("migrate live", 2.0, _ACTIVE, asking.migrate_live, TOLD),
     Deed("confirm", 4.0, _RESIZED, asking.plainly("confirmResize"), TOLD),
     Deed("revert", 2.0, _RESIZED, asking.plainly("revertResize"), TOLD),
     Deed("cancel", 0.05, _is_busy, asking.cancel, NOTHING),

@@ -34,6 +34,7 @@ BECOMES = {
     "create": {"ACTIVE", "ERROR"},
     "resize": {"VERIFY_RESIZE"},
     "migrate": {"VERIFY_RESIZE"},
+    "live-migration": {"ACTIVE"},
     "confirmResize": {"ACTIVE"},
     "revertResize": {"ACTIVE"},
     "shelve": {"SHELVED", "SHELVED_OFFLOADED"},
