@@ -100,11 +100,13 @@ def assert_same(source: Path, copy: Path, base: Path) -> None:
     subprocess.run(["qemu-img", "rebase", "-u", "-b", "", str(copy)], check=True)
 
 
-@pytest.fixture(params=[{}])
+@pytest.fixture(params=[({}, b"")])
 def warm(request: pytest.FixtureRequest, cloud: Cloud, tmp_path: Path) -> Iterator[Warm]:
-    """``params``: what its image says."""
+    """``params``: what its image says, and a script that it runs."""
     guest = cloud.guest()
-    guest.instance.image_meta = ImageMeta("the-image", properties=request.param)
+    properties, script = request.param
+    guest.instance.image_meta = ImageMeta("the-image", properties=properties)
+    guest.config_drive = {"openstack/latest/user_data": script} if script else {}
     guest.spawn()
     target = cloud.guest(host=1)
     made = Warm(
@@ -221,6 +223,17 @@ def test_nothing_stays_at_the_source_when_it_is_given_up(warm: Warm) -> None:
 
 
 WITH_AGENT = {"hw_qemu_guest_agent": "yes"}
+# Stops whoever listens at the agent's channel.
+STOP_AGENT = b"""#!/bin/sh
+while sleep 0.2; do
+    for process in /proc/[0-9]*; do
+        ls -l $process/fd 2>/dev/null | grep -q vport || continue
+        kill -STOP ${process#/proc/}
+        echo CAUSEWAY-MUTE > /dev/console
+        exit
+    done
+done
+"""
 
 
 def frozen(guest: Guest) -> list[str]:
@@ -233,7 +246,7 @@ def agent_listens(guest: Guest) -> bool:
     return domain_xml.agent_listens(domain(guest).XMLDesc())
 
 
-@pytest.mark.parametrize("warm", [WITH_AGENT], indirect=True)
+@pytest.mark.parametrize("warm", [(WITH_AGENT, b"")], indirect=True)
 def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: Warm) -> None:
     guest = warm.guest
     guest.wait(lambda _said: agent_listens(guest))
@@ -253,13 +266,29 @@ def test_the_agent_keeps_the_file_systems_still_when_a_later_round_begins(warm: 
     assert_same(disk(guest), copy, guest.base)
 
 
-@pytest.mark.parametrize("warm", [WITH_AGENT], indirect=True)
+@pytest.mark.parametrize("warm", [(WITH_AGENT, b"")], indirect=True)
 def test_what_was_frozen_by_a_process_that_died_is_thawed_by_the_next_one(warm: Warm) -> None:
     guest = warm.guest
     guest.wait(lambda _said: agent_listens(guest))
     assert guest.driver._rounds._agent._freeze(guest.uuid) == ""
     Agent(guest.driver._connection, guest.driver._disks.directory).thaw_all()
     guest.wait(lambda _said: frozen(guest) == ["frozen", "thawed"])
+    assert not list(guest.driver._disks.directory.glob("frozen-*"))
+
+
+@pytest.mark.parametrize("warm", [(WITH_AGENT, STOP_AGENT)], indirect=True)
+def test_an_agent_that_does_not_answer_is_done_without(warm: Warm) -> None:
+    guest = warm.guest
+    guest.wait(lambda said: "CAUSEWAY-MUTE" in said.text and agent_listens(guest))
+    first = warm.begin()
+    warm.receive(first)
+    second = warm.begin(first.number)
+    assert second.since == first.number
+    warm.receive(second)
+    assert frozen(guest) == []
+    # Nobody knows whether it has frozen something: that is tried to be thawed until the move has ended.
+    assert list(guest.driver._disks.directory.glob("frozen-*"))
+    warm.rounds.discard(warm.token.move_id)
     assert not list(guest.driver._disks.directory.glob("frozen-*"))
 
 

@@ -38,7 +38,7 @@ class Agent:
     def still(self, instance: Instance) -> Iterator[None]:
         """The guest's file systems stand still meanwhile, if its image says that it has an agent, and that answers.
 
-        Raises WarmCopyImpossible if they don't, and the image requires it; GuestFailed if they could not be thawed.
+        Raises WarmCopyImpossible if they don't, and the image requires it.
         """
         uuid = instance.uuid
         why_not = self._freeze(uuid) if quiescing.has_agent(instance) else "its image says nothing of an agent"
@@ -50,7 +50,7 @@ class Agent:
         try:
             yield
         finally:
-            self._thaw(uuid, _THAW_TRIES)
+            self.try_to_thaw(uuid, _THAW_TRIES)
 
     def _freeze(self, uuid: str) -> str:
         """Why its file systems don't stand still; empty if they do."""
@@ -75,15 +75,9 @@ class Agent:
             return failure.details or failure.message
         return ""
 
-    def try_to_thaw(self, uuid: str) -> bool:
-        """What was frozen here, and was not thawed, goes on; False if it may not."""
-        try:
-            self._thaw(uuid, 1)
-        except GuestFailed:
-            return False
-        return True
+    def try_to_thaw(self, uuid: str, tries: int = 1) -> bool:
+        """What was frozen here, and was not thawed, goes on. False: it may not, and is tried again the next time."""
 
-    def _thaw(self, uuid: str, tries: int) -> None:
         def thaw(hypervisor: Any) -> None:
             domain = power.find(hypervisor, uuid)
             if domain is not None and power.power_state_of(domain) not in power.OFF:
@@ -91,16 +85,16 @@ class Agent:
                 domain.fsThaw()
 
         if not self._note(uuid).exists():
-            return
-        for left in reversed(range(tries)):
+            return True
+        for _ in range(tries):
             try:
                 self._connection.call(f"thaw the file systems of guest {uuid}", thaw, again=True)
-                break
             except GuestFailed as failure:
-                LOG.warning("The file systems of guest %s may stand still: %s", uuid, failure.details)
-                if not left:
-                    raise
-        durable.delete(self._note(uuid))
+                LOG.error("The file systems of guest %s may stand still: %s", uuid, failure.details or failure.message)
+                continue
+            durable.delete(self._note(uuid))
+            return True
+        return False
 
     def thaw_all(self) -> None:
         """What an earlier process left frozen."""

@@ -71,15 +71,13 @@ class Rounds:
         if since is not None and not self._knows(uuid, since):
             since = None
         try:
-            # The first round is never the last one before the guest goes off.
-            with self._agent.still(instance) if since is not None else nullcontext():
-                sizes = self._begin_one(uuid, names, number, since=since, flatten=flatten)
+            sizes = self._begin_one(instance, names, number, since=since, flatten=flatten)
         except GuestFailed:
             if since is None:
                 raise
             # QEMU was killed, and what changed is lost.
             since = None
-            sizes = self._begin_one(uuid, names, number, since=None, flatten=flatten)
+            sizes = self._begin_one(instance, names, number, since=None, flatten=flatten)
         base_image_id = None
         if ROOT_DISK in names and not flatten:
             base_image_id = self._disks.base_image_of(uuid, instance.image_ref)
@@ -89,8 +87,11 @@ class Rounds:
         ]
         return warm.Round(number, since, disks)
 
-    def _begin_one(self, uuid: str, names: list[str], number: int, *, since: int | None, flatten: bool) -> list[int]:
+    def _begin_one(
+        self, instance: Instance, names: list[str], number: int, *, since: int | None, flatten: bool
+    ) -> list[int]:
         """Returns the sizes of the disks. ``since``: a round whose checkpoint is there."""
+        uuid = instance.uuid
         record = self._read(uuid)
         self._end_job(uuid)
         if since is None:
@@ -101,10 +102,12 @@ class Rounds:
         record.checkpoints[number], record.open, record.since, record.names = checkpoint, None, since, names
         self._write(uuid, record)
         former = record.checkpoints[since] if since is not None else None
-        self._connection.call(
-            f"make the disks of guest {uuid} readable",
-            lambda hypervisor: self._begin(hypervisor, uuid, names, checkpoint, former),
-        )
+        # The first round is never the last one before the guest goes off.
+        with self._agent.still(instance) if since is not None else nullcontext():
+            self._connection.call(
+                f"make the disks of guest {uuid} readable",
+                lambda hypervisor: self._begin(hypervisor, uuid, names, checkpoint, former),
+            )
         record.open = number
         self._write(uuid, record)
         return [self._size(uuid, name) for name in names]
