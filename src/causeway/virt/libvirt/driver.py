@@ -39,6 +39,7 @@ from causeway.virt.libvirt import (
     disk_readers,
     hardware,
     host,
+    live_readiness,
     live_source,
     live_target,
     power,
@@ -321,6 +322,9 @@ class LibvirtDriver(Driver):
 
     def presence(self, uuid: str) -> Presence:
         return self._live.presence(uuid)
+
+    def live_migration_lacks(self) -> list[str]:
+        return live_readiness.lacks(self._live.settings) if self._live.settings.reachable_here else []
 
     def live_source(self, instance: Instance) -> LiveSource:
         return live_source.describe(self._connection, self._disks, instance)
