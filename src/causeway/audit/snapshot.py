@@ -21,7 +21,7 @@ from causeway.model.image import ImageMeta
 from causeway.model.instance import MigrationContext
 from causeway.model.migration import Migration
 from causeway.model.numa import InstanceNUMATopology
-from causeway.model.operations import Operation
+from causeway.model.operations import LIVE_MIGRATION, Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, PowerState, TaskState, VmState
@@ -123,6 +123,24 @@ class Movement:
     def attachment_ids(self) -> set[str]:
         pairs = [pair for memory in self.memories for pair in memory.attachments]
         return {found for pair in pairs for found in (pair.source, pair.target) if found is not None}
+
+
+@dataclass
+class _Named:
+    host: str
+
+
+@dataclass
+class _Journey:
+    """What the audit wants to know of a live migration's memory."""
+
+    source_host: str
+    place: _Named | None = None
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def hosts(self) -> set[str]:
+        return {self.source_host, *self.refused, *([self.place.host] if self.place is not None else [])}
 
 
 class Standing(Enum):
@@ -246,6 +264,12 @@ class Snapshot:
             found[uuid] = Movement(migration, active, [msgspec.convert(move.data, MoveMemory) for move in moves])
         return found
 
+    @cached_property
+    def live(self) -> dict[str, set[str]]:
+        """Servers whose guests are migrated while they run -> the hosts that may have something of them for that."""
+        under_way = [move for move in self.moves if move.recipe == LIVE_MIGRATION and move.state not in ENDED]
+        return {move.instance_uuid: msgspec.convert(move.data, _Journey).hosts for move in under_way}
+
     def movement(self, uuid: str) -> Movement | None:
         """The server's move that is under way, or waits for confirm or revert."""
         return self._movements.get(uuid)
@@ -263,7 +287,7 @@ class Snapshot:
         home, movement = self.home(uuid), self.movement(uuid)
         if home is not None:
             found = {home.host} if home.host is not None else set()
-        return found | (movement.hosts if movement is not None else set())
+        return found | (movement.hosts if movement is not None else set()) | self.live.get(uuid, set())
 
     # hosts
 

@@ -220,7 +220,6 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     # What other libraries in the process say is required of a service is not asked of a compute.
     with suppress(cfg.RequiredOptError):
         cfg.CONF([], project=PROJECT, default_config_files=conf.default_config_files, default_config_dirs=[])
-    live_settings.warn_of_patient_network()
     return LibvirtDriver(
         conf.libvirt.connection_uri,
         conf.host,

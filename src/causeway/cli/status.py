@@ -32,7 +32,7 @@ from causeway.clients import reach
 from causeway.conductor.upkeep.recovery import BINARY as CONDUCTOR
 from causeway.conf import ignored
 from causeway.model import versions
-from causeway.model.host import CellMapping, ComputeNode, Service
+from causeway.model.host import LIVE_MIGRATION_LACKS, CellMapping, ComputeNode, Service
 from causeway.model.sagas import SagaState
 from causeway.policy import CROSS_CELL_RESIZE, NOBODY, Enforcer
 from causeway.store import clock, schema
@@ -183,6 +183,7 @@ def _of_cell(conf: cfg.ConfigOpts, cell: CellMapping, known: dict[str, str], cle
         checks[f"{cell.name}: queue"] = lambda: _queue(conf, cell.transport_url)
         checks[f"{cell.name}: conductors"] = lambda: _cell_conductors(conf, hosts.list_services(database))
         checks[f"{cell.name}: computes"] = lambda: _computes(conf, hosts.list_services(database))
+        checks[f"{cell.name}: live migration"] = lambda: _live_migration(hosts.list_nodes(database))
         checks[f"{cell.name}: host mappings"] = lambda: _mapped(hosts.list_nodes(database), mapped)
     return checks
 
@@ -254,6 +255,22 @@ def _mapped(nodes: list[ComputeNode], mapped: set[str]) -> Found:
     if gone:
         return Level.WARNING, f"mapped, but have no compute node there: {_some(gone)}"
     return Level.SUCCESS, f"{len(mapped)} hosts"
+
+
+def _live_migration(nodes: list[ComputeNode]) -> Found:
+    """What hosts said last: they look when they start, and every ten minutes."""
+    able = [node for node in nodes if node.capabilities.get("supports_live_migration")]
+    said = {node.host: node.capabilities.get(LIVE_MIGRATION_LACKS) for node in able}
+    lacking = {host: lacks for host, lacks in sorted(said.items()) if lacks}
+    if lacking:
+        return Level.WARNING, "\n".join(f"{host}: {'; '.join(lacks)}" for host, lacks in lacking.items())
+    unknown = sorted(host for host, lacks in said.items() if lacks is None)
+    told = [f"{len(said) - len(unknown)} hosts have what it needs"]
+    if unknown:
+        told.append(f"{len(unknown)} have not said yet: {_some(unknown)}")
+    if len(able) < len(nodes):
+        told.append(f"{len(nodes) - len(able)} can't")
+    return Level.SUCCESS, "; ".join(told)
 
 
 def _moves(conf: cfg.ConfigOpts, api: Database) -> Found:

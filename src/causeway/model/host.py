@@ -10,6 +10,9 @@ from causeway.model import versions
 from causeway.model.numa import NUMATopology
 from causeway.model.pci import PciDevicePool
 
+# Among a compute node's capabilities: what its host lacks for live migrations, a sentence each; None: it does not know yet.
+LIVE_MIGRATION_LACKS = "live_migration_lacks"
+
 CELL0_UUID = "00000000-0000-0000-0000-000000000000"
 
 

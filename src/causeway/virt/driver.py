@@ -298,6 +298,10 @@ class Driver(ABC):
         """What the hypervisor shows of the guest just now; nothing of it is changed."""
         raise NotImplementedError
 
+    def live_migration_lacks(self) -> list[str]:
+        """What keeps guests from migrating live to or from this host, or safely: a sentence each. May take seconds."""
+        return []
+
     def live_source(self, instance: Instance) -> LiveSource:
         """Asked at the source, of a guest that runs or is paused by its user. Raises `GuestFailed` for any other."""
         raise NotImplementedError

@@ -51,6 +51,11 @@ def test_a_move_shows_its_step_while_it_runs(cloud: Cloud) -> None:
         if found["instance_uuid"] == server.id
     ]
     assert listed["causeway:step"] == "PrepResizeAtSource"
+    for path in ("/os-migrations", f"/servers/{server.id}/migrations"):
+        before = cloud.admin.compute.get(path, microversion="2.79").json()["migrations"]
+        assert not [key for found in before for key in found if key.startswith("causeway:")], (
+            "older clients know no such keys"
+        )
     one = cloud.admin.compute.get(f"/servers/{server.id}/migrations/{shown['id']}", microversion="2.80")
     assert one.json()["migration"]["uuid"] == shown["uuid"]
     cloud.heal()

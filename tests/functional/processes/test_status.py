@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -94,6 +95,23 @@ def test_a_schema_that_is_older_or_newer(checked: Status, cell1: Database) -> No
             connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{revision}'"))
         assert checked()["cell1: database"][0] == level
         assert says in checked()["cell1: database"][1]
+
+
+def test_what_hosts_lack_for_live_migrations(checked: Status, cell1: Database) -> None:
+    def says(host: str, **capabilities: object) -> None:
+        uuid = f"{host[-1]}{NODE.uuid[1:-1]}f"
+        hosts.save_node(cell1, replace(NODE, uuid=uuid, host=host, hypervisor_hostname=host, capabilities=capabilities))
+
+    # Nothing is asked of one that can't do it.
+    assert checked()["cell1: live migration"] == ("success", "0 hosts have what it needs; 1 can't")
+    says("host2", supports_live_migration=True)
+    says("host3", supports_live_migration=True, live_migration_lacks=[])
+    assert checked()["cell1: live migration"] == (
+        "success",
+        "1 hosts have what it needs; 1 have not said yet: host2; 1 can't",
+    )
+    says("host2", supports_live_migration=True, live_migration_lacks=["it does not listen", "it waits too long"])
+    assert checked()["cell1: live migration"] == ("warning", "host2: it does not listen; it waits too long")
 
 
 def test_a_cell_that_does_not_answer(checked: Status, api: Database, tmp_path: Path) -> None:

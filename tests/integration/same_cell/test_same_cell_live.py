@@ -120,6 +120,7 @@ def test_a_migration_that_takes_long_is_ended_by_its_user(cloud: AuditedCloud, e
             lambda found: found and found[0]["status"] == "running" and found[0]["memory_processed_bytes"],
             "the guest's memory to travel",
         )[0]
+        assert cloud.audit().is_clean, "it is at both ends, for a reason"
         if ends == "aborted":
             answer = cloud.admin.compute.delete(f"{path}/{shown['id']}", microversion="2.96")
         else:

@@ -1,4 +1,4 @@
-"""``python -m tests.integration.tempest [--regex R] [--database mariadb] [--concurrency N] [--directory D]``.
+"""``python -m tests.integration.tempest [--regex R] [--database mariadb] [--concurrency N] [--one-cell] [--directory D]``.
 
 Status 0 only if every test that was run passed.
 """
@@ -16,7 +16,7 @@ import click
 from tests.functional.processes.rabbit import why_not
 from tests.integration.real_services.machine import VENV as SERVICES
 from tests.integration.tempest import settings
-from tests.integration.tempest.stack import stack
+from tests.integration.tempest.stack import CELLS, ONE_CELL, stack
 
 HERE = Path(__file__).parent
 BIN = HERE.parents[2] / ".venv-tempest/bin"
@@ -74,8 +74,9 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
 @click.option("--regex", default=TESTS, help="Which tests.")
 @click.option("--database", default="postgresql", type=click.Choice(["postgresql", "mariadb"]))
 @click.option("--concurrency", default=3, help="How many tests at once.")
+@click.option("--one-cell", is_flag=True, help="All hosts in one cell: live migrations may then name any of them.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
-def main(regex: str, database: str, concurrency: int, directory: Path | None) -> None:
+def main(regex: str, database: str, concurrency: int, one_cell: bool, directory: Path | None) -> None:
     """Tempest against a deployment that is made for it."""
     reason = why_not()
     if not (SERVICES / "bin/neutron-rpc-server").exists() or not (BIN / "tempest").exists():
@@ -90,7 +91,7 @@ def main(regex: str, database: str, concurrency: int, directory: Path | None) ->
             directory = Path(opened.enter_context(temporary))
         else:
             directory.mkdir(parents=True)
-        cloud = opened.enter_context(stack(directory, database))
+        cloud = opened.enter_context(stack(directory, database, ONE_CELL if one_cell else CELLS))
         conf = settings.prepare(cloud, directory)
         click.echo(f"ready: {cloud.api_url}, {conf}; the tests run now")
         status = run(conf, directory, regex, concurrency)

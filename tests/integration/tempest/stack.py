@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from causeway.conf.scheduler import FILTERS
 # Two more than by default: Tempest has tests for them.
 ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
+ONE_CELL = {"cell1": ["host1", "host2"]}
 
 
 class Cloud(Deployment):
@@ -26,7 +27,7 @@ class Cloud(Deployment):
 
 
 @contextmanager
-def stack(directory: Path, database: str) -> Iterator[Cloud]:
+def stack(directory: Path, database: str, cells: Mapping[str, Sequence[str]]) -> Iterator[Cloud]:
     """``database`` is postgresql or mariadb. Everything is below ``directory``, and has ended afterwards."""
     with database_server(database) as new_database, rabbit(directory / "rabbit") as queue:
 
@@ -38,7 +39,7 @@ def stack(directory: Path, database: str) -> Iterator[Cloud]:
             return Cloud(
                 directory,
                 queue,
-                cells=CELLS,
+                cells=cells,
                 options=options,
                 new_database=new_database,
                 surround=surround,

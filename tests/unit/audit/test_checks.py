@@ -34,7 +34,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
-from causeway.model.operations import Operation
+from causeway.model.operations import LIVE_MIGRATION, Operation
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import AttachmentPair, MoveMemory
@@ -202,6 +202,33 @@ def test_two_running_guests_are_told_even_while_a_move_runs() -> None:
     for host in snapshot.hosts.values():
         host.contents = HostContents(guests={SERVER: PowerState.RUNNING})
     assert kinds(guests.running_twice, snapshot) == ["guest.running_twice"]
+
+
+def live(state: SagaState = SagaState.RUNNING) -> Operation:
+    """A live migration from cell1's host to cell2's (as if these were one cell)."""
+    data = {"source_host": "cell1-host1", "place": {"host": "cell2-host1", "zone": "nova"}, "refused": ["cell2-host2"]}
+    return Operation(
+        id="live", migration_uuid="migration", instance_uuid=SERVER, recipe=LIVE_MIGRATION, state=state, data=data
+    )
+
+
+@pytest.mark.parametrize(
+    ("operation", "other", "expected"),
+    [
+        # Its memory travels, or it has just arrived.
+        (live(), PowerState.PAUSED, []),
+        (live(), PowerState.RUNNING, ["guest.running_twice"]),
+        # What is left of it afterwards is one too many.
+        (live(SagaState.DONE), PowerState.PAUSED, ["guest.running_twice", "guest.orphaned", "disk.orphaned"]),
+    ],
+)
+def test_a_guest_on_its_way_is_shown_at_both_ends(operation: Operation, other: PowerState, expected: list[str]) -> None:
+    snapshot = cloud(record(task_state=TaskState.MIGRATING), moves=[operation])
+    for host, power_state in (("cell1-host1", PowerState.RUNNING), ("cell2-host1", other)):
+        snapshot.hosts[host].contents = HostContents(guests={SERVER: power_state}, disks=[SERVER])
+    found = [*guests.running_twice(snapshot), *guests.elsewhere(snapshot), *disks.elsewhere(snapshot)]
+    assert [each.kind for each in found] == expected
+    assert ("cell2-host2" in snapshot.may_hold(SERVER)) is (operation.state is SagaState.RUNNING)
 
 
 def test_of_a_host_that_did_not_answer_nothing_is_said() -> None:

@@ -107,3 +107,23 @@ def test_a_claim_is_made_though_it_can_not_be_reported(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(made, "report_alive", fail)
     made._host.claims.on_change()
+
+
+def test_what_a_host_lacks_for_live_migrations_is_in_its_reports_once_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made, conductor = reporter(tmp_path, FAILURES[0])
+    said: list[list[str]] = [["it does not listen"], ["it does not listen", "it waits too long"], []]
+    looked = iter(said)
+    monkeypatch.setattr(made._host.driver, "live_migration_lacks", lambda: next(looked))
+    monkeypatch.setattr(made._stopping, "wait", lambda _seconds: made.report_alive() or len(reported_of(conductor)) > 3)
+    made.report_alive()
+    made._look()
+    assert reported_of(conductor) == [None, *said]
+    assert [record.getMessage() for record in caplog.records if "Live migrations" in record.msg] == [
+        f"Live migrations of host host1: {each}" for each in said[1]
+    ]
+
+
+def reported_of(conductor: Conductor) -> list[Any]:
+    return [report.node.capabilities["live_migration_lacks"] for report in conductor.reports]

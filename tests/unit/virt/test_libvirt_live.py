@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +21,7 @@ from causeway.virt.lab.certificates import Authority
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
 from causeway.virt.libvirt.hypervisor_events import GuestEvents
 from causeway.virt.libvirt.live import LiveMigrations, flags_of, migration_of, progress_of
-from causeway.virt.libvirt.live_settings import LiveSettings, from_options, warn_of_patient_network
+from causeway.virt.libvirt.live_settings import LiveSettings, from_options
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
 from causeway.virt.live import LiveOptions, Presence
@@ -254,17 +253,6 @@ def test_only_migrations_to_other_hosts_are_told_of() -> None:
     assert migration_of(Job({"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP})) is None
     progress = progress_of(out)
     assert (progress.memory_total, progress.disk_remaining, progress.memory_remaining) == (7, 3, 0)
-
-
-def test_a_host_whose_network_is_too_patient_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    retries = tmp_path / "tcp_retries2"
-    for value, warned in (("4\n", False), ("15\n", True)):
-        caplog.clear()
-        retries.write_text(value)
-        with caplog.at_level(logging.WARNING):
-            warn_of_patient_network(retries)
-        assert ("tcp_retries2" in caplog.text) is warned
-    warn_of_patient_network(tmp_path / "none")
 
 
 def test_certificates_stay_until_the_host_has_another_address_or_the_lab_another_authority(tmp_path: Path) -> None:

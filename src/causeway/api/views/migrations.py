@@ -10,6 +10,8 @@ from causeway.api.views import common
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.store.api.shown_moves import MoveProgress
 
+# Clients of older versions hold what they are shown against the field's schemas: no key too many.
+_OURS_FROM = (2, 80)
 _HOSTS = ("source_compute", "source_node", "dest_compute", "dest_node", "dest_host")
 
 
@@ -23,7 +25,7 @@ def entry(
 ) -> dict[str, Any]:
     """``hosts``: whether the caller may see which hosts they are. ``progress`` of a move that is under way.
 
-    ``failure``: why the move failed, if it did.
+    ``failure``: why the move failed, if it did. Both are shown from `_OURS_FROM` on.
     """
     shown: dict[str, Any] = {
         "id": migration.id,
@@ -44,11 +46,11 @@ def entry(
         shown["uuid"] = migration.uuid
     if request.version >= (2, 80):
         shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
-    if failure is not None:
+    if failure is not None and request.version >= _OURS_FROM:
         shown["causeway:error"] = failure.message
         if hosts and failure.details:
             shown["causeway:error_details"] = failure.details
-    return shown | _extension(progress)
+    return shown | _extension(request, progress)
 
 
 def entry_of_server(
@@ -78,12 +80,12 @@ def entry_of_server(
         shown["uuid"] = migration.uuid
     if request.version >= (2, 80):
         shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
-    return shown | _extension(progress)
+    return shown | _extension(request, progress)
 
 
-def _extension(progress: MoveProgress | None) -> dict[str, Any]:
+def _extension(request: ApiRequest, progress: MoveProgress | None) -> dict[str, Any]:
     """Causeway's own keys, on moves that are under way only."""
-    if progress is None:
+    if progress is None or request.version < _OURS_FROM:
         return {}
     return {
         "causeway:step": progress.step,

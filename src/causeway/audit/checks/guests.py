@@ -37,7 +37,9 @@ def _by_server(snapshot: Snapshot) -> dict[str, dict[str, PowerState]]:
 
 def running_twice(snapshot: Snapshot) -> Iterator[Disagreement]:
     for uuid, places in _by_server(snapshot).items():
-        alive = sorted(host for host, power_state in places.items() if power_state in ALIVE)
+        # One that is on its way is shown at both ends: at the one where it does not run it is paused.
+        wanted = {PowerState.RUNNING} if uuid in snapshot.live else ALIVE
+        alive = sorted(host for host, power_state in places.items() if power_state in wanted)
         if len(alive) > 1:
             yield Disagreement(
                 "guest.running_twice",

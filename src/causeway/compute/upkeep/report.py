@@ -17,11 +17,13 @@ from causeway.compute.host import Host
 from causeway.context import admin_context
 from causeway.hardware import pci_fit
 from causeway.model import versions
-from causeway.model.host import ComputeNode
+from causeway.model.host import LIVE_MIGRATION_LACKS, ComputeNode
 from causeway.model.outcomes import HostReport
 
 LOG = logging.getLogger(__name__)
 
+# What a host lacks for live migrations changes seldom, and finding it out takes seconds.
+_READINESS_SECONDS = 600.0
 # Raised when a compute learns something that conductors must know of before they rely on it.
 DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
@@ -67,6 +69,9 @@ class Reporter:
         self._reporting = threading.Lock()
         host.claims.on_change = self._claims_changed
         self._thread = threading.Thread(target=self._run, name=f"report-{host.name}", daemon=True)
+        #: of what live migrations need; None: not known yet
+        self._lacks: list[str] | None = None
+        self._looking = threading.Thread(target=self._look, name=f"readiness-{host.name}", daemon=True)
 
     def start(self) -> None:
         """Raises ServiceFailed if Placement does not answer, Conflict if another host has this one's name."""
@@ -75,6 +80,9 @@ class Reporter:
         self.report_alive()
         self._try("claim again what servers hold", self.restore_claims)
         self._thread.start()
+        if self._host.driver.supports_live_migration:
+            # Nobody waits for its end: the hypervisor that it asks may take its time, or be away.
+            self._looking.start()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -86,6 +94,19 @@ class Reporter:
             # The host is up, whatever else it can't do.
             self._try("report", self.report_alive)
             self._try("claim again what servers hold", self.restore_claims)
+
+    def _look(self) -> None:
+        while True:
+            self._try("find out what it lacks for live migrations", self._find_lacks)
+            if self._stopping.wait(_READINESS_SECONDS):
+                return
+
+    def _find_lacks(self) -> None:
+        """Told with the next report, and in the log when it is new."""
+        before, self._lacks = self._lacks or [], self._host.driver.live_migration_lacks()
+        for lack in self._lacks:
+            if lack not in before:
+                LOG.warning("Live migrations of host %s: %s", self._host.name, lack)
 
     def _try(self, what: str, work: Callable[[], None]) -> None:
         """The boundary of what is done again with the next report: without it the host would be down for ever."""
@@ -208,6 +229,7 @@ class Reporter:
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
                 "supports_live_migration": self._host.driver.supports_live_migration,
+                LIVE_MIGRATION_LACKS: self._lacks,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,
                 "supports_warm_copy": self._host.driver.supports_warm_copy,

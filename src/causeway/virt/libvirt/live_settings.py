@@ -1,17 +1,10 @@
-"""What a host's configuration says of live migrations, and what the host itself should be set to."""
+"""What a host's configuration says of live migrations."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from oslo_config import cfg
-
-LOG = logging.getLogger(__name__)
-
-# TCP's: 8 are about a minute and a half, 15 a quarter of an hour.
-_MOST_RETRIES = 8
 
 
 @dataclass
@@ -21,6 +14,7 @@ class LiveSettings:
     ``address``: where other hypervisors reach this one. ``uri``: of this host's libvirtd for others, with ``%s`` for the address.
     ``reachable_here``: that works from this process, too, so it can be tried.
     ``downtime``: milliseconds that a guest may stand still at the end. ``tls``: always, whatever a migration's options say.
+    ``certificates``: QEMU needs its own, for what travels between hypervisors.
     """
 
     address: str = "127.0.0.1"
@@ -29,6 +23,7 @@ class LiveSettings:
     reachable_here: bool = True
     downtime: int = 500
     tls: bool = False
+    certificates: bool = False
 
     def control_uri(self) -> str:
         """This host's libvirtd, as others reach it."""
@@ -42,20 +37,8 @@ def from_options(conf: cfg.ConfigOpts) -> LiveSettings:
         uri=conf.libvirt.live_migration_uri,
         scheme=conf.libvirt.live_migration_scheme,
         downtime=conf.libvirt.live_migration_downtime,
+        certificates=conf.libvirt.live_migration_with_native_tls,
     )
-
-
-def warn_of_patient_network(path: Path = Path("/proc/sys/net/ipv4/tcp_retries2")) -> None:
-    """QEMU waits for a peer that died as long as TCP does, and the guest of a live migration stands still meanwhile."""
-    try:
-        retries = int(path.read_text())
-    except (OSError, ValueError):
-        return
-    if retries > _MOST_RETRIES:
-        LOG.warning(
-            "net.ipv4.tcp_retries2 is %d, 4 is better: when the network dies, guests that are migrated stand still for minutes",
-            retries,
-        )
 
 
 def in_uri(address: str) -> str:

@@ -11,7 +11,16 @@ from causeway.errors import GuestFailed
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt.driver import Driver, GuestSpec, nothing_to_wait_for
-from causeway.virt.libvirt import blank_disks, disk_readers, live_source, live_target, power, rounds, saved_memory
+from causeway.virt.libvirt import (
+    blank_disks,
+    disk_readers,
+    live_readiness,
+    live_source,
+    live_target,
+    power,
+    rounds,
+    saved_memory,
+)
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
@@ -50,6 +59,9 @@ class MovingGuests(Driver, ABC):
 
     def presence(self, uuid: str) -> Presence:
         return self._live.presence(uuid)
+
+    def live_migration_lacks(self) -> list[str]:
+        return live_readiness.lacks(self._live.settings) if self._live.settings.reachable_here else []
 
     def live_source(self, instance: Instance) -> LiveSource:
         return live_source.describe(self._connection, self._disks, instance)
