@@ -9,13 +9,16 @@ import yaml
 
 from causeway import durable
 
-POLICY = """\
+# What releases before wrote; a file that says only this was not edited by anybody.
+FORMER_POLICY = """\
 # Policy of this cloud: rules that differ from the defaults. Read again when it changes.
 #
 # The default of this rule is "!": nobody's servers leave their cell by a resize or a cold migration. Here every member of
 # a project may have its own servers moved across cells.
 "compute:servers:resize:cross_cell": "rule:project_member_or_admin"
-#
+"""
+POLICY = f"""\
+{FORMER_POLICY}#
 # The same of live migrations, which only administrators ask for.
 "compute:servers:migrate_live:cross_cell": "rule:context_is_admin"
 """
@@ -53,7 +56,7 @@ class StateDir:
         """Makes the directory, readable by its owner only: it holds credentials."""
         durable.make_folder(self.path)
         self.path.chmod(0o700)
-        if not self.policy.exists():
+        if not self.policy.exists() or self.policy.read_text() == FORMER_POLICY:
             durable.write(self.policy, POLICY)
 
     def write_clouds(self, auth_url: str, members: dict[str, tuple[str, str, str]]) -> None:

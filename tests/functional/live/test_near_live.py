@@ -167,6 +167,27 @@ def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPat
     assert cloud.temporary_images() == []
 
 
+@pytest.mark.parametrize("method", ["begin_round", "save_memory", "stash_disks", "wake", "go_on"])
+def test_the_audit_finds_a_reason_for_all_that_is_there_meanwhile(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    server, _memory = booted(cloud)
+    there = elsewhere(cloud, server)
+    driver = cloud.driver(there if method in ("wake", "go_on") else cloud.host_of(server))
+    found: list[Any] = []
+
+    original = getattr(driver, method)
+
+    def works(*args: Any, **more: Any) -> Any:
+        result = original(*args, **more)
+        found.append(cloud.audit().disagreements)
+        return result
+
+    monkeypatch.setattr(driver, method, works)
+    assert cloud.migrated(server, host=there).compute_host == there
+    assert found and not any(found), found
+
+
 def test_a_guest_that_was_shut_down_is_not_moved(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server, _memory = booted(cloud)
     source = cloud.host_of(server)

@@ -1,4 +1,4 @@
-"""A state directory is started again with more hosts than before."""
+"""A state directory is started again: with more hosts than before, or by a newer release."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.embedded.settings import FORMER_POLICY, POLICY, StateDir
 from causeway.store.api import aggregates
 
 pytestmark = pytest.mark.embedded("starts clouds of its own")
@@ -41,3 +42,15 @@ def test_hosts_that_are_new_get_an_aggregate_and_others_keep_what_users_made_of_
         }
     finally:
         cloud.stop()
+
+
+def test_a_policy_that_nobody_edited_follows_the_release(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    state.path.mkdir()
+    state.policy.write_text(FORMER_POLICY)
+    state.prepare()
+    assert state.policy.read_text() == POLICY
+    for mine in ("{}\n", FORMER_POLICY + "# mine\n"):
+        state.policy.write_text(mine)
+        state.prepare()
+        assert state.policy.read_text() == mine
