@@ -36,7 +36,7 @@ PATIENCE, AFTERWARDS = 60.0, 10.0
 PAUSE = 0.05
 # How often a user does nothing: what is seldom stays so for a server that is fit for little else.
 LEAVES_IT = 2.0
-LONGER = 5
+LONGER = 8
 T = TypeVar("T")
 OVERLOOKED = "overlooked by the audit"
 
