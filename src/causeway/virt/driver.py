@@ -356,8 +356,8 @@ class Driver(ABC):
         """
         raise NotImplementedError
 
-    def saved_memory(self, uuid: str) -> Path | None:
-        """The file, whole, in the folder of the guest's disks or of its stashed ones; None: there is none."""
+    def saved_memory(self, uuid: str, *, stashed: bool = False) -> Path | None:
+        """The file, whole, beside the guest's disks (or its ``stashed`` ones); None: there is none."""
         raise NotImplementedError
 
     def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
 from moves_cloud import until
 
 from causeway import errors
+from causeway.compute.handover.near_live import NearLiveEndpoint
+from causeway.context import admin_context
+from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.states import PowerState
+from causeway.store.cell import instances
+from causeway.virt.driver import MEMORY
 
 from .live_cloud import LiveCloud
 from .test_live_refusals import refuse
@@ -165,6 +171,26 @@ def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPat
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, after.compute_host)
     assert cloud.temporary_images() == []
+
+
+def test_an_order_to_wake_that_comes_late_harms_no_guest(cloud: LiveCloud) -> None:
+    """Though nobody remembers that it was carried out."""
+    server, memory = booted(cloud)
+    there = elsewhere(cloud, server)
+    cloud.migrated(server, host=there)
+    instance = instances.get(cloud.cell(there[:5]), server.id)
+    sent = Snapshot(str(uuid.uuid4()), "raw", 1)
+    outcome = NearLiveEndpoint(cloud.parts.computes[there].host).wake_guest_at_dest(
+        admin_context(),
+        token=MoveToken(str(uuid.uuid4()), str(uuid.uuid4()), 1, "WakeGuest"),
+        instance=instance,
+        block_devices=[],
+        snapshot=sent,
+        disks={MEMORY: sent},
+    )
+    assert outcome.power_state is PowerState.RUNNING
+    assert cloud.memory(server) == memory
+    cloud.check_left_nothing(server, there)
 
 
 @pytest.mark.parametrize("method", ["begin_round", "save_memory", "stash_disks", "wake", "go_on"])

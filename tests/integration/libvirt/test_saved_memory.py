@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import uuid as uuids
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,7 +94,7 @@ def test_a_guest_is_saved_here_and_woken_there(cloud: Cloud, network: Net, tmp_p
     shutil.copy(memory, received)
     source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=False)
     source.stash_disks(guest.uuid)
-    assert source.saved_memory(guest.uuid) is not None
+    assert source.saved_memory(guest.uuid, stashed=True) is not None
 
     spec = guest.spec(RootDisk(guest.base, "the-image", snapshot=copy, size_gb=1))
     spec.memory = received
@@ -129,6 +130,29 @@ def test_a_guest_goes_on_where_it_was_saved(cloud: Cloud) -> None:
     memory = driver.saved_memory(guest.uuid)
     assert memory is not None
     memory.rename(memory.with_name("memory.used"))
+    go_on(driver, guest)
+    ticks_on(guest, last)
+
+
+def test_two_who_save_a_guest_at_once_lose_nothing(cloud: Cloud) -> None:
+    """One of them may have been given up, while the hypervisor went on."""
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+
+    def save(_number: int) -> str:
+        try:
+            driver.save_memory(guest.uuid)
+        except GuestFailed as failure:
+            return failure.message
+        return ""
+
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(save, range(2)))
+    assert "" in said, said
+    last = guest.console().last("TICK")
+    driver.save_memory(guest.uuid)
+    driver.wake(guest.spec())
     go_on(driver, guest)
     ticks_on(guest, last)
 

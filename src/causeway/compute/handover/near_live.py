@@ -104,6 +104,9 @@ class NearLiveEndpoint:
         with host.lock(instance.uuid):
             facts = host.driver.inspect(instance.uuid)
             is_complete = host.driver.saved_memory(instance.uuid) is not None
+            if facts.power_state in _LIVING and not is_complete:
+                # It has gone on already: this is the server's guest, and the only one.
+                return actions.found_running(host, context, instance, block_devices)
             if not is_complete and (facts.power_state is not None or facts.has_disks):
                 # An attempt before was broken off; what it connected is connected still.
                 devices = guest.with_connections(host, context, block_devices)
@@ -144,7 +147,8 @@ class NearLiveEndpoint:
             host.offers.withdraw_all(uuid)
             host.rounds.discard_all(uuid)
             facts = host.driver.inspect(uuid)
-            is_saved = facts.power_state is not PowerState.RUNNING and host.driver.saved_memory(uuid) is not None
+            memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
+            is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
             if is_saved and not facts.has_disks:
                 host.driver.restore_stashed_disks(uuid)
             if is_saved or facts.power_state in _LIVING:

@@ -115,8 +115,8 @@ class MovingGuests(Driver, ABC):
     def save_memory(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
 
-    def saved_memory(self, uuid: str) -> Path | None:
-        return saved_memory.find(self._disks, uuid)
+    def saved_memory(self, uuid: str, *, stashed: bool = False) -> Path | None:
+        return saved_memory.find(self._disks, uuid, stashed=stashed)
 
     def wake(self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None) -> None:
         uuid = spec.instance.uuid

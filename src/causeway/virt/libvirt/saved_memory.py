@@ -36,22 +36,25 @@ def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
         domain = power.find(hypervisor, uuid)
         if domain is not None and domain.isActive():
             presence.refuse_in_transit(domain)
-            partial.unlink(missing_ok=True)
-            domain.saveFlags(str(partial), None, 0)
-        # Whoever asked before may have died when libvirt was through.
+            try:
+                domain.saveFlags(str(partial), None, 0)
+            except libvirt.libvirtError:
+                # Whoever asked before is dead, or has no patience any more; what libvirt was asked for it has done.
+                if domain.isActive():
+                    raise
         return partial.exists() and _is_whole(hypervisor, partial)
 
-    if find(disks, uuid) is not None and power.state(connection, uuid) in power.OFF:
+    is_off = power.state(connection, uuid) in power.OFF
+    if is_off and (find(disks, uuid) or find(disks, uuid, stashed=True)):
         return
     if not connection.call_aside(f"save guest {uuid}", write, timeout=disks.timeout):
         raise GuestFailed(f"The guest of server {uuid} does not run: it has no memory to save.")
     durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
-def find(disks: InstanceDisks, uuid: str) -> Path | None:
-    """The file, in the folder of the guest's disks or of its stashed ones."""
-    places = (disks.folder(uuid) / MEMORY, disks.stashed_folder(uuid) / MEMORY)
-    return next((path for path in places if path.exists()), None)
+def find(disks: InstanceDisks, uuid: str, *, stashed: bool = False) -> Path | None:
+    path = (disks.stashed_folder(uuid) if stashed else disks.folder(uuid)) / MEMORY
+    return path if path.exists() else None
 
 
 def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
@@ -65,6 +68,8 @@ def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused:
     """The woken guest runs; may be repeated. Raises `GuestFailed` for any other that stands still."""
     memory = disks.folder(uuid) / MEMORY
     used = _used(disks, uuid)
+    if power.state(connection, uuid) in power.OFF:
+        raise GuestFailed(f"The guest of server {uuid} is off: it can't go on.")
     if memory.exists():
         durable.rename(memory, used)
 

@@ -38,7 +38,8 @@ class SavedMemoryDriver(virt.Driver, ABC):
     def save_memory(self, uuid: str) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
-            if (guest is None or guest.power_state not in _LIVING) and self.saved_memory(uuid) is not None:
+            is_off = guest is None or guest.power_state not in _LIVING
+            if is_off and (self.saved_memory(uuid) or self.saved_memory(uuid, stashed=True)):
                 return
             if guest is None or guest.going_to is not None or guest.power_state not in _LIVING:
                 raise GuestFailed(f"Guest {uuid} neither runs nor is paused: it has no memory.", details=self.hostname)
@@ -46,11 +47,9 @@ class SavedMemoryDriver(virt.Driver, ABC):
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
 
-    def saved_memory(self, uuid: str) -> Path | None:
-        for folder in (self.files.disks(uuid), self.files.stash(uuid)):
-            if (folder / virt.MEMORY).exists():
-                return folder / virt.MEMORY
-        return None
+    def saved_memory(self, uuid: str, *, stashed: bool = False) -> Path | None:
+        path = (self.files.stash(uuid) if stashed else self.files.disks(uuid)) / virt.MEMORY
+        return path if path.exists() else None
 
     def wake(
         self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
