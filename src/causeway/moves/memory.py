@@ -17,6 +17,7 @@ from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
 from causeway.scheduler.request import RequestedGroup, Selection
+from causeway.virt.driver import MEMORY
 from causeway.virt.live import LiveSource
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
@@ -136,8 +137,21 @@ class MoveMemory:
     @property
     def bytes_of_disks(self) -> int | None:
         """What went from host to host, through the image service or directly; None: nothing did."""
-        sizes = [sent.size for sent in (self.snapshot, *self.disks.values()) if sent is not None]
+        sizes = [sent.size for name, sent in self.disks.items() if name != MEMORY]
+        sizes += [self.snapshot.size] if self.snapshot is not None else []
         sizes += [disk.size for disk in self.offer.disks] if self.offer is not None else []
+        return sum(sizes) if sizes else None
+
+    @property
+    def bytes_of_memory(self) -> int | None:
+        """What went from host to host of the guest's memory; None: it boots."""
+        sent = self.disks.get(MEMORY)
+        return sent.size if sent is not None else None
+
+    @property
+    def bytes_handed_over(self) -> int | None:
+        """What went from host to host while the guest was off, or stood still."""
+        sizes = [size for size in (self.bytes_of_disks, self.bytes_of_memory) if size is not None]
         return sum(sizes) if sizes else None
 
     @property

@@ -13,6 +13,7 @@ from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.context import admin_context
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.states import PowerState
+from causeway.store.api import migrations as store
 from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
 
@@ -45,6 +46,8 @@ def test_a_guest_keeps_its_memory_across_cells(cloud: LiveCloud) -> None:
     migration = cloud.migration(server)
     assert (migration.status, migration.migration_type) == ("completed", "live-migration")
     assert (migration.source_compute, migration.dest_compute) == (source, there)
+    shown = store.get(cloud.parts.api_database, migration.uuid)
+    assert shown.memory_processed_bytes == shown.memory_total_bytes and shown.memory_total_bytes
     cloud.check_left_nothing(server, there)
     assert cloud.temporary_images() == []
     assert cloud.driver(there).saved_memory(server.id) is None

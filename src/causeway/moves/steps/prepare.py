@@ -283,7 +283,7 @@ class PrepResizeAtSource(Step):
                 self._send_all(run)
                 outcome = self._hand_over(run)
         memory.snapshot, memory.disks, memory.offer = outcome.snapshot, outcome.disks, outcome.offer
-        run.transferred(memory.bytes_of_disks)
+        run.transferred(memory.bytes_handed_over)
         for device, volume_id in volumes(run.source_devices()):
             self._swap_attachment(run, device, volume_id)
         with run.source_database.write() as connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -175,14 +176,14 @@ class SwitchInstanceMapping(Step):
 
 def finish_migration(connection: sa.Connection, run: Run) -> None:
     """The migration waits for confirm or revert, if there is one; later moves start from the new flavor."""
-    size = run.memory.bytes_of_disks
-    migrations.update_in(
-        connection,
-        run.move.migration_uuid,
-        **({"status": MigrationStatus.FINISHED} if run.memory.is_confirmed_later else {}),
-        disk_total_bytes=size,
-        disk_processed_bytes=size,
-    )
+    memory = run.memory
+    size, of_memory = memory.bytes_of_disks, memory.bytes_of_memory
+    changes: dict[str, Any] = {"disk_total_bytes": size, "disk_processed_bytes": size}
+    if memory.is_confirmed_later:
+        changes["status"] = MigrationStatus.FINISHED
+    if of_memory is not None:
+        changes |= {"memory_total_bytes": of_memory, "memory_processed_bytes": of_memory, "memory_remaining_bytes": 0}
+    migrations.update_in(connection, run.move.migration_uuid, **changes)
     if run.memory.group is not None:
         # The server's record names both of its hosts by now.
         group_claims.release_in(connection, run.uuid)
