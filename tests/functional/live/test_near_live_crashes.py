@@ -65,17 +65,8 @@ def check(cloud: LiveCloud, server: Any, source: str, memory: list[str], there: 
     return status
 
 
-@pytest.mark.parametrize("point", STEPS)
-def test_a_conductor_dies(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
-    server, source, memory = with_memory(cloud)
-    there = elsewhere(cloud, server)
-    dies_at(point)
-    assert cloud.migrate_live(server, host=there).status_code == 202
-    assert check(cloud, server, source, memory, there) == "completed"
-
-
-@pytest.mark.parametrize("point", ORDERS)
-def test_a_host_dies_in_an_order(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
+@pytest.mark.parametrize("point", [*STEPS, *ORDERS])
+def test_a_conductor_or_a_host_dies(cloud: LiveCloud, dies_at: Callable[[str], None], point: str) -> None:
     server, source, memory = with_memory(cloud)
     there = elsewhere(cloud, server)
     dies_at(point)
