@@ -11,8 +11,10 @@ from moves_cloud import until
 from causeway import errors
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.context import admin_context
+from causeway.model import versions
 from causeway.model.outcomes import MoveToken, Snapshot
 from causeway.model.states import PowerState
+from causeway.rpc.client import RpcClient
 from causeway.store.api import migrations as store
 from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
@@ -174,6 +176,17 @@ def test_a_hypervisor_that_fails(cloud: LiveCloud, monkeypatch: pytest.MonkeyPat
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, after.compute_host)
     assert cloud.temporary_images() == []
+
+
+def test_hosts_of_an_older_version_keep_the_server(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, memory = booted(cloud)
+    source = cloud.host_of(server)
+    monkeypatch.setattr(RpcClient, "can_send", lambda _self, version: version != versions.SAVED_MEMORY_RPC)
+    after = cloud.migrated(server, host=elsewhere(cloud, server))
+    assert (after.status, after.compute_host) == ("ACTIVE", source)
+    assert "can't keep the memory of guests" in cloud.faults(server, source[:5])[-1].message
+    assert cloud.memory(server) == memory
+    cloud.check_left_nothing(server, source)
 
 
 def test_an_order_to_wake_that_comes_late_harms_no_guest(cloud: LiveCloud) -> None:
