@@ -13,6 +13,7 @@ it. libvirt shows a guest that was woken as it shows one that is handed over: on
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +48,12 @@ def save(connection: Connection, disks: InstanceDisks, uuid: str) -> None:
     is_off = power.state(connection, uuid) in power.OFF
     if is_off and (find(disks, uuid) or find(disks, uuid, stashed=True)):
         return
-    if not connection.call_aside(f"save guest {uuid}", write, timeout=disks.timeout):
+    if connection.call_aside(f"save guest {uuid}", write, timeout=disks.timeout):
+        with suppress(FileNotFoundError):
+            durable.settle(partial, disks.folder(uuid) / MEMORY)
+    # Another one may have saved it right then.
+    if find(disks, uuid) is None:
         raise GuestFailed(f"The guest of server {uuid} does not run: it has no memory to save.")
-    durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
 def find(disks: InstanceDisks, uuid: str, *, stashed: bool = False) -> Path | None:
