@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 
 # The type of a migration that brings a server away from a dead host.
 EVACUATION = "evacuation"
 # The type of one that takes a server to another host while its guest runs, and the statuses in which that is under way.
 LIVE_MIGRATION = "live-migration"
 LIVE_IN_PROGRESS = (MigrationStatus.QUEUED, MigrationStatus.PREPARING, MigrationStatus.RUNNING)
+
+
+def live_status_after(status: MigrationStatus, *, cancelled: bool) -> MigrationStatus:
+    """What a live migration is that came to nothing. As in the field: before its hosts agreed that is an error."""
+    if status in MIGRATION_ENDED:
+        # This was done before.
+        return status
+    if cancelled:
+        return MigrationStatus.CANCELLED
+    return MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED
 
 
 @dataclass

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.instance import InstanceFault
+from causeway.model.migration import live_status_after
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves.reasons import for_members
 from causeway.moves.run import Run
@@ -19,21 +20,21 @@ from causeway.store.database import Database
 
 def after_resize(run: Run, cause: errors.CausewayError) -> None:
     """Everything was undone: the server is where it was, with its old states, a fault, and its migration in ``error``."""
-    _give_back(run, cause, MigrationStatus.ERROR)
+    _give_back(run, cause, MigrationStatus.CANCELLED if isinstance(cause, errors.Cancelled) else MigrationStatus.ERROR)
 
 
 def after_near_live(run: Run, cause: errors.CausewayError) -> None:
-    """The same; its migration is in ``failed``, as the field's live ones whose hosts have agreed."""
-    status = migrations.get(run.services.api, run.move.migration_uuid).status
-    _give_back(run, cause, MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED)
+    """The same; its migration ends as live ones do."""
+    before = migrations.get(run.services.api, run.move.migration_uuid).status
+    _give_back(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
-def _give_back(run: Run, cause: errors.CausewayError, failed: MigrationStatus) -> None:
+def _give_back(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
+    """``status``: of the migration, from now on."""
     memory = run.memory
     cancelled = isinstance(cause, errors.Cancelled)
     if _is_told(run, run.source_database, cause):
         return
-    status = MigrationStatus.CANCELLED if cancelled else failed
     # The migration first: who sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
     vm_state = VmState.ERROR if memory.source_is_dead else memory.old_vm_state

@@ -16,8 +16,8 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations
 from causeway.model.instance import Instance
-from causeway.model.migration import LIVE_MIGRATION, Migration
-from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
+from causeway.model.migration import LIVE_MIGRATION, Migration, live_status_after
+from causeway.model.states import MigrationStatus, VmState
 from causeway.moves import near_live
 from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import NEAR_LIVE_VERSION
@@ -57,7 +57,8 @@ def migration_of(
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """The server is at its source as before; only one whose guest is nowhere any more is in ERROR."""
     api = run.services.api
-    status = _status_after(migrations.get(api, run.saga.migration_uuid).status, cause)
+    before = migrations.get(api, run.saga.migration_uuid).status
+    status = live_status_after(before, cancelled=isinstance(cause, errors.Cancelled))
     migrations.update(api, run.saga.migration_uuid, status=status)
     changes = {"migration_context": None, "progress": 0}
     endings.failed(run, cause, TASKS, **changes, **({"vm_state": VmState.ERROR} if run.memory.is_lost else {}))
@@ -68,25 +69,17 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     run_queued(run)
 
 
-def _status_after(status: MigrationStatus, cause: errors.CausewayError) -> MigrationStatus:
-    """As in the field: what the source was told of has failed, what came before that is an error."""
-    if status in MIGRATION_ENDED:
-        # This was done before.
-        return status
-    if isinstance(cause, errors.Cancelled):
-        return MigrationStatus.CANCELLED
-    return MigrationStatus.ERROR if status is MigrationStatus.ACCEPTED else MigrationStatus.FAILED
-
-
 def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
     """No host of the cell will do, and the server may leave it: a near-live migration follows. False: it may not."""
-    live, api = run.memory, run.services.api
+    live = run.memory
+    if not live.may_leave_cell or not isinstance(cause, errors.NoValidHost):
+        return False
     node = next(iter(hosts.list_nodes(run.database, host=live.source_host)), None)
-    if not live.may_leave_cell or not isinstance(cause, errors.NoValidHost) or node is None:
+    if node is None:
         return False
     memory = near_live.memory_of(run.instance(), run.cell.uuid, node, host=None)
     follower = follower_of(run.saga, operations.NEAR_LIVE_MIGRATION, NEAR_LIVE_VERSION, memory, MEMORY_VERSION, cause)
-    requester = journal.requester(api, run.saga.id)
+    requester = journal.requester(run.services.api, run.saga.id)
 
     def write(connection: sa.Connection) -> None:
         journal.insert_in(connection, follower, requester=requester)
