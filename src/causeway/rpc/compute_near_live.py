@@ -131,14 +131,9 @@ class ComputeNearLive:
         )
 
     def _order_near_live(self, method: str, result: type[T], context: RequestContext, host: str, **given: Any) -> T:
-        version = versions.SAVED_MEMORY_RPC
-        if not self._rpc.can_send(version):
-            raise _too_old(host)
-        try:
-            return self._rpc.call(context, method, result=result, server=host, monitor=True, version=version, **given)
-        except errors.NoSuchMethod as failure:
-            raise _too_old(host) from failure
-
-
-def _too_old(host: str) -> errors.ClaimRefused:
-    return errors.ClaimRefused("A host is of a version that can't keep the memory of guests.", details=f"host {host}")
+        too_old = errors.ClaimRefused(
+            "A host is of a version that can't keep the memory of guests.", details=f"host {host}"
+        )
+        return self._rpc.order_if_known(
+            context, method, version=versions.SAVED_MEMORY_RPC, too_old=too_old, result=result, server=host, **given
+        )

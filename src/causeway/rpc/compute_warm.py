@@ -124,17 +124,9 @@ class ComputeWarm:
         self._order_warm("discard_copies", NOTHING, context, host, token=token, instance=instance)
 
     def _order_warm(self, method: str, result: type[T], context: RequestContext, host: str, **given: Any) -> T:
-        if not self._rpc.can_send(versions.WARM_RPC):
-            raise _too_old(host)
-        try:
-            return self._rpc.call(
-                context, method, result=result, server=host, monitor=True, version=versions.WARM_RPC, **given
-            )
-        except errors.NoSuchMethod as failure:
-            raise _too_old(host) from failure
-
-
-def _too_old(host: str) -> errors.WarmCopyImpossible:
-    return errors.WarmCopyImpossible(
-        "A host is of a version that can't copy disks while their guest runs.", details=f"host {host}"
-    )
+        too_old = errors.WarmCopyImpossible(
+            "A host is of a version that can't copy disks while their guest runs.", details=f"host {host}"
+        )
+        return self._rpc.order_if_known(
+            context, method, version=versions.WARM_RPC, too_old=too_old, result=result, server=host, **given
+        )
