@@ -18,7 +18,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.model.states import PowerState
-from causeway.virt.driver import GuestFacts, LocalDisk, RootDisk
+from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk, RootDisk
 
 # What came from the other host: the root disk (None: it is a volume), and the other local disks.
 Received = tuple[RootDisk | None, list[LocalDisk]]
@@ -128,10 +128,8 @@ def make_guest(
                     power_on=power_on,
                 )
                 spec.local_disks = local
-                if move_id is not None and host.copies.has_completed(move_id):
-                    host.driver.adopt_disks(spec)
-                    spec.root_disk = None
-                    spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in local]
+                if move_id is not None:
+                    adopt_completed(host, spec, move_id)
                 power_state = host.driver.spawn(
                     spec, vifs_plugged=guest.plugging(host, watch, vifs if power_on else [])
                 )
@@ -140,6 +138,14 @@ def make_guest(
     if move_id is not None:
         host.copies.discard(move_id)
     return GuestOutcome(power_state, [plugged(vif, power_on) for vif in vifs], volumes)
+
+
+def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
+    """Has the driver take disks that were copied beside the guest, whatever fails afterwards: they can't be made again."""
+    if host.copies.has_completed(move_id):
+        host.driver.adopt_disks(spec)
+        spec.root_disk = None
+        spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
 
 
 def found_running(

@@ -6,7 +6,6 @@ until then it can be woken at its source from what was saved there: memory and d
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 from causeway import errors
@@ -95,10 +94,7 @@ class NearLiveEndpoint:
             spec.root_disk, spec.local_disks = disk_transfer.received(
                 host, context, token, instance, sent, paths, wanted
             )
-            if host.copies.has_completed(token.move_id):
-                host.driver.adopt_disks(spec)
-                spec.root_disk = None
-                spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
+            actions.adopt_completed(host, spec, token.move_id)
 
         instance = host.claims.use(instance, token.migration_uuid)
         with host.lock(instance.uuid):

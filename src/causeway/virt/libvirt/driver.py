@@ -196,11 +196,7 @@ class LibvirtDriver(MovingGuests):
         power.check_not_in_transit(self._connection, uuid)
         power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
-            if not self._disks.folder(uuid).exists():
-                undo.callback(self._disks.delete, uuid)
-            self._disks.make_folder(uuid)
-            if spec.root_disk is not None:
-                self._disks.create_root(uuid, spec.root_disk)
+            self._make_root(spec, undo)
             state = self._start(spec, undo, vifs_plugged or nothing_to_wait_for)
             undo.pop_all()
         return state
@@ -359,6 +355,15 @@ class LibvirtDriver(MovingGuests):
             power.start_paused(self._connection, uuid, xml)
         power.resume(self._connection, uuid)
         return PowerState.RUNNING
+
+    def _make_root(self, spec: GuestSpec, undo: ExitStack) -> None:
+        """The folder and the root disk in it; a folder that was not there before goes with the attempt."""
+        uuid = spec.instance.uuid
+        if not self._disks.folder(uuid).exists():
+            undo.callback(self._disks.delete, uuid)
+        self._disks.make_folder(uuid)
+        if spec.root_disk is not None:
+            self._disks.create_root(uuid, spec.root_disk)
 
     def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str:
         """Everything that the guest opens but its ports is there; how it is to be defined."""

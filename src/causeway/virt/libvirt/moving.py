@@ -50,6 +50,9 @@ class MovingGuests(Driver, ABC):
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware: ...
 
     @abstractmethod
+    def _make_root(self, spec: GuestSpec, undo: ExitStack) -> None: ...
+
+    @abstractmethod
     def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str: ...
 
     @abstractmethod
@@ -129,11 +132,7 @@ class MovingGuests(Driver, ABC):
         # What is left of an attempt that was broken off.
         power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
-            if not self._disks.folder(uuid).exists():
-                undo.callback(self._disks.delete, uuid)
-            self._disks.make_folder(uuid)
-            if spec.root_disk is not None:
-                self._disks.create_root(uuid, spec.root_disk)
+            self._make_root(spec, undo)
             xml = self._make_ready(spec, undo)
             if spec.memory is not None:
                 saved_memory.take(self._disks, uuid, spec.memory)

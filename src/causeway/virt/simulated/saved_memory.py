@@ -18,7 +18,6 @@ from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveSource
-from causeway.virt.simulated import disk
 from causeway.virt.simulated.guest import define
 from causeway.virt.simulated.host_files import HostFiles
 
@@ -62,10 +61,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             if before is not None and before.power_state in _LIVING:
                 raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
             with self.files.undone_on_failure(uuid, before):
-                if spec.root_disk is not None:
-                    disk.create(folder / virt.ROOT_DISK, spec.root_disk)
-                for local in spec.local_disks:
-                    disk.create_local(folder / local.name, local)
+                self.adopt_disks(spec)
                 if spec.config_drive:
                     durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
                 if spec.memory is not None:
