@@ -66,10 +66,8 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     memory: LiveMemory | MoveMemory
     if leaves_cell:
         _check_leaves(home, forced=forced, block_migration=block_migration)
-        recipe, memory = (
-            operations.NEAR_LIVE_MIGRATION,
-            near_live.memory_of(home.instance, home.cell_uuid, node, host=host),
-        )
+        recipe = operations.NEAR_LIVE_MIGRATION
+        memory = near_live.memory_of(home.instance, home.cell_uuid, node, host=host)
     else:
         recipe = operations.LIVE_MIGRATION
         memory = LiveMemory(
