@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lab_guests import Cloud, Console, Guest, Net, image_lines
+from lab_journeys import TICKING
 from test_warm_copies import Warm
 
 from causeway.compute.disks.copies import Copies
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
 
 pytestmark = pytest.mark.timeout(240)
-
-# A process that says twice a second, on the console, that it is still the same one; it counts on the disk, too.
-TICKING = {
-    "openstack/latest/user_data": b"#!/bin/sh\n"
-    b"id=$(cat /proc/sys/kernel/random/uuid)\n"
-    b"(n=0; while sleep 0.5; do n=$((n+1)); echo $n > /disk/ticks; sync; echo TICK id=$id n=$n > /dev/console; done) &\n"
-}
 
 
 def ticking(guest: Guest) -> dict[str, str]:
