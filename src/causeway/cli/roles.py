@@ -211,7 +211,13 @@ def _start_compute(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
 
 def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
     if conf.compute_driver == "simulated":
-        return SimulatedDriver(conf.host, state_dir, hardware=from_options(conf), peers_dir=state_dir.parent)
+        return SimulatedDriver(
+            conf.host,
+            state_dir,
+            hardware=from_options(conf),
+            peers_dir=state_dir.parent,
+            live_network=conf.simulated.live_network,
+        )
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt import live_settings
     from causeway.virt.libvirt.driver import LibvirtDriver

@@ -219,7 +219,15 @@ class EmbeddedCloud:
             )
             of_cell.start()
             on_stop(of_cell.stop)
-        self.hosts: Hosts = SimulatedHosts(self.state, from_options(self.conf))
+        self.hosts: Hosts = SimulatedHosts(
+            self.state,
+            from_options(self.conf),
+            {
+                host: self.conf.simulated.live_network or cell.name
+                for cell, hosts in zip(cells, self.hosts_by_cell, strict=False)
+                for host in hosts
+            },
+        )
         if self._driver == "libvirt":
             self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])

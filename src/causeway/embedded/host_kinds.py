@@ -39,18 +39,23 @@ class Hosts(ABC):
 
 
 class SimulatedHosts(Hosts):
-    """Hosts that are small files."""
+    """Hosts that are small files. ``live_networks``: host -> the network in which it reaches others."""
 
-    def __init__(self, state: StateDir, hardware: SimulatedHardware) -> None:
+    def __init__(self, state: StateDir, hardware: SimulatedHardware, live_networks: dict[str, str]) -> None:
         self._state = state
         self._hardware = hardware
+        self._live_networks = live_networks
 
     def start(self, names: list[str]) -> None:
         pass
 
     def driver(self, name: str) -> Driver:
         return SimulatedDriver(
-            name, self._state.host(name), hardware=self._hardware, peers_dir=self._state.path / "hosts"
+            name,
+            self._state.host(name),
+            hardware=self._hardware,
+            peers_dir=self._state.path / "hosts",
+            live_network=self._live_networks[name],
         )
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ from causeway.compute.handover.warm import WarmEndpoint
 from causeway.compute.upkeep.claims_endpoint import ClaimsEndpoint
 from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
-from causeway.moves.recipes import RESIZE
+from causeway.moves.recipes import LIVE_MIGRATE_ACROSS_CELLS, RESIZE
 from causeway.operations.recipes import RECIPES
 from causeway.rpc import cell_conductor, compute, conductor, scheduler, super_conductor
 
@@ -68,13 +68,15 @@ def every_point() -> list[str]:
 
 def step_points() -> list[str]:
     """Conductor side. A step has undo points if it is not behind the pivot."""
-    # Resizes begin with the recipe `resize`, whose steps the others have as well: when they act it is still its name.
-    begun_before = {step.name for step in RESIZE.steps}
+    # Resizes begin with the recipe `resize`, whose steps the others have as well: when they act it is still its name. So do
+    # live migrations to other cells as near-live ones.
+    begun_before = {(recipe, RESIZE.steps[0].name) for recipe in RECIPES if recipe != RESIZE.name}
+    begun_before.add((LIVE_MIGRATE_ACROSS_CELLS.name, LIVE_MIGRATE_ACROSS_CELLS.steps[0].name))
     found = []
     for recipe in RECIPES.values():
         behind = recipe.index(recipe.pivot) + 1 if recipe.pivot else len(recipe.steps)
         for place, step in enumerate(recipe.steps):
-            phases = ["do"] if recipe.name == RESIZE.name or step.name not in begun_before else []
+            phases = ["do"] if (recipe.name, step.name) not in begun_before else []
             phases += ["undo"] if place < behind else []
             found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
         found += [f"{recipe.name}.give_back.{side}" for side in ("before", "after")]

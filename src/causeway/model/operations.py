@@ -42,7 +42,8 @@ class Operation(Saga):
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
-LIVE_MIGRATION, NEAR_LIVE_MIGRATION = "live_migration", "near_live_migration"
+LIVE_MIGRATION = "live_migration"
+LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 SOFT_DELETE, RESTORE = "soft_delete", "restore"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
@@ -72,6 +73,7 @@ TASKS: dict[str, TaskState | None] = {
     REBUILD: server_actions.REBUILD.begins,
     EVACUATE: server_actions.EVACUATE.begins,
     LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
+    LIVE_ACROSS_CELLS: server_actions.LIVE_MIGRATION.begins,
     NEAR_LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
@@ -102,6 +104,7 @@ WORK: dict[str, Work] = {
     REBUILD: Work.REBUILD,
     EVACUATE: Work.EVACUATE,
     LIVE_MIGRATION: Work.MOVE,
+    LIVE_ACROSS_CELLS: Work.MOVE,
     NEAR_LIVE_MIGRATION: Work.MOVE,
     SHELVE: Work.SHELVE,
     SHELVE_OFFLOAD: Work.SHELVE,

@@ -9,14 +9,15 @@
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
 | 6 | 1.5 | disks are copied while their guest runs, before it moves; live migrations |
 | 7 | 1.6 | guests are saved, and woken at another host |
+| 8 | 1.7 | hosts say whether their hypervisors reach one another |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 7
-RPC = "1.6"
+SERVICE = 8
+RPC = "1.7"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -33,6 +34,8 @@ WARM_RPC = "1.5"
 LIVE_RPC = "1.5"
 # The first one that saves the memory of guests and wakes them.
 SAVED_MEMORY_RPC = "1.6"
+# The first one that tries whether its hypervisor reaches another host's.
+LIVE_REACH_RPC = "1.7"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

@@ -18,7 +18,7 @@ from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
 from causeway.scheduler.request import RequestedGroup, Selection
 from causeway.virt.driver import MEMORY
-from causeway.virt.live import LiveSource
+from causeway.virt.live import LiveSource, LiveTarget
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
@@ -51,7 +51,17 @@ class MoveMemory:
     cross_cell_allowed: bool = False
     # The guest does not boot on its way: its memory goes with it. Such a move only goes to other cells.
     keeps_memory: bool = False
+    # It may go without standing still, if its hosts reach one another.
+    may_go_live: bool = True
     live_source: LiveSource | None = None
+    # Of one that does: what the volume service must know of the target, what the target made ready, its volumes there.
+    connector: dict[str, object] = field(default_factory=dict)
+    live_target: LiveTarget | None = None
+    live_devices: list[BlockDevice] = field(default_factory=list)
+    # Neither hypervisor knows its guest any more.
+    is_lost: bool = False
+    # The server's mapping names the target's cell.
+    is_switched: bool = False
     requested_host: str | None = None
     has_ports: bool = True
     # The source's hypervisor can migrate a server to the host that it is on.
@@ -109,6 +119,9 @@ class MoveMemory:
             "warm": None,
             "guest": None,
             "live_source": None,
+            "connector": {},
+            "live_target": None,
+            "live_devices": [],
         }
         return dataclasses.replace(self, **made_on_the_way)
 

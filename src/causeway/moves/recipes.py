@@ -1,7 +1,8 @@
 """Every recipe. Read one from top to bottom, and you know what happens.
 
 ``resize`` is what every resize and cold migration begins as: when the destination is chosen, it becomes ``cross_cell_resize``
-or ``same_cell_resize``, which begin with the same step.
+or ``same_cell_resize``, which begin with the same step. So does every live migration to another cell begin as
+``near_live_migration``: if its hosts reach one another it becomes ``cross_cell_live_migration``.
 
 Whoever changes the steps of a recipe counts up its ``version`` and says which older ones it ``continues`` (docs/architecture.md,
 "How a recipe may change").
@@ -15,9 +16,20 @@ from causeway.model import operations
 from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
 from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, NEAR_LIVE_VERSION, Recipe
+from causeway.moves.run import Run
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
 from causeway.moves.steps.finish import FinishResizeAtDest
+from causeway.moves.steps.live_across_cells import (
+    ArriveAtTarget,
+    EndLiveMigration,
+    LeaveSourceCellLive,
+    MigrateGuest,
+    PrepareOtherHostLive,
+    PrepareTarget,
+    SwitchBehindPivot,
+    near_live_instead,
+)
 from causeway.moves.steps.near_live import (
     EndNearLiveMigration,
     LeaveSourceCell,
@@ -52,6 +64,7 @@ from causeway.moves.steps.same_cell import (
 from causeway.moves.steps.select import SelectDestination
 from causeway.moves.steps.warm import CopyInsideCell, CopyWhileRunning
 from causeway.moves.undo_late import undo_late
+from causeway.parts.live_queue import AwaitTurn
 
 RESIZE = Recipe(
     BEGINS_AS,
@@ -195,6 +208,28 @@ NEAR_LIVE_MIGRATE = Recipe(
     version=NEAR_LIVE_VERSION,
 )
 
+LIVE_MIGRATE_ACROSS_CELLS = Recipe(
+    operations.LIVE_ACROSS_CELLS,
+    (
+        SelectOtherCell(),
+        AwaitTurn[Run](),
+        TargetDBSetup(),
+        PrepareOtherHostLive(),
+        PrepareTarget(),
+        MigrateGuest(),
+        SwitchBehindPivot(),
+        ShowAtTarget(),
+        ArriveAtTarget(),
+        LeaveSourceCellLive(),
+        DeleteSourceRecords(),
+        EndLiveMigration(),
+    ),
+    pivot="MigrateGuest",
+    rolled_back=roll_back.after_live,
+    try_again=near_live_instead,
+    undo_late=undo_late,
+)
+
 RECIPES: dict[str, Recipe] = {
     recipe.name: replace(
         recipe, memory=MoveMemory, memory_version=MEMORY_VERSION, oldest_memory_version=OLDEST_MEMORY_VERSION
@@ -208,5 +243,6 @@ RECIPES: dict[str, Recipe] = {
         SAME_CELL_CONFIRM,
         SAME_CELL_REVERT,
         NEAR_LIVE_MIGRATE,
+        LIVE_MIGRATE_ACROSS_CELLS,
     )
 }

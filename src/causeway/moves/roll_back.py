@@ -13,6 +13,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in
 from causeway.parts.acceptance import task_of
+from causeway.parts.live_queue import run_queued
 from causeway.store.api import migrations
 from causeway.store.cell import actions, instances
 from causeway.store.database import Database
@@ -29,6 +30,12 @@ def after_near_live(run: Run, cause: errors.CausewayError) -> None:
     _give_back(run, cause, live_status_after(before, cancelled=isinstance(cause, errors.Cancelled)))
 
 
+def after_live(run: Run, cause: errors.CausewayError) -> None:
+    """The same, and others may leave the source; a server whose guest is nowhere any more is in ERROR."""
+    after_near_live(run, cause)
+    run_queued(run)
+
+
 def _give_back(run: Run, cause: errors.CausewayError, status: MigrationStatus) -> None:
     """``status``: of the migration, from now on."""
     memory = run.memory
@@ -37,13 +44,13 @@ def _give_back(run: Run, cause: errors.CausewayError, status: MigrationStatus) -
         return
     # The migration first: who sees the server without a task may start the next move.
     migrations.update(run.services.api, run.move.migration_uuid, status=status)
-    vm_state = VmState.ERROR if memory.source_is_dead else memory.old_vm_state
+    vm_state = VmState.ERROR if memory.source_is_dead or memory.is_lost else memory.old_vm_state
     with run.source_database.write() as connection:
         _tell(connection, run, cause, fault=not cancelled and not memory.source_is_dead)
         if memory.source_is_dead:
             # Whatever ended the move, this is why the server is in ERROR.
             add_fault_in(connection, run, cause.details)
-        if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, **NOT_MOVED):
+        if not instances.end_task_in(connection, run.uuid, memory.tasks, vm_state=vm_state, progress=0, **NOT_MOVED):
             # An administrator gave it other states meanwhile.
             instances.update_in(connection, run.uuid, **NOT_MOVED)
     if cancelled:

@@ -23,6 +23,7 @@ _EVENTS = {
     "resize": "conductor_migrate_server",
     "cross_cell_resize": "conductor_migrate_server",
     "same_cell_resize": "conductor_migrate_server",
+    operations.LIVE_ACROSS_CELLS: "conductor_live_migrate_instance",
     operations.NEAR_LIVE_MIGRATION: "conductor_live_migrate_instance",
     "cross_cell_confirm": "conductor_confirm_snapshot_based_resize",
     "cross_cell_revert": "conductor_revert_snapshot_based_resize",

@@ -41,7 +41,7 @@ def undo_late(run: Run) -> None:
     if ended.state is SagaState.DONE:
         if move.recipe in RESIZES and any(each.uuid == move.migration_uuid for each in waiting):
             _of_resized(run, msgspec.convert(ended.data, MoveMemory))
-    elif move.recipe in (*RESIZES, operations.NEAR_LIVE_MIGRATION) and not waiting:
+    elif move.recipe in (*RESIZES, operations.NEAR_LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS) and not waiting:
         _of_resize(run)
     elif move.recipe in REVERTS:
         _of_revert(run, waiting)

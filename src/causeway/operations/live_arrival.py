@@ -10,8 +10,10 @@ from causeway.model.missed import Missed
 from causeway.model.states import MigrationStatus
 from causeway.model.things import Thing
 from causeway.operations import endings
-from causeway.operations.live_run import TASKS, Run, devices_there, notify, run_queued, target_host, there, told
-from causeway.parts import devices, groups, leftovers, liveness
+from causeway.operations.live_run import TASKS, Run, devices_there, notify, target_host, there, told
+from causeway.parts import devices, groups
+from causeway.parts.live_queue import run_queued
+from causeway.parts.live_transfer import Side, done_or_noted
 from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
 from causeway.store.cell import instances
@@ -84,16 +86,14 @@ class LeaveSource(Step[Run]):
             else device
             for device in run.devices()
         ]
-        if liveness.of_host(run.services, run.database, host).is_up:
-            try:
-                run.computes.post_live_migration_at_source(
-                    run.context, host, token=token, instance=instance, block_devices=present
-                )
-                return
-            except errors.RpcTimeout:
-                if liveness.of_host(run.services, run.database, host).is_up:
-                    raise
-        leftovers.note(run.services, host, run.cell.uuid, Missed.LEAVE_LIVE, instance, present, token)
+
+        def clear() -> None:
+            run.computes.post_live_migration_at_source(
+                run.context, host, token=token, instance=instance, block_devices=present
+            )
+
+        side = Side(host, run.cell.uuid, run.database, run.computes)
+        done_or_noted(run, side, Missed.LEAVE_LIVE, instance, present, token, clear)
 
 
 class EndLiveMigration(Step[Run]):

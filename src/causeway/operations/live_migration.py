@@ -23,10 +23,11 @@ from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import NEAR_LIVE_VERSION
 from causeway.operations import endings
 from causeway.operations.live_arrival import ArriveAtTarget, EndLiveMigration, LeaveSource
-from causeway.operations.live_run import TASKS, LiveMemory, Run, run_queued
-from causeway.operations.live_target import AwaitTurn, ChooseTarget, PrepareTarget
+from causeway.operations.live_run import TASKS, LiveMemory, Run
+from causeway.operations.live_target import ChooseTarget, PrepareTarget
 from causeway.operations.live_transfer import MigrateGuest
 from causeway.parts.followers import follower_of
+from causeway.parts.live_queue import AwaitTurn, run_queued
 from causeway.sagas.recipe import Recipe
 from causeway.store.api import journal, migrations
 from causeway.store.cell import hosts
@@ -91,7 +92,15 @@ def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
 
 LIVE_MIGRATE = Recipe(
     operations.LIVE_MIGRATION,
-    (ChooseTarget(), AwaitTurn(), PrepareTarget(), MigrateGuest(), ArriveAtTarget(), LeaveSource(), EndLiveMigration()),
+    (
+        ChooseTarget(),
+        AwaitTurn[Run](),
+        PrepareTarget(),
+        MigrateGuest(),
+        ArriveAtTarget(),
+        LeaveSource(),
+        EndLiveMigration(),
+    ),
     pivot="MigrateGuest",
     rolled_back=_rolled_back,
     try_again=_to_another_cell,

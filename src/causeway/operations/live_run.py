@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from causeway import errors
-from causeway.model import operations
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
@@ -17,9 +14,8 @@ from causeway.model.states import TaskState, VmState
 from causeway.moves.memory import AttachmentPair
 from causeway.operations.places import Place, at_place
 from causeway.operations.run import OperationRun
-from causeway.parts.requests import context_of, tell_conductor
+from causeway.parts.live_volumes import as_there
 from causeway.scheduler.request import RequestedGroup
-from causeway.store.api import journal, live_turns
 from causeway.virt.live import LiveSource, LiveTarget
 
 TASKS = {TaskState.MIGRATING}
@@ -103,31 +99,4 @@ def pair(run: Run, volume_id: str) -> AttachmentPair:
 
 def devices_there(run: Run) -> list[BlockDevice]:
     """The server's block devices as the target has them."""
-    connected = {device.uuid: device for device in run.memory.devices}
-    return [
-        dataclasses.replace(
-            device,
-            attachment_id=connected[device.uuid].attachment_id,
-            connection_info=connected[device.uuid].connection_info,
-        )
-        if device.uuid in connected
-        else device
-        for device in run.devices()
-    ]
-
-
-def run_queued(run: Run) -> None:
-    """The source has room for another one: the next of its queue begins."""
-    api = run.services.api
-    for migration in live_turns.queued(api, run.memory.source_host):
-        for operation in journal.of_migration(api, migration.uuid):
-            if operation.recipe == operations.LIVE_MIGRATION and operation.owner is None:
-                tell_conductor(run.services, context_of(operation), operation)
-                return
-
-
-def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
-    """What a live migration ends with that its hypervisors did not carry out: it is not tried again."""
-    if isinstance(cause, errors.Cancelled):
-        return cause
-    return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)
+    return as_there(run.devices(), run.memory.devices)

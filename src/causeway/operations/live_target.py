@@ -7,21 +7,21 @@ import logging
 from contextlib import suppress
 
 from causeway import errors
-from causeway.context import admin_context
 from causeway.hardware.requests import asked_of
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.missed import Missed
 from causeway.model.network import Vif
 from causeway.model.things import Thing
-from causeway.operations.live_run import Run, devices_there, failure_of, notify, pair, target_host, there, told
+from causeway.operations.live_run import Run, devices_there, notify, pair, target_host, there, told
 from causeway.operations.places import place_of
-from causeway.parts import devices, groups, leftovers, liveness, placing
+from causeway.parts import groups, leftovers, liveness, placing
+from causeway.parts.live_transfer import Side, done_or_noted, failure_of
+from causeway.parts.live_volumes import attached_there, drop_strays
 from causeway.rpc.compute_live import LiveCheck
 from causeway.sagas.recipe import Step
-from causeway.sagas.retries import Patience
 from causeway.scheduler.request import MoveClaim, RequestSpec
-from causeway.store.api import live_turns, mappings, migrations
+from causeway.store.api import mappings, migrations
 from causeway.store.cell import hosts, instances
 
 LOG = logging.getLogger(__name__)
@@ -188,25 +188,6 @@ def asking(run: Run) -> Instance:
     )
 
 
-class AwaitTurn(Step[Run]):
-    """Only so many guests leave a host at the same time: the others wait here, in nobody's hands."""
-
-    name = "AwaitTurn"
-    reads = frozenset({"source_host"})
-
-    def patience(self, run: Run) -> Patience:
-        return Patience(float("inf"), run.unguarded.conf.moves.stuck_retry_interval)
-
-    def do(self, run: Run) -> None:
-        limit: int = run.services.conf.max_concurrent_live_migrations
-        migration = migrations.get(run.services.api, run.saga.migration_uuid)
-        if not live_turns.take(run.services.api, migration, limit):
-            raise errors.OperationUnderWay(
-                f"The live migration of server {run.uuid} waits until others have left its host.",
-                details=f"host {run.memory.source_host}, max_concurrent_live_migrations {limit}",
-            )
-
-
 class PrepareTarget(Step[Run]):
     """Ports get inactive bindings at the target, volumes attachments; the target makes room for the guest."""
 
@@ -224,7 +205,7 @@ class PrepareTarget(Step[Run]):
             raise RuntimeError("the source was not asked")
         self._bind(run, host)
         if run.is_repeated:
-            _drop_strays(run)
+            drop_strays(run, run.devices())
         memory.devices = [self._attach(run, device) for device in run.devices() if device.is_volume]
         with run.event("compute_pre_live_migration", host), told(run, "pre", host):
             try:
@@ -250,17 +231,14 @@ class PrepareTarget(Step[Run]):
         """The device as the target has it; the source keeps its own attachment."""
         if device.volume_id is None:
             return device
-        known, volumes = pair(run, device.volume_id), run.services.volumes
+        known = pair(run, device.volume_id)
         known.source = device.attachment_id
-        if known.target is None:
-            made = volumes.create_attachment(
-                run.context, device.volume_id, run.uuid, run.memory.connector, device.device_name, ours=True
-            )
-            known.target = made.id
+
+        def note(attachment_id: str) -> None:
+            known.target = attachment_id
             run.save()
-        else:
-            made = volumes.get_attachment(run.context, known.target)
-        return dataclasses.replace(device, attachment_id=known.target, connection_info=made.connection_info)
+
+        return attached_there(run, device, device.volume_id, known.target, run.memory.connector, note)
 
     def undo(self, run: Run) -> None:
         memory, host, instance = run.memory, target_host(run), run.instance()
@@ -272,32 +250,18 @@ class PrepareTarget(Step[Run]):
             if known.target is not None:
                 run.services.volumes.delete_attachment(run.context, known.target)
                 known.target = None
-        _drop_strays(run)
+        drop_strays(run, run.devices())
         notify(run, "rollback", "end", memory.source_host)
 
     def _clear_target(self, run: Run, host: str) -> None:
-        life, token = liveness.of_host(run.services, run.database, host), run.token(self.name)
-        if life.is_up:
-            try:
-                with told(run, "rollback_dest", host):
-                    run.computes.rollback_live_migration_at_destination(
-                        run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
-                    )
-                return
-            except errors.RpcTimeout:
-                if liveness.of_host(run.services, run.database, host).is_up:
-                    raise
-        # Nobody resumes what it may have: it goes when the host is back.
-        leftovers.note(run.services, host, run.cell.uuid, Missed.DROP_LIVE, there(run), devices_there(run), token)
+        token = run.token(self.name)
 
+        def clear() -> None:
+            with told(run, "rollback_dest", host):
+                run.computes.rollback_live_migration_at_destination(
+                    run.context, host, token=token, instance=there(run), block_devices=devices_there(run)
+                )
 
-def _drop_strays(run: Run) -> None:
-    """Attachments that an attempt before made, and whose ids nobody wrote down."""
-    if not any(device.is_volume for device in run.devices()):
-        return
-    known = {device.attachment_id for device in run.devices()}
-    context = admin_context(request_id=run.context.request_id)
-    noted = devices.noted_by_moves(run.services, run.uuid) | {each.target for each in run.memory.attachments}
-    for found in run.services.volumes.list_attachments(context, instance_uuid=run.uuid):
-        if found.id not in known | noted:
-            run.services.volumes.delete_attachment(context, found.id)
+        # Nobody resumes what a host that is down may have: it goes when the host is back.
+        side = Side(host, run.cell.uuid, run.database, run.computes)
+        done_or_noted(run, side, Missed.DROP_LIVE, there(run), devices_there(run), token, clear)

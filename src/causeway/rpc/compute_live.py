@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice
@@ -47,6 +48,14 @@ class ComputeLive:
     """A part of `causeway.rpc.compute.ComputeClient`."""
 
     _rpc: RpcClient
+
+    def live_address(self, context: RequestContext, host: str, *, source: LiveSource) -> LiveTarget:
+        """Where other hypervisors reach this host's. Raises ClaimRefused if such a guest can't be received live there."""
+        return self._ask_if_known("live_address", LiveTarget, context, host, source=source)
+
+    def try_live_address(self, context: RequestContext, host: str, *, target: LiveTarget) -> None:
+        """Raises HostUnreachable unless the host's hypervisor reaches the one at that address."""
+        self._ask_if_known("try_live_address", NOTHING, context, host, target=target)
 
     def check_can_live_migrate_source(
         self,
@@ -223,3 +232,12 @@ class ComputeLive:
         self, context: RequestContext, host: str, method: str, result: type[T], *, monitor: bool = True, **given: Any
     ) -> T:
         return self._rpc.call(context, method, result=result, server=host, monitor=monitor, version=VERSION, **given)
+
+    def _ask_if_known(self, method: str, result: type[T], context: RequestContext, host: str, **given: Any) -> T:
+        """Raises ClaimRefused for a host of an older version."""
+        too_old = errors.ClaimRefused(
+            "A host is of a version that can't say whether it reaches another cell's.", details=f"host {host}"
+        )
+        return self._rpc.order_if_known(
+            context, method, version=versions.LIVE_REACH_RPC, too_old=too_old, result=result, server=host, **given
+        )

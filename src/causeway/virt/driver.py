@@ -310,6 +310,14 @@ class Driver(ABC):
         """Asked at the target: raises `ClaimRefused` if such a guest can't be received here."""
         raise NotImplementedError
 
+    def live_address(self) -> LiveTarget:
+        """Asked at the target: where other hosts' hypervisors reach this one."""
+        raise NotImplementedError
+
+    def try_live_address(self, target: LiveTarget) -> None:
+        """Asked at the source: raises `HostUnreachable` if its hypervisor does not reach the one there. Takes seconds at most."""
+        raise NotImplementedError
+
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         """Makes what must be there before the guest comes: empty disks over their base images, config drive, ports, volumes.
 

@@ -100,7 +100,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     migration = cloud.becomes(server, "running")
     assert cloud.show(server).status == "MIGRATING"
     path = f"/servers/{server.id}/migrations"
-    shown = _until_counted(cloud, f"{path}/{migration.id}")
+    shown = until_counted(cloud, f"{path}/{migration.id}")
     assert shown["memory_total_bytes"] == 128 * 1024**2 and shown["memory_remaining_bytes"] == 64 * 1024**2
     # It is told with the next report.
     until(lambda: cloud.show(server).progress, lambda progress: progress == 50, "the server's progress")
@@ -119,7 +119,7 @@ def test_progress_is_shown_and_a_busy_guest_is_aborted(cloud: LiveCloud) -> None
     assert cloud.events(server, "live_migration_cancel") == [("compute_live_migration_abort", "Success")]
 
 
-def _until_counted(cloud: LiveCloud, path: str) -> dict[str, Any]:
+def until_counted(cloud: LiveCloud, path: str) -> dict[str, Any]:
     def counted() -> dict[str, Any]:
         answer = cloud.admin.compute.get(path, microversion="2.96")
         assert answer.status_code == 200, answer.text

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from causeway.operations.live_owner import Decision, owner
+from causeway.parts.live_owner import Decision, owner
 from causeway.virt.live import Presence
 
 ANY: list[Presence | None] = [None, *Presence]

@@ -38,6 +38,19 @@ class LiveEndpoint:
         self.host = host
         self.fence = host.fence
 
+    # between cells: do the hypervisors reach one another?
+
+    def live_address(self, context: RequestContext, *, source: LiveSource) -> LiveTarget:  # noqa: ARG002
+        """At the target. Raises ClaimRefused if such a guest can't be received live."""
+        if not self.host.driver.supports_live_migration:
+            raise errors.ClaimRefused("The chosen host does not migrate guests live.", details=f"host {self.host.name}")
+        self.host.driver.check_live_target(source)
+        return self.host.driver.live_address()
+
+    def try_live_address(self, context: RequestContext, *, target: LiveTarget) -> None:  # noqa: ARG002
+        """At the source. Raises HostUnreachable if its hypervisor does not reach the target's."""
+        self.host.driver.try_live_address(target)
+
     # at the source
 
     def check_can_live_migrate_source(

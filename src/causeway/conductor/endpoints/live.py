@@ -20,6 +20,8 @@ from causeway.store.cell import instances
 
 LOG = logging.getLogger(__name__)
 
+_BY_HYPERVISORS = (operations.LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
+
 Order = Callable[[ComputeClient, MoveToken, str], None]
 
 
@@ -49,13 +51,14 @@ class LiveEndpoint:
         services = self._services
         cell, database = services.cells.of_server(instance_uuid)
         instance = instances.get(database, instance_uuid)
-        host = migrations.get(services.api, migration_uuid).source_compute or ""
+        migration = migrations.get(services.api, migration_uuid)
+        host = migration.source_compute or ""
         try:
             with history.event(database, context, instance_uuid, f"compute_live_migration_{what}", host):
                 self._tell(context, instance, what, "start", host)
                 token = self._token(migration_uuid)
                 if token is not None:
-                    order(services.computes(cell.uuid), token, host)
+                    order(services.computes(migration.source_cell or cell.uuid), token, host)
                 self._tell(context, instance, what, "end", host)
         except errors.CausewayError as failure:
             # It is in the history. One that is to end is told so by the answer to its next report, too.
@@ -65,7 +68,7 @@ class LiveEndpoint:
         """Of the operation that goes on; None if it has ended."""
         found: list[Operation] = journal.of_migration(self._services.api, migration_uuid)
         for operation in found:
-            if operation.recipe == operations.LIVE_MIGRATION and operation.state not in ENDED:
+            if operation.recipe in _BY_HYPERVISORS and operation.state not in ENDED:
                 return MoveToken(operation.id, migration_uuid, operation.epoch, "MigrateGuest")
         return None
 

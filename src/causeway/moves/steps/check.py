@@ -104,13 +104,19 @@ def show_source(run: Run) -> None:
     _require_attachments(run, reserved, connected=False)
 
 
-def show_target_again(run: Run) -> None:
-    """Behind the pivot of a confirm. Raises CopyNotUsable if the source still has what would be destroyed."""
+def show_target_again(run: Run, *, stashed: bool = True) -> None:
+    """Behind the pivot of a confirm. Raises CopyNotUsable if the source still has what would be destroyed.
+
+    ``stashed`` False: disks that are in their place there.
+    """
     try:
         show_target(run)
     except errors.CopyNotUsable:
         life = at_source(run)
-        if not life.is_up or _inspect(run, run.source_computes, life).has_stashed_disks:
+        if not life.is_up:
+            raise
+        facts = _inspect(run, run.source_computes, life)
+        if facts.has_stashed_disks if stashed else facts.has_disks:
             raise
         LOG.warning("Move %s goes on: its source has nothing of the server any more", run.move.id)
 

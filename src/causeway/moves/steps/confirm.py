@@ -33,12 +33,12 @@ class ConfirmResizeAtSource(Step):
     def do(self, run: Run) -> None:
         if run.move.pivoted and not is_deleting(run):
             # Time has passed since `CheckTarget`.
-            show_target_again(run)
+            self._look_again(run)
         run.pivot()
         memory = run.memory
         self._tell(run)
         with run.event(self.event, memory.source_host):
-            clean_source(run, self.missed, run.target_instance(), lambda: self._forget(run))
+            self._clean(run)
         for port_id in memory.port_ids if not memory.is_same_host else ():
             run.services.network.delete_binding(run.context, port_id, memory.source_host)
         for pair in memory.attachments:
@@ -51,8 +51,14 @@ class ConfirmResizeAtSource(Step):
             run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
         )
 
+    def _look_again(self, run: Run) -> None:
+        show_target_again(run)
+
     #: what the source is noted to have missed if it is dead
     missed: ClassVar[Missed] = Missed.CONFIRM_CROSS_CELL
+
+    def _clean(self, run: Run) -> None:
+        clean_source(run, self.missed, run.target_instance(), lambda: self._forget(run))
 
     def _forget(self, run: Run) -> None:
         run.source_computes.confirm_snapshot_based_resize_at_source(

@@ -8,6 +8,7 @@ VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from causeway.model.instance import Instance, MigrationContext
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves import reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
 from causeway.moves.notices import told
@@ -32,6 +34,8 @@ from causeway.store.api import migrations
 from causeway.store.cell import block_devices, instances
 from causeway.virt.driver import MEMORY
 
+LOG = logging.getLogger(__name__)
+
 _STATES = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED}
 
 
@@ -39,6 +43,7 @@ class SelectOtherCell(SelectDestination):
     """Chooses a host of another cell and claims it."""
 
     name = "SelectOtherCell"
+    reads = SelectDestination.reads | {"may_go_live"}
     event = "conductor_migrate_server"
 
     def _check(self, run: Run) -> None:
@@ -46,7 +51,17 @@ class SelectOtherCell(SelectDestination):
         if instance.pci_devices or asking(run.services.conf, instance, run.memory.new_flavor).pci_requests:
             raise errors.NoValidHost(f"Server {run.uuid} has PCI devices, whose state can't go to another host.")
 
-    def _becomes(self, run: Run) -> str:  # noqa: ARG002
+    def _becomes(self, run: Run) -> str:
+        """Whether its guest can go live is tried, not configured."""
+        if not run.memory.may_go_live:
+            return operations.NEAR_LIVE_MIGRATION
+        why = reach.why_move_near_live(run, run.memory.dest_host)
+        if why is None:
+            return operations.LIVE_ACROSS_CELLS
+        if isinstance(why, errors.RpcTimeout) and not run.is_repeated:
+            # Perhaps only its answer was lost.
+            raise why
+        LOG.info("Server %s goes to another cell near-live: %s %s", run.uuid, why.message, why.details)
         return operations.NEAR_LIVE_MIGRATION
 
 
@@ -56,7 +71,7 @@ class PrepareOtherHost(PrepResizeAtDest):
     name = "PrepareOtherHost"
     writes = PrepResizeAtDest.writes | {"live_source"}
     event = "compute_pre_live_migration"
-    migration_status = MigrationStatus.PREPARING
+    migration_status: ClassVar[MigrationStatus | None] = MigrationStatus.PREPARING
 
     def _ask_source(self, run: Run) -> None:
         memory = run.memory

@@ -138,8 +138,11 @@ class PrepResizeAtDest(Step):
                 run.services.network.create_binding(
                     run.context, vif.id, target.host, vif.vnic_type, profile_at(memory, vif, target)
                 )
+        self._reserve_volumes(run)
+
+    def _reserve_volumes(self, run: Run) -> None:
         for _device, volume_id in volumes(run.source_devices()):
-            pair = memory.pair(volume_id)
+            pair = run.memory.pair(volume_id)
             if pair.target is None:
                 pair.target = reserve_once(run, volume_id, run.source_devices())
 

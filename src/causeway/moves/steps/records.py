@@ -18,6 +18,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
+from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
 from causeway.store.cell import actions, block_devices, copies, instances
@@ -158,13 +159,21 @@ class SwitchInstanceMapping(Step):
     reads = OF_A_MOVED_SERVER
 
     def do(self, run: Run) -> None:
-        if not run.move.pivoted:
+        if not self._is_done(run):
             with last_read(run, run.source_database) as bundle:
                 bundle.instance = dataclasses.replace(as_moved(run, bundle.instance), hidden=True)
                 bundle.block_devices = target_devices(run, bundle.block_devices)
-                copies.add_events(bundle, run.context.request_id, run.history())
+                if run.memory.is_confirmed_later:
+                    # Else the history of the action is written when all of it has ended.
+                    copies.add_events(bundle, run.context.request_id, run.history())
                 copies.write(run.target_database, bundle, closed_by=run.move.id)
-            run.pivot(also=lambda connection: self._switch(connection, run))
+            self._commit(run, lambda connection: self._switch(connection, run))
+
+    def _is_done(self, run: Run) -> bool:
+        return run.move.pivoted
+
+    def _commit(self, run: Run, switch: Write) -> None:
+        run.pivot(also=switch)
 
     def undo(self, run: Run) -> None:
         instances.reopen(run.source_database, run.uuid, run.move.id)
@@ -178,7 +187,9 @@ def finish_migration(connection: sa.Connection, run: Run) -> None:
     """The migration waits for confirm or revert, if there is one; later moves start from the new flavor."""
     memory = run.memory
     size, of_memory = memory.bytes_of_disks, memory.bytes_of_memory
-    changes: dict[str, Any] = {"disk_total_bytes": size, "disk_processed_bytes": size}
+    changes: dict[str, Any] = {}
+    if size is not None:
+        changes = {"disk_total_bytes": size, "disk_processed_bytes": size}
     if memory.is_confirmed_later:
         changes["status"] = MigrationStatus.FINISHED
     if of_memory is not None:

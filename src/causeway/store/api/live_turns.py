@@ -5,11 +5,15 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from causeway.model.migration import LIVE_MIGRATION, Migration
+from causeway.model.operations import NEAR_LIVE_MIGRATION
 from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
+from causeway.store.api.journal import MOVES
 from causeway.store.database import Database
 
 _TABLE = migrations.TABLE
+# Their hypervisors hand nothing over.
+_IS_NEAR_LIVE = sa.exists().where(MOVES.c.migration_uuid == _TABLE.c.uuid, MOVES.c.recipe == NEAR_LIVE_MIGRATION)
 _BEGUN = [MigrationStatus.PREPARING.value, MigrationStatus.RUNNING.value]
 
 
@@ -49,7 +53,6 @@ def _of(host: str | None) -> sa.ColumnElement[bool]:
     return sa.and_(
         _TABLE.c.source_compute == host,
         _TABLE.c.migration_type == LIVE_MIGRATION,
-        # To another cell hypervisors hand nothing over.
-        _TABLE.c.cross_cell_move.is_(False),
+        ~_IS_NEAR_LIVE,
         _TABLE.c.status.in_([MigrationStatus.ACCEPTED.value, MigrationStatus.QUEUED.value, *_BEGUN]),
     )

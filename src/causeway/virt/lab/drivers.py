@@ -19,5 +19,7 @@ def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtD
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
         # Drivers are on the machine, outside of the hosts' network.
-        live=LiveSettings(endpoint.address, uri=endpoint.control_uri, reachable_here=False, tls=True),
+        live=LiveSettings(
+            endpoint.address, uri=endpoint.control_uri, reachable_here=False, inside=endpoint.inside, tls=True
+        ),
     )

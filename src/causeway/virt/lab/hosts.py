@@ -83,8 +83,17 @@ class LibvirtEndpoint:
     vcpus: int
     memory_mb: int
     local_gb: int
+    # Of its libvirtd, in whose namespaces alone other hosts can be reached.
+    pid_file: Path
     # Of its libvirtd for those of other hosts; %s: the address.
     control_uri: str = f"qemu+tls://%s/system?pkipath={_PKI}"
+
+    def inside(self) -> list[str]:
+        """What runs a command as the host's own, whose certificates are in its own files."""
+        pid = process_runs(self.pid_file, "libvirtd")
+        if pid is None:
+            raise GuestFailed(f"The hypervisor of lab host {self.host} does not run.")
+        return ["nsenter", "--target", str(pid), "--net", "--mount"]
 
 
 class Lab:
@@ -147,6 +156,7 @@ class Lab:
             vcpus=os.cpu_count() or 1,
             memory_mb=memory // count,
             local_gb=max(1, shutil.disk_usage(folder).free // 2**30 // count),
+            pid_file=folder / "libvirtd.pid",
         )
 
     def _start_host(self, host: str, address: str) -> None:

@@ -16,6 +16,8 @@ _MOST_RETRIES = 8
 _QEMU_CONF = Path("/etc/libvirt/qemu.conf")
 # Where QEMU looks without a word in qemu.conf.
 _PKI = "/etc/pki/qemu"
+# libvirt's, without a word in qemu.conf.
+_FIRST_PORT = 49152
 _CERTIFICATES = ("ca-cert.pem", "server-cert.pem", "server-key.pem", "client-cert.pem", "client-key.pem")
 
 
@@ -69,6 +71,15 @@ def _certificates(qemu_conf: Path) -> str | None:
     if not missing:
         return None
     return f"QEMU has no {', '.join(missing)} in {folder}: [libvirt] live_migration_with_native_tls needs them"
+
+
+def first_port(qemu_conf: Path = _QEMU_CONF) -> int:
+    """Of those to which other hosts' QEMUs connect."""
+    try:
+        found = re.search(r"^\s*migration_port_min\s*=\s*(\d+)", qemu_conf.read_text(errors="replace"), re.M)
+    except OSError:
+        found = None
+    return int(found[1]) if found is not None else _FIRST_PORT
 
 
 def _folder(qemu_conf: Path) -> str:

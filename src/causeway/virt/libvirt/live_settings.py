@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from oslo_config import cfg
@@ -13,6 +14,7 @@ class LiveSettings:
 
     ``address``: where other hypervisors reach this one. ``uri``: of this host's libvirtd for others, with ``%s`` for the address.
     ``reachable_here``: that works from this process, too, so it can be tried.
+    ``inside``: words before a command that run it where this host's libvirtd runs.
     ``downtime``: milliseconds that a guest may stand still at the end. ``tls``: always, whatever a migration's options say.
     ``certificates``: QEMU needs its own, for what travels between hypervisors.
     """
@@ -21,6 +23,7 @@ class LiveSettings:
     uri: str | None = None
     scheme: str | None = None
     reachable_here: bool = True
+    inside: Callable[[], list[str]] = list
     downtime: int = 500
     tls: bool = False
     certificates: bool = False

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import libvirt
 
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.instance import Instance
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
-from causeway.virt.libvirt import power, presence
+from causeway.virt.libvirt import live_reach, power, presence
+from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.disks import InstanceDisks, image_info
+from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.migratable_xml import local_disks
-from causeway.virt.live import LiveDisk, LiveSource
+from causeway.virt.live import LiveDisk, LiveSource, LiveTarget
 
 HYPERVISOR_TYPE = "QEMU"
 # Seconds for a libvirtd to answer.
@@ -99,6 +102,17 @@ def check_reachable(control_uri: str) -> None:
             "The hypervisor of the host can't be reached by those of other hosts.",
             details=f"{control_uri}: {call.error or 'no answer'}",
         )
+
+
+def check_reaches(settings: LiveSettings, target: LiveTarget) -> None:
+    """Raises `HostUnreachable` if this host's hypervisor does not reach the one at that address."""
+    where = str(target.details["uri"]), target.address, str(target.details["port"])
+    try:
+        run(*settings.inside(), sys.executable, "-I", live_reach.__file__, *where, timeout=_REACH_SECONDS)
+    except GuestFailed as failure:
+        raise HostUnreachable(
+            "The hypervisor of the chosen host can't be reached by that of the server's host.", details=failure.details
+        ) from failure
 
 
 def _check_machine(hypervisor: Any, virt_type: str, details: dict[str, Any]) -> None:

@@ -74,6 +74,13 @@ class MovingGuests(Driver, ABC):
         if self._live.settings.reachable_here:
             live_source.check_reachable(self._live.settings.control_uri())
 
+    def live_address(self) -> LiveTarget:
+        settings = self._live.settings
+        return LiveTarget(settings.address, {"uri": settings.control_uri(), "port": live_readiness.first_port()})
+
+    def try_live_address(self, target: LiveTarget) -> None:
+        live_source.check_reaches(self._live.settings, target)
+
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid
         shown = self.presence(uuid)

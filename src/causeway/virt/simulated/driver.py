@@ -40,6 +40,8 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
     With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
     guest whether another host runs it already. As a real hypervisor it starts it all the same, but remembers it in
     ``double_starts``: tests assert that this stays empty.
+
+    ``live_network``: guests go live to the hosts of the same one.
     """
 
     supports_warm_copy = True
@@ -53,9 +55,11 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         memory_mb: int = 262144,
         local_gb: int = 4096,
         peers_dir: Path | None = None,
+        live_network: str = "",
     ) -> None:
         super().__init__()
         self.hostname = hostname
+        self.live_network = live_network
         self.double_starts: list[str] = []
         self._hardware = hardware or SimulatedHardware()
         self._vcpus, self._memory_mb, self._local_gb = self._hardware.vcpus, memory_mb, local_gb

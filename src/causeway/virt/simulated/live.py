@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
@@ -67,6 +67,8 @@ class LiveDriver(virt.Driver, ABC):
     supports_live_migration = True
     hostname: str
     files: HostFiles
+    #: simulated hypervisors of the same network reach one another
+    live_network: str = ""
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
@@ -102,6 +104,17 @@ class LiveDriver(virt.Driver, ABC):
             raise ClaimRefused("The chosen host has another hypervisor than the server's host.", details=self.hostname)
         if source.hypervisor_version > facts.hypervisor_version:
             raise ClaimRefused("The chosen host has an older hypervisor than the server's host.", details=self.hostname)
+
+    def live_address(self) -> LiveTarget:
+        return LiveTarget(self.hostname, {"network": self.live_network})
+
+    def try_live_address(self, target: LiveTarget) -> None:
+        there = target.details.get("network")
+        if there != self.live_network:
+            raise HostUnreachable(
+                "The hypervisor of the chosen host can't be reached by that of the server's host.",
+                details=f"{self.hostname} is in network '{self.live_network}', {target.address} in '{there}'",
+            )
 
     def prepare_live_target(self, spec: virt.GuestSpec, source: LiveSource) -> LiveTarget:
         uuid, files = spec.instance.uuid, self.files

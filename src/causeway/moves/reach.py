@@ -1,0 +1,59 @@
+"""How a server goes to another cell with its memory: live, if hypervisors can hand its guest over, else near-live."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.moves.run import Run
+from causeway.rpc.compute import ComputeClient
+
+# What two hosts answer who can't, or whom nobody can ask.
+_CAN_NOT = (
+    errors.ClaimRefused,
+    errors.GuestFailed,
+    errors.HostUnreachable,
+    errors.NoSuchMethod,
+    errors.RpcTimeout,
+    errors.UnexpectedFailure,
+)
+
+
+def why_near_live(
+    conf: cfg.ConfigOpts,
+    context: RequestContext,
+    instance: Instance,
+    devices: list[BlockDevice],
+    source: ComputeClient,
+    target: ComputeClient,
+    host: str,
+) -> errors.CausewayError | None:
+    """Why the guest can't go to ``host`` live, tried by both hosts; None: it can. Changes nothing."""
+    if conf.moves.direct == "never":
+        return errors.HostUnreachable("[moves] direct is never.")
+    here = instance.host or ""
+    try:
+        described = source.check_can_live_migrate_source(
+            context, here, instance=instance, block_devices=devices, block_migration=None
+        )
+        address = target.live_address(context, host, source=described)
+        source.try_live_address(context, here, target=address)
+    except _CAN_NOT as failure:
+        return failure
+    return None
+
+
+def why_move_near_live(run: Run, host: str) -> errors.CausewayError | None:
+    """`why_near_live`, of a server on the move to a host of the target's cell."""
+    return why_near_live(
+        run.services.conf,
+        run.context,
+        run.source_instance(),
+        run.source_devices(),
+        run.source_computes,
+        run.target_computes,
+        host,
+    )

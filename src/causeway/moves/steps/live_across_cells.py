@@ -1,0 +1,332 @@
+"""Live migration to another cell: hypervisors that reach one another hand the guest over, which never stops.
+
+Up to the pivot it is a live migration (`causeway.parts.live_transfer`): whether the guest has arrived is what both hosts show.
+Only then are the server's records switched to the target's cell, so that step is behind the pivot, and is repeated until it
+succeeds. There is no VERIFY_RESIZE.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager, nullcontext
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.missed import Missed
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import PowerState
+from causeway.model.things import Thing
+from causeway.moves import reach
+from causeway.moves.dead_hosts import answering, at_target
+from causeway.moves.hardware import asking
+from causeway.moves.memory import MEMORY_VERSION
+from causeway.moves.notices import told
+from causeway.moves.port_resources import at_target as with_profiles
+from causeway.moves.recipe import NEAR_LIVE_VERSION, Step
+from causeway.moves.run import Run
+from causeway.moves.steps.check import show_target_again
+from causeway.moves.steps.confirm import ConfirmResizeAtSource
+from causeway.moves.steps.near_live import EndNearLiveMigration, PrepareOtherHost
+from causeway.moves.steps.prepare import volumes
+from causeway.moves.steps.records import SwitchInstanceMapping
+from causeway.parts import devices as device_records
+from causeway.parts.followers import follower_of
+from causeway.parts.live_queue import run_queued
+from causeway.parts.live_transfer import GuestGoes, Journey, Side, done_or_noted, failure_of
+from causeway.parts.live_volumes import as_there, attached_there, drop_strays
+from causeway.sagas.journal import Write
+from causeway.store.api import journal, mappings, migrations
+from causeway.store.cell import block_devices, instances
+from causeway.virt.live import LiveOptions, LiveTarget
+
+# What `_there` is made of.
+_OF_THE_TARGET = frozenset({"port_requests", "selection", "source_cell", "source_host"})
+
+
+class PrepareOtherHostLive(PrepareOtherHost):
+    """Ports get inactive bindings at the target, which claims and agrees. Volumes follow when it is made ready."""
+
+    reads = PrepareOtherHost.reads | {"live_source"}
+    writes = PrepareOtherHost.writes | {"connector"}
+    makes = PrepareOtherHost.makes - {Thing.ATTACHMENT}
+    event = "compute_check_can_live_migrate_destination"
+    migration_status = None
+
+    def _ask_source(self, run: Run) -> None:
+        memory = run.memory
+        with run.event("compute_check_can_live_migrate_source", memory.source_host):
+            memory.live_source = run.source_computes.check_can_live_migrate_source(
+                run.context,
+                memory.source_host,
+                instance=run.source_instance(),
+                block_devices=run.source_devices(),
+                block_migration=None,
+            )
+
+    def _told(self, run: Run) -> AbstractContextManager[None]:  # noqa: ARG002 - when it is made ready
+        return nullcontext()
+
+    def _reserve_volumes(self, run: Run) -> None:
+        """None may be connected to the target before it is known."""
+
+    def _ask(self, run: Run, host: str) -> MigrationContext:
+        memory = run.memory
+        if memory.live_source is None:
+            raise RuntimeError("the source was not asked")
+        if memory.bound_hosts:
+            self._require_reached(run, host)
+        checked = run.target_computes.check_can_live_migrate_destination(
+            run.context,
+            host,
+            token=run.token(self.name),
+            instance=asking(run.services.conf, run.source_instance(), memory.new_flavor),
+            block_devices=run.source_devices(),
+            source=memory.live_source,
+        )
+        memory.connector = checked.connector
+        return checked.context
+
+    def _require_reached(self, run: Run, host: str) -> None:
+        """Of an alternate: only the first choice was tried before."""
+        why = reach.why_move_near_live(run, host)
+        if why is not None:
+            raise errors.HostUnreachable(why.message, details=why.details)
+
+
+class PrepareTarget(Step):
+    """Volumes get attachments at the target, which makes room for the guest and listens."""
+
+    name = "PrepareTarget"
+    reads = _OF_THE_TARGET | {"connector", "live_source"}
+    writes = frozenset({"attachments", "live_devices", "live_target"})
+    makes = frozenset({Thing.ATTACHMENT, Thing.DISKS})
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        memory, host = run.memory, run.memory.dest_host
+        if memory.live_source is None:
+            raise RuntimeError("the source was not asked")
+        if run.is_repeated:
+            drop_strays(run, run.source_devices())
+        memory.live_devices = [self._attach(run, device, id) for device, id in volumes(run.source_devices())]
+        with (
+            run.event("compute_pre_live_migration", host),
+            told(run, "live_migration_pre", host, run.source_instance()),
+            answering(run, at_target),
+        ):
+            try:
+                memory.live_target = run.target_computes.pre_live_migration(
+                    run.context,
+                    host,
+                    token=run.token(self.name),
+                    instance=_there(run),
+                    block_devices=_devices_there(run),
+                    source=memory.live_source,
+                )
+            except errors.GuestFailed as failure:
+                raise failure_of(failure, run.uuid) from failure
+
+    def _attach(self, run: Run, device: BlockDevice, volume_id: str) -> BlockDevice:
+        """The device as the target has it; the source keeps its own attachment."""
+        pair = run.memory.pair(volume_id)
+        pair.source = device.attachment_id
+
+        def note(attachment_id: str) -> None:
+            pair.target = attachment_id
+            run.save()
+
+        return attached_there(run, device, volume_id, pair.target, run.memory.connector, note)
+
+    def undo(self, run: Run) -> None:
+        memory = run.memory
+        with told(run, "live_migration_rollback", memory.source_host, run.source_instance()):
+            self._clear(run)
+            for pair in memory.attachments:
+                if pair.target is not None:
+                    run.services.volumes.delete_attachment(run.context, pair.target)
+                    pair.target = None
+            drop_strays(run, run.source_devices())
+
+    def _clear(self, run: Run) -> None:
+        """Nobody resumes what a target that is down may have: it goes when the host is back."""
+        host, token, instance, devices = run.memory.dest_host, run.token(self.name), _there(run), _devices_there(run)
+
+        def clear() -> None:
+            with told(run, "live_migration_rollback_dest", host, instance):
+                run.target_computes.rollback_live_migration_at_destination(
+                    run.context, host, token=token, instance=instance, block_devices=devices
+                )
+
+        done_or_noted(run, _target(run), Missed.DROP_LIVE, instance, devices, token, clear)
+
+
+class MigrateGuest(GuestGoes[Run]):
+    """The hosts are of different cells."""
+
+    reads = _OF_THE_TARGET | {"live_devices", "live_target", "old_vm_state"}
+    writes = GuestGoes.writes | {"guest"}
+
+    def _journey(self, run: Run) -> Journey:
+        return Journey(_source(run), _target(run), _there(run), _devices_there(run))
+
+    def _made_ready(self, run: Run) -> tuple[LiveTarget | None, LiveOptions]:
+        return run.memory.live_target, LiveOptions()
+
+    def _arrived(self, run: Run, journey: Journey) -> None:
+        power_state = PowerState.RUNNING if run.memory.was_running else PowerState.PAUSED
+        run.memory.guest = GuestOutcome(power_state, journey.instance.network_info, run.memory.live_devices)
+
+
+class SwitchBehindPivot(SwitchInstanceMapping):
+    """The server lives in the target cell from here on, where its guest is already."""
+
+    writes = frozenset({"is_switched"})
+
+    def _is_done(self, run: Run) -> bool:
+        return mappings.get(run.services.api, run.uuid).cell_uuid == run.memory.target_cell
+
+    def _commit(self, run: Run, switch: Write) -> None:
+        # Only what is different can be told apart from what was written before, if an answer is lost.
+        run.memory.is_switched = True
+        try:
+            run.save(also=switch)
+        except BaseException:
+            run.memory.is_switched = False
+            raise
+
+
+class ArriveAtTarget(Step):
+    """The target takes over ports and volumes; the record says what the guest is there."""
+
+    name = "ArriveAtTarget"
+    reads = frozenset({"selection", "source_cell", "source_host"})
+    writes = frozenset({"guest"})
+    makes = frozenset({Thing.BINDING})
+
+    def where(self, run: Run) -> str | None:
+        return run.memory.dest_host
+
+    def do(self, run: Run) -> None:
+        memory, host, instance = run.memory, run.memory.dest_host, run.target_instance()
+        if not run.is_repeated:
+            _notify_post(run, "start", instance)
+        with (
+            run.event("compute_post_live_migration_at_destination", host),
+            told(run, "live_migration_post_dest", host, instance),
+            answering(run, at_target),
+        ):
+            memory.guest = guest = run.target_computes.post_live_migration_at_destination(
+                run.context,
+                host,
+                token=run.token(self.name),
+                instance=instance,
+                block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            )
+        with run.target_database.write() as connection:
+            device_records.save_connections_in(connection, guest)
+            instances.update_in(
+                connection,
+                run.uuid,
+                network_info=guest.network_info,
+                power_state=guest.power_state,
+                numa_topology=guest.numa_topology,
+                pci_devices=guest.pci_devices,
+            )
+
+
+class LeaveSourceCellLive(ConfirmResizeAtSource):
+    """Nothing of the server stays at its source. One that is down keeps it waiting for nothing: it is told when it is back."""
+
+    name = "LeaveSourceCell"
+    event = "compute_post_live_migration"
+    missed = Missed.LEAVE_LIVE
+
+    def _tell(self, run: Run) -> None:
+        """Who listens was told when the guest arrived."""
+
+    def _look_again(self, run: Run) -> None:
+        show_target_again(run, stashed=False)
+
+    def _clean(self, run: Run) -> None:
+        host, token, instance, devices = (
+            run.memory.source_host,
+            run.token(self.name),
+            run.source_instance(),
+            run.source_devices(),
+        )
+
+        def leave() -> None:
+            run.source_computes.post_live_migration_at_source(
+                run.context, host, token=token, instance=instance, block_devices=devices
+            )
+
+        done_or_noted(run, _source(run), self.missed, instance, devices, token, leave)
+
+
+class EndLiveMigration(EndNearLiveMigration):
+    """The server is what its guest is, and has no task any more; the next one may leave the source."""
+
+    name = "EndLiveMigration"
+    reads = EndNearLiveMigration.reads | {"source_host"}
+
+    def do(self, run: Run) -> None:
+        super().do(run)
+        if not run.is_repeated and run.services.notifier.is_enabled:
+            _notify_post(run, "end", instances.get(run.target_database, run.uuid))
+        run_queued(run)
+
+
+def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
+    """No host of the other cell that would have the server can be reached: its guest stands still for a while, then."""
+    if not isinstance(cause, errors.HostUnreachable):
+        return False
+    memory = dataclasses.replace(run.memory.as_requested(), may_go_live=False)
+    memory.events = [*memory.events, *run.step_events()]
+    version = NEAR_LIVE_VERSION
+    follower = follower_of(run.move, operations.NEAR_LIVE_MIGRATION, version, memory, MEMORY_VERSION, cause)
+    requester = journal.requester(run.services.api, run.move.id)
+
+    def write(connection: sa.Connection) -> None:
+        journal.insert_in(connection, follower, requester=requester)
+        migrations.update_in(connection, run.move.migration_uuid, dest_compute=None, dest_node=None)
+
+    run.with_next_save(write)
+    return True
+
+
+def _source(run: Run) -> Side:
+    memory = run.memory
+    return Side(memory.source_host, memory.source_cell, run.source_database, run.source_computes)
+
+
+def _target(run: Run) -> Side:
+    memory = run.memory
+    return Side(memory.dest_host, memory.target_cell, run.target_database, run.target_computes)
+
+
+def _there(run: Run) -> Instance:
+    """The server as it is to be at the target."""
+    instance, destination = run.source_instance(), run.memory.destination
+    return dataclasses.replace(
+        instance,
+        host=destination.host,
+        node=destination.hypervisor_hostname,
+        availability_zone=destination.availability_zone,
+        network_info=with_profiles(run.memory, instance.network_info),
+    )
+
+
+def _devices_there(run: Run) -> list[BlockDevice]:
+    return as_there(run.source_devices(), run.memory.live_devices)
+
+
+def _notify_post(run: Run, phase: str, instance: Instance) -> None:
+    run.services.notifier.instance_action(
+        run.context, instance, "live_migration_post", phase, host=run.memory.source_host
+    )

@@ -1,0 +1,46 @@
+"""Only so many guests leave a host at the same time: the others wait for their turn, inside a cell and across cells."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from causeway import errors
+from causeway.model import operations
+from causeway.parts.requests import context_of, tell_conductor
+from causeway.parts.run import ServerRun
+from causeway.sagas.recipe import Step
+from causeway.sagas.retries import Patience
+from causeway.store.api import journal, live_turns, migrations
+
+R = TypeVar("R", bound=ServerRun[Any])
+
+_WAIT_HERE = (operations.LIVE_MIGRATION, operations.LIVE_ACROSS_CELLS)
+
+
+class AwaitTurn(Step[R], Generic[R]):
+    """Those that wait do so in nobody's hands."""
+
+    name = "AwaitTurn"
+    reads = frozenset({"source_host"})
+
+    def patience(self, run: R) -> Patience:
+        return Patience(float("inf"), run.unguarded.conf.moves.stuck_retry_interval)
+
+    def do(self, run: R) -> None:
+        limit: int = run.services.conf.max_concurrent_live_migrations
+        migration = migrations.get(run.services.api, run.saga.migration_uuid)
+        if not live_turns.take(run.services.api, migration, limit):
+            raise errors.OperationUnderWay(
+                f"The live migration of server {run.uuid} waits until others have left its host.",
+                details=f"host {run.memory.source_host}, max_concurrent_live_migrations {limit}",
+            )
+
+
+def run_queued(run: ServerRun[Any]) -> None:
+    """The source has room for another one: the next of its queue begins."""
+    api = run.services.api
+    for migration in live_turns.queued(api, run.memory.source_host):
+        for operation in journal.of_migration(api, migration.uuid):
+            if operation.recipe in _WAIT_HERE and operation.owner is None:
+                tell_conductor(run.services, context_of(operation), operation)
+                return

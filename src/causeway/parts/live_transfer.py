@@ -1,0 +1,227 @@
+"""The step of a live migration in which the guest goes, inside a cell or across cells.
+
+It passes the pivot when both hypervisors show that the guest arrived (`live_owner`), whatever the source answered.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from causeway import errors
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed
+from causeway.model.outcomes import MoveToken
+from causeway.model.states import MigrationStatus
+from causeway.model.things import Thing
+from causeway.parts import leftovers, liveness
+from causeway.parts.live_owner import Decision, owner
+from causeway.parts.liveness import HostLife
+from causeway.parts.run import ServerRun
+from causeway.rpc.compute import ComputeClient
+from causeway.rpc.compute_live import GuestPresence
+from causeway.sagas.recipe import Step
+from causeway.store.api import migrations
+from causeway.store.database import Database
+from causeway.virt.live import LiveOptions, LiveTarget, Presence
+
+LOG = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=ServerRun[Any])
+
+_STAYED = (Decision.STAYED, Decision.STOPPED, Decision.LOST)
+
+
+@dataclass
+class Side:
+    """One of the two hosts, and how it is asked."""
+
+    host: str
+    cell_uuid: str
+    database: Database
+    computes: ComputeClient
+
+
+@dataclass
+class Journey:
+    """From where to where a guest goes. ``instance``, ``devices``: as they are to be at the target."""
+
+    source: Side
+    target: Side
+    instance: Instance
+    devices: list[BlockDevice]
+
+
+class GuestGoes(Step[R], ABC, Generic[R]):
+    """The source has the guest go. What became of it is asked of both hosts, whatever the source answered."""
+
+    name = "MigrateGuest"
+    writes = frozenset({"is_lost"})
+    makes = frozenset({Thing.GUEST})
+
+    @abstractmethod
+    def _journey(self, run: R) -> Journey: ...
+
+    @abstractmethod
+    def _made_ready(self, run: R) -> tuple[LiveTarget | None, LiveOptions]:
+        """What the target said when it was made ready, and what was asked for."""
+
+    def _arrived(self, run: R, journey: Journey) -> None:
+        """What is known of the guest now goes into the memory, with the pivot."""
+
+    def where(self, run: R) -> str | None:
+        host: str = run.memory.source_host
+        return host
+
+    def do(self, run: R) -> None:
+        migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.RUNNING)
+        journey = self._journey(run)
+        cause: errors.CausewayError | None = None
+        # Another attempt, or one that was to be undone, may have brought it there.
+        decision = decide(run, journey) if self._was_begun(run) else None
+        if decision is not Decision.ARRIVED:
+            cause = self._send(run, journey)
+            decision = decide(run, journey)
+        if decision is Decision.ARRIVED:
+            self._arrived(run, journey)
+            self._pivot(run)
+            return
+        cause = cause or errors.GuestFailed("the hypervisor says that it succeeded, and the guest is not there.")
+        if decision in _STAYED:
+            raise failure_of(cause, run.uuid) from cause
+        raise _unclear(run, journey, decision) from cause
+
+    def _was_begun(self, run: R) -> bool:
+        return run.is_repeated or any(record.step == self.name for record in run.steps[:-1])
+
+    def _send(self, run: R, journey: Journey) -> errors.CausewayError | None:
+        """Why the guest did not go, by the word of whoever was asked: None, if it went."""
+        target, options = self._made_ready(run)
+        if target is None:
+            raise RuntimeError("the target was not made ready")
+        try:
+            outcome = journey.source.computes.live_migration(
+                run.context,
+                journey.source.host,
+                token=run.token(self.name),
+                instance=journey.instance,
+                block_devices=journey.devices,
+                target=target,
+                options=options,
+            )
+        except errors.StateChanged:
+            raise
+        except errors.CausewayError as failure:
+            return failure
+        run.transferred(outcome.bytes_done)
+        return errors.from_wire(outcome.failure) if outcome.failure is not None else None
+
+    def _pivot(self, run: R) -> None:
+        """Whoever has asked for the end of it meanwhile was too late."""
+        run.saga.pivoted = True
+        try:
+            run.save()
+        except BaseException:
+            run.saga.pivoted = False
+            raise
+
+    def undo(self, run: R) -> None:
+        journey = self._journey(run)
+        source = journey.source
+        decision = decide(run, journey)
+        if decision is Decision.UNDER_WAY:
+            source.computes.live_migration_abort(
+                run.context, source.host, token=run.token(self.name), instance_uuid=run.uuid
+            )
+            decision = decide(run, journey)
+        if decision in _STAYED:
+            self._refuse_late_orders(run, source)
+            decision = decide(run, journey)
+        if decision is Decision.ARRIVED:
+            LOG.warning("Live migration %s can't be undone: the guest has arrived", run.saga.id)
+            self._arrived(run, journey)
+            run.saga.pivoted = True
+            raise errors.GuestArrived(f"Server {run.uuid} is at the target of its live migration: it stays there.")
+        if decision not in _STAYED:
+            raise _unclear(run, journey, decision)
+        run.memory.is_lost = decision is Decision.LOST
+
+    def _refuse_late_orders(self, run: R, source: Side) -> None:
+        if not life_of(run, source).is_fenced:
+            source.computes.rollback_live_migration_at_source(
+                run.context, source.host, token=run.token(self.name), instance_uuid=run.uuid
+            )
+
+
+def life_of(run: ServerRun[Any], side: Side) -> HostLife:
+    return liveness.of_host(run.services, side.database, side.host)
+
+
+def done_or_noted(
+    run: ServerRun[Any],
+    side: Side,
+    what: Missed,
+    instance: Instance,
+    devices: list[BlockDevice],
+    token: MoveToken,
+    send: Callable[[], None],
+) -> None:
+    """Has a host remove what it has of the guest; one that is down keeps nobody waiting: it is told when it is back."""
+    if life_of(run, side).is_up:
+        try:
+            send()
+            return
+        except errors.RpcTimeout:
+            if life_of(run, side).is_up:
+                raise
+    leftovers.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
+
+
+def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
+    """What a live migration ends with that its hypervisors did not carry out: it is not tried again."""
+    if isinstance(cause, errors.Cancelled):
+        return cause
+    return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)
+
+
+def decide(run: ServerRun[Any], journey: Journey) -> Decision:
+    """Asks both hosts."""
+    source = _presence(run, journey.source, if_dead=Presence.CRASHED)
+    target = _presence(run, journey.target, if_dead=Presence.ABSENT)
+    decision = owner(
+        source.presence if source is not None else None,
+        target.presence if target is not None else None,
+        has_job=source is not None and source.has_job,
+    )
+    LOG.info("Live migration %s: source %s, target %s: %s", run.saga.id, source, target, decision)
+    return decision
+
+
+def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPresence | None:
+    """What a host shows; None if it can't be asked. ``if_dead``: what counts of one of which an operator said that it is dead."""
+    life = life_of(run, side)
+    if life.is_fenced:
+        return GuestPresence(if_dead)
+    if not life.is_up:
+        return None
+    try:
+        return side.computes.guest_presence(run.context, side.host, instance_uuid=run.uuid)
+    except errors.StateChanged:
+        raise
+    except errors.CausewayError as failure:
+        LOG.warning("Host %s does not say what it has of server %s: %s", side.host, run.uuid, failure.message)
+        return None
+
+
+def _unclear(run: ServerRun[Any], journey: Journey, decision: Decision) -> errors.CausewayError:
+    down = [life.explained() for side in (journey.source, journey.target) if (life := life_of(run, side)).is_down]
+    if down:
+        return errors.HostDown("A host that the server needs is down. It is waited for.", details="; ".join(down))
+    return errors.GuestUnclear(
+        f"The live migration of server {run.uuid} has no end yet: who owns its guest can't be told.",
+        details=f"source {journey.source.host}, target {journey.target.host}: {decision}",
+    )

@@ -1,0 +1,57 @@
+"""The volumes of a server that is migrated live: attached to both hosts for a while."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from causeway.context import admin_context
+from causeway.model.block_device import BlockDevice
+from causeway.parts import devices
+from causeway.parts.run import ServerRun
+
+
+def attached_there(
+    run: ServerRun[Any],
+    device: BlockDevice,
+    volume_id: str,
+    known: str | None,
+    connector: dict[str, Any],
+    note: Callable[[str], None],
+) -> BlockDevice:
+    """The device as the target has it. ``known``: its attachment; None: it is made, and noted."""
+    volumes = run.services.volumes
+    if known is None:
+        made = volumes.create_attachment(run.context, volume_id, run.uuid, connector, device.device_name, ours=True)
+        note(made.id)
+    else:
+        made = volumes.get_attachment(run.context, known)
+    return dataclasses.replace(device, attachment_id=made.id, connection_info=made.connection_info)
+
+
+def as_there(present: list[BlockDevice], there: list[BlockDevice]) -> list[BlockDevice]:
+    """A server's block devices as the target has them. ``there``: its volumes, attached there."""
+    by_uuid = {device.uuid: device for device in there}
+    return [
+        dataclasses.replace(
+            device,
+            attachment_id=by_uuid[device.uuid].attachment_id,
+            connection_info=by_uuid[device.uuid].connection_info,
+        )
+        if device.uuid in by_uuid
+        else device
+        for device in present
+    ]
+
+
+def drop_strays(run: ServerRun[Any], present: list[BlockDevice]) -> None:
+    """Attachments that an attempt before made, and whose ids nobody wrote down."""
+    if not any(device.is_volume for device in present):
+        return
+    known = {device.attachment_id for device in present}
+    context = admin_context(request_id=run.context.request_id)
+    noted = devices.noted_by_moves(run.services, run.uuid) | {each.target for each in run.memory.attachments}
+    for found in run.services.volumes.list_attachments(context, instance_uuid=run.uuid):
+        if found.id not in known | noted:
+            run.services.volumes.delete_attachment(context, found.id)
