@@ -11,12 +11,24 @@ import oslo_messaging
 import pytest
 
 from .live_cloud import LiveCloud, until
+from .test_near_live import elsewhere
 
 CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
 CONFIGURATION.write_text(
     "[notifications]\nnotification_format = versioned\n[oslo_messaging_notifications]\ndriver = messagingv2\n"
 )
-CLOUD = {"config_files": [str(CONFIGURATION)], "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}}}
+CLOUD = {
+    "config_files": [str(CONFIGURATION)],
+    "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}, "simulated": {"live_network": "all"}},
+}
+across_cells = pytest.mark.parametrize("across_cells", [False, True])
+
+
+def booted(cloud: LiveCloud, *, across_cells: bool) -> tuple[Any, str, str]:
+    """A server, its host, and where it is to go."""
+    server = cloud.boot(flavor="any.small")
+    source = cloud.host_of(server)
+    return server, source, elsewhere(cloud, server) if across_cells else cloud.other(source)
 
 
 class Consumer:
@@ -55,10 +67,10 @@ def heard(consumer: Consumer, last: str) -> list[tuple[str, str]]:
     return found
 
 
-def test_success(cloud: LiveCloud, consumer: Consumer) -> None:
-    server = cloud.boot()
-    source = cloud.host_of(server)
-    target = cloud.migrated(server).compute_host
+@across_cells
+def test_success(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
+    server, source, target = booted(cloud, across_cells=across_cells)
+    assert cloud.migrated(server, host=target).compute_host == target
     assert heard(consumer, "post.end") == [
         ("pre.start", target),
         ("pre.end", target),
@@ -69,12 +81,11 @@ def test_success(cloud: LiveCloud, consumer: Consumer) -> None:
     ]
 
 
-def test_abort(cloud: LiveCloud, consumer: Consumer) -> None:
-    server = cloud.boot()
-    source = cloud.host_of(server)
-    target = cloud.other(source)
+@across_cells
+def test_abort(cloud: LiveCloud, consumer: Consumer, *, across_cells: bool) -> None:
+    server, source, target = booted(cloud, across_cells=across_cells)
     cloud.busy(server)
-    cloud.migrate_live(server)
+    cloud.migrate_live(server, host=target)
     number = cloud.becomes(server, "running").id
     cloud.admin.compute.delete(f"/servers/{server.id}/migrations/{number}", microversion="2.96")
     cloud.after(server)
