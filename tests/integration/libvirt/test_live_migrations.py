@@ -9,10 +9,10 @@ import pytest
 from lab_guests import Cloud, Net, image_lines
 from lab_journeys import SLOW, TICKING, assert_runs_on_at_the_source, no_word, orders, prepared, under_way
 
-from causeway.errors import ClaimRefused, GuestFailed
+from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.image import ImageMeta
 from causeway.virt.driver import LocalDisk, RootDisk
-from causeway.virt.lab.hosts import LibvirtEndpoint, missing
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.libvirt.commands import run
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
@@ -275,6 +275,18 @@ def test_a_target_without_the_image_that_the_disk_stands_on(cloud: Cloud) -> Non
         with pytest.raises(GuestFailed, match="image"):
             target.prepare_live_target(guest.spec(root), said)
         assert not target._disks.folder(guest.uuid).exists()
+
+
+def test_whether_one_hypervisor_reaches_another_is_tried(cloud: Cloud, lab: Lab) -> None:
+    source, target = cloud.drivers
+    there = target.live_address()
+    source.try_live_address(there)
+    with lab.network.hypervisors_apart("cell1-host1"), pytest.raises(HostUnreachable, match="can't be reached"):
+        source.try_live_address(there)
+    nobody = replace(there, address="10.255.255.1")
+    for wrong in (nobody, replace(there, details=there.details | {"uri": "qemu+tls://10.255.0.1/system"})):
+        with pytest.raises(HostUnreachable):
+            source.try_live_address(wrong)
 
 
 def test_what_a_host_can_not_receive(cloud: Cloud) -> None:

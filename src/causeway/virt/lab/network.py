@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +27,8 @@ from causeway.virt.lab.topology import NetworkTopology, default_segmentation_id
 from causeway.virt.libvirt.commands import run
 
 _VXLAN_PORT = 4789
+# Of libvirtd, for those of other hosts.
+_TLS_PORT = 16514
 _MULTICAST_GROUP = "239.1.1.1"
 _UNDERLAY_NETWORK = "10.255"
 # How often TCP repeats what nobody answers: about six seconds, where the kernel's own 15 are a quarter of an hour. QEMU waits for
@@ -162,6 +166,17 @@ class LabNetwork:
             timeout=count * 2 + 10,
         )
         return ping_result(said, count)
+
+    @contextmanager
+    def hypervisors_apart(self, host: str) -> Iterator[None]:
+        """As behind a firewall: the host's hypervisor reaches no other one. What guests send goes on."""
+        words = ("ip", "-n", self.namespace(host), "rule")
+        rule = ("ipproto", "tcp", "dport", str(_TLS_PORT), "prohibit")
+        run(*words, "add", *rule)
+        try:
+            yield
+        finally:
+            run(*words, "delete", *rule)
 
     def bytes_received(self, host: str) -> int:
         """What came to a host over the underlay since it was started."""
