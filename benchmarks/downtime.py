@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 import warnings
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ CASES = {
     "warm, through the image service": ("auto", "never"),
     "warm, directly": ("auto", "auto"),
 }
-LIVE, NEAR_LIVE = "live, inside a cell", "near-live, to another cell"
+LIVE, LIVE_ACROSS, NEAR_LIVE = "live, inside a cell", "live, to another cell", "near-live, to another cell"
+WITH_MEMORY = (LIVE, LIVE_ACROSS, NEAR_LIVE)
 # Steps that have the guest off, or standing still; the first one sends.
 OFF = ("PrepResizeAtSource", "FinishResizeAtDest")
 STANDING_STILL = ("SaveGuest", "WakeGuest", "SwitchInstanceMapping", "ShowAtTarget", "LetGuestGoOn")
@@ -62,7 +64,7 @@ class Downtime:
 
 @click.command()
 @click.option("--gib", default=2.0, show_default=True, help="GiB of random data on the guest's disk.")
-@click.option("--case", "cases", type=click.Choice([*CASES, LIVE, NEAR_LIVE]), multiple=True, help="Only these.")
+@click.option("--case", "cases", type=click.Choice([*CASES, *WITH_MEMORY]), multiple=True, help="Only these.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
 def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
@@ -74,7 +76,7 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
         cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
         cloud.start()
         try:
-            found = [measure(cloud, case, gib) for case in cases or (*CASES, LIVE, NEAR_LIVE)]
+            found = [measure(cloud, case, gib) for case in cases or (*CASES, *WITH_MEMORY)]
         finally:
             cloud.stop()
             Lab(cloud.state.lab).stop(keep_guests=False)
@@ -90,7 +92,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
     connection = connect(cloud)
     compute = connection.compute
     source, target = (flavor(compute, f"gen{number}.filled", str(number), int(gib) + 2) for number in (1, 2))
-    if case == NEAR_LIVE:
+    if case in (LIVE_ACROSS, NEAR_LIVE):
         source = flavor(compute, "any.filled", None, int(gib) + 2)
     image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
     (subnet,) = connection.network.subnets(network_id=network.id)
@@ -115,8 +117,11 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         time.sleep(SETTLE_SECONDS)
         began = time.monotonic()
         received = bytes_received(cloud)
-        if case in (LIVE, NEAR_LIVE):
-            migrate_live(compute, server, None if case == LIVE else elsewhere(cloud, compute, server))
+        if case in WITH_MEMORY:
+            host = compute.get_server(server).compute_host
+            apart = Lab(cloud.state.lab).network.hypervisors_apart(host) if case == NEAR_LIVE else nullcontext()
+            with apart:
+                migrate_live(compute, server, None if case == LIVE else elsewhere(cloud, host))
         else:
             compute.resize_server(server, target)
             compute.wait_for_server(server, "VERIFY_RESIZE", wait=PATIENCE)
@@ -125,7 +130,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         silent = observer.silence(address["addr"], began)
     (move,) = journal.of_server(cloud.api_database, server.id)[-1:]
     steps = {each.step: each for each in journal.steps(cloud.api_database, move.id)}
-    if case == LIVE:
+    if case in (LIVE, LIVE_ACROSS):
         target_host = steps["ArriveAtTarget"].host or ""
         found = Downtime(case, gib, whole, None, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
     else:
@@ -138,9 +143,8 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
     return found
 
 
-def elsewhere(cloud: EmbeddedCloud, compute: Any, server: Any) -> str:
+def elsewhere(cloud: EmbeddedCloud, host: str) -> str:
     """A host of another cell."""
-    host = compute.get_server(server).compute_host
     return next(hosts[0] for hosts in cloud.hosts_by_cell if host not in hosts)
 
 

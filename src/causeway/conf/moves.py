@@ -87,7 +87,9 @@ OPTS: dict[str, list[Opt]] = {
             "direct",
             default="auto",
             choices=[("auto", "if the target reaches the source"), ("never", "through the image service")],
-            help="How disks of running guests travel between hosts of different cells. Inside a cell they go directly.",
+            help="How disks of running guests travel between hosts of different cells, and whether guests that are migrated live"
+            " are handed over by their hypervisors (never: near-live, by way of the image service). Inside a cell all goes"
+            " directly.",
         ),
         cfg.FloatOpt(
             "bandwidth",

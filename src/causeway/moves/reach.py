@@ -10,6 +10,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.moves.run import Run
 from causeway.rpc.compute import ComputeClient
+from causeway.virt.live import LiveSource
 
 # What two hosts answer who can't, or whom nobody can ask.
 _CAN_NOT = (
@@ -32,14 +33,37 @@ def why_near_live(
     host: str,
 ) -> errors.CausewayError | None:
     """Why the guest can't go to ``host`` live, tried by both hosts; None: it can. Changes nothing."""
+    guest = describe(conf, context, instance, devices, source)
+    if isinstance(guest, errors.CausewayError):
+        return guest
+    return why_not_reached(context, guest, instance.host or "", source, target, host)
+
+
+def describe(
+    conf: cfg.ConfigOpts, context: RequestContext, instance: Instance, devices: list[BlockDevice], source: ComputeClient
+) -> LiveSource | errors.CausewayError:
+    """The guest as its host tells of it, or why it can go live to no host of another cell."""
     if conf.moves.direct == "never":
         return errors.HostUnreachable("[moves] direct is never.")
-    here = instance.host or ""
     try:
-        described = source.check_can_live_migrate_source(
-            context, here, instance=instance, block_devices=devices, block_migration=None
+        return source.check_can_live_migrate_source(
+            context, instance.host or "", instance=instance, block_devices=devices, block_migration=None
         )
-        address = target.live_address(context, host, source=described)
+    except _CAN_NOT as failure:
+        return failure
+
+
+def why_not_reached(
+    context: RequestContext,
+    guest: LiveSource,
+    here: str,
+    source: ComputeClient,
+    target: ComputeClient,
+    host: str,
+) -> errors.CausewayError | None:
+    """Why a guest can't go live from ``here`` to ``host``; None: it can."""
+    try:
+        address = target.live_address(context, host, source=guest)
         source.try_live_address(context, here, target=address)
     except _CAN_NOT as failure:
         return failure

@@ -77,7 +77,8 @@ def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
     assert moves["travel"].startswith("its disks are copied while it runs: directly to hosts that reach its own")
     assert moves["memory"] == (
         "its memory (128 MiB) is lost, for it boots; a live migration keeps it inside the cell, while the server runs, and to"
-        " another cell, if policy allows that, with the server standing still for 4 s at most"
+        " another cell, if policy allows that: so, too, where hypervisors reach one another, else with the server standing still"
+        " for 4 s at most"
     )
     assert [each["volume_id"] for each in moves["volumes"]] == [volume.id]
     assert moves["ports"] == [port.id for port in cloud.admin.network.ports(device_id=server.id)]
@@ -85,6 +86,32 @@ def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:
     home = found["source_cell"]
     away = {"cell1": "cell2", "cell2": "cell1"}[home]
     assert recipes == {home: "same_cell_resize", away: "cross_cell_resize"}
+
+
+def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot(flavor="any.small")
+    home = cloud.show(server).compute_host
+    reached, apart = (host for host in cloud.parts.computes if host[:5] != home[:5])
+    monkeypatch.setattr(cloud.driver(reached), "live_network", cloud.driver(home).live_network)
+    checks = {
+        each["host"]: {check["name"]: check["message"] for check in each["checks"]}
+        for each in candidates(cloud, server)["candidates"]
+    }
+    assert checks[reached]["memory"] == "would come live, standing still for 1 s at most"
+    assert checks[apart]["memory"] == (
+        "would come near-live, standing still for 4 s at most: The hypervisor of the chosen host can't be reached by that of the"
+        " server's host."
+    )
+    assert not any("memory" in said for host, said in checks.items() if host[:5] == home[:5])
+    # A resize boots it.
+    assert not any(
+        check["name"] == "memory"
+        for each in candidates(cloud, server, "any.medium")["candidates"]
+        for check in each["checks"]
+    )
+    cloud.option("direct", "never", "moves")
+    checked = [each["checks"] for each in candidates(cloud, server)["candidates"] if each["host"] == reached]
+    assert "[moves] direct is never" in checked[0][-1]["message"]
 
 
 def test_why_its_disks_would_travel_while_it_is_off(cloud: Cloud) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -48,6 +49,9 @@ class Cloud(Protocol):
 
     def observer(self, network_id: str) -> Observer | None:
         """Somebody in a network who hears what guests send to its gateway; None if nobody can be there."""
+
+    def apart(self, host: str) -> AbstractContextManager[None] | None:
+        """Meanwhile a host's hypervisor does not reach others; None if nobody can see to that."""
 
 
 @dataclass
@@ -127,6 +131,11 @@ class DemoCloud:
         from causeway.virt.lab.hosts import Lab
 
         return Lab(self.state.lab).network.observer(network_id) if self.real else None
+
+    def apart(self, host: str) -> AbstractContextManager[None] | None:
+        from causeway.virt.lab.hosts import Lab
+
+        return Lab(self.state.lab).network.hypervisors_apart(host) if self.real else None
 
     def stop_hosts(self) -> None:
         """Ends the lab's hosts with their guests; disks stay."""

@@ -10,7 +10,7 @@ from typing import Any
 from causeway.cli.demo import ticks
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.cloud import Cloud
-from causeway.cli.demo.neighbour import NeighbourChapter
+from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL, NeighbourChapter
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.telling import NETWORK, Traveller, cell_of, path_of, short
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
@@ -55,16 +55,20 @@ class Story(NeighbourChapter):
         self._revert(second)
         if neighbour := self._neighbour(second):
             self._screen.heading("7. It goes to the other host of its cell, and does not stop")
-            self._migrate_live(second, neighbour)
+            self._migrate_live(second, neighbour, LONGEST_SILENCE)
         travellers = [first, second]
         if self._cloud.real:
-            self._screen.heading(
-                "8. A third one, on a flavor that both cells have, goes to the other cell and does not boot"
-            )
+            self._screen.heading("8. A third one, on a flavor that both cells have, goes to the other cell as well")
             third = Traveller("story-3", "story-data-3")
             self._boot(third, "any.small", cell=None)
-            self._migrate_live(third, self._elsewhere(third))
+            self._migrate_live(third, self._elsewhere(third), LONGEST_SILENCE)
             travellers.append(third)
+            if apart := self._cloud.apart(third.host):
+                self._screen.heading(
+                    "9. It goes back, from a host that reaches no other: it stands still, and does not boot"
+                )
+                with apart:
+                    self._migrate_live(third, self._elsewhere(third), LONGEST_STANDING_STILL)
         self._screen.heading("What the moves did, step by step")
         moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in travellers}
         self._screen.console.print(timeline(moves))

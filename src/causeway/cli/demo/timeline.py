@@ -13,7 +13,7 @@ from causeway.cli.demo.client import execute
 from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.telling import Traveller
-from causeway.model.operations import LIVE_MIGRATION
+from causeway.model.operations import LIVE_ACROSS_CELLS, LIVE_MIGRATION
 from causeway.moves.recipes import RECIPES
 
 # Steps that copy from the source: while the guest runs, and when it is off.
@@ -63,7 +63,7 @@ def seen_from_outside(moves: dict[str, list[dict[str, Any]]], travellers: list[T
         noticed = [move for move in moves[server.name] if "confirm" not in move["recipe"]]
         for move, journey in zip(noticed, server.journeys, strict=False):
             counts: list[int | None] = [_bytes(move, BEFORE), _bytes(move, MEANWHILE)]
-            if move["recipe"] == LIVE_MIGRATION:
+            if move["recipe"] in (LIVE_MIGRATION, LIVE_ACROSS_CELLS):
                 # It is never off. The journal has what was seen last, once a second: the target counts all of it.
                 counts = [journey.received, None]
             said = [f"{count:,}" if count is not None else "" for count in counts]

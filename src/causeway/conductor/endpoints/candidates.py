@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias
 
 from oslo_config import cfg
 
@@ -19,7 +20,7 @@ from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContent
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
-from causeway.moves import near_live
+from causeway.moves import near_live, reach
 from causeway.moves.destination import request_spec
 from causeway.moves.hardware import asking
 from causeway.moves.memory import MoveMemory
@@ -31,8 +32,14 @@ from causeway.store.cell import block_devices, hosts, instances
 
 # Who refused a host that passed the scheduler, and says itself that it could not take the server.
 HOST_CHECK = "HostCheck"
+# How a guest that is migrated live would come to a host of another cell; seconds that it stands still if it is handed over.
+MEMORY, LIVE_PAUSE = "memory", 1.0
+_WITH_MEMORY = (VmState.ACTIVE, VmState.PAUSED)
 # Hosts that are asked at the same time.
 THREADS = 5
+
+
+MemoryCheck: TypeAlias = Callable[[MoveCandidate], list[PreCheck]]
 
 
 class CandidatesEndpoint:
@@ -81,8 +88,10 @@ class CandidatesEndpoint:
         if contents.disk_gb:
             can = bool(nodes and nodes[0].capabilities.get("supports_warm_copy"))
             contents.travel = _travel(self._services.conf, instance, can)
-        contents.memory = _memory(instance, bool(nodes and nodes[0].capabilities.get("supports_saved_memory")))
-        self._check(context, with_new_flavor, devices, found)
+        can_be_saved = bool(nodes and nodes[0].capabilities.get("supports_saved_memory"))
+        contents.memory = _memory(self._services.conf, instance, can_be_saved)
+        tell_memory = self._memory_checks(context, instance, devices, cell.uuid) if flavor is None else None
+        self._check(context, with_new_flavor, devices, found, tell_memory)
         heed_checks(explanation, found)
         return MoveCandidates(
             server=instance_uuid,
@@ -120,7 +129,12 @@ class CandidatesEndpoint:
         return contents
 
     def _check(
-        self, context: RequestContext, instance: Instance, devices: list[BlockDevice], found: list[MoveCandidate]
+        self,
+        context: RequestContext,
+        instance: Instance,
+        devices: list[BlockDevice],
+        found: list[MoveCandidate],
+        tell_memory: MemoryCheck | None,
     ) -> None:
         """Asks the best of the fitting hosts what they would say; notes it in them."""
         fitting = [candidate for candidate in found if candidate.fits]
@@ -144,9 +158,39 @@ class CandidatesEndpoint:
             else:
                 candidate.checked = True
                 candidate.checks = [*checks, ports(candidate.host)]
+                if tell_memory is not None:
+                    candidate.checks += tell_memory(candidate)
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="explain") as pool:
             list(pool.map(ask, asked))
+
+    def _memory_checks(
+        self, context: RequestContext, instance: Instance, devices: list[BlockDevice], cell_uuid: str
+    ) -> MemoryCheck | None:
+        """candidate -> how a live migration would bring the guest there; None: it has no memory to be kept."""
+        if instance.vm_state not in _WITH_MEMORY:
+            return None
+        services, here = self._services, instance.host or ""
+        source = services.computes(cell_uuid)
+        guest = reach.describe(services.conf, context, instance, devices, source)
+
+        def check(candidate: MoveCandidate) -> list[PreCheck]:
+            if candidate.cell_uuid == cell_uuid:
+                return []
+            why: errors.CausewayError | None
+            if isinstance(guest, errors.CausewayError):
+                why = guest
+            else:
+                target = services.computes(candidate.cell_uuid)
+                why = reach.why_not_reached(context, guest, here, source, target, candidate.host)
+            if why is None:
+                return [PreCheck(MEMORY, True, f"would come live, standing still for {LIVE_PAUSE:.0f} s at most")]
+            pause = near_live.longest_pause(instance.flavor.memory_mb)
+            return [
+                PreCheck(MEMORY, True, f"would come near-live, standing still for {pause:.0f} s at most: {why.message}")
+            ]
+
+        return check
 
     @property
     def _timeout(self) -> float:
@@ -230,16 +274,15 @@ def _travel(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
     return "its disks are copied while it runs: directly to hosts that reach its own, else through the image service"
 
 
-def _memory(instance: Instance, host_can: bool) -> str:
+def _memory(conf: cfg.ConfigOpts, instance: Instance, host_can: bool) -> str:
     """Of a resize or cold migration, and of what would keep it."""
-    if instance.vm_state not in (VmState.ACTIVE, VmState.PAUSED):
+    if instance.vm_state not in _WITH_MEMORY:
         return ""
     kept = "a live migration keeps it inside the cell, while the server runs"
     if host_can:
         seconds = near_live.longest_pause(instance.flavor.memory_mb)
-        kept += (
-            f", and to another cell, if policy allows that, with the server standing still for {seconds:.0f} s at most"
-        )
+        live = "," if conf.moves.direct == "never" else ": so, too, where hypervisors reach one another, else"
+        kept += f", and to another cell, if policy allows that{live} with the server standing still for {seconds:.0f} s at most"
     return f"its memory ({instance.flavor.memory_mb} MiB) is lost, for it boots; {kept}"
 
 
