@@ -152,6 +152,12 @@ def _migrate_near_live(site: Site, subject: Subject) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
 
 
+def _migrate_across_cells(site: Site, subject: Subject) -> Answer:
+    """To a host of the other cell that reaches the server's."""
+    body = {"os-migrateLive": {"host": "cell2-host2", "block_migration": "auto"}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
+
+
 # preparing
 
 
@@ -200,6 +206,14 @@ def _anywhere(site: Site, subject: Subject) -> None:
 
 def _anywhere_on_volume(site: Site, subject: Subject) -> None:
     _server(site, subject, on_volume=True, flavor="any.small")
+
+
+def _reached(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
+    _server(site, subject, on_volume=on_volume, host="cell1-host2", flavor="any.small")
+
+
+def _reached_on_volume(site: Site, subject: Subject) -> None:
+    _reached(site, subject, on_volume=True)
 
 
 def _on_dying_host(site: Site, subject: Subject, *, on_volume: bool = False) -> None:
@@ -346,6 +360,20 @@ OPERATIONS = [
         _migrate_live,
         lambda now, before: now.status == "ACTIVE" and now.host != before.host,
         recipes=("live_migration",),
+    ),
+    Operation(
+        "live-migrate across cells image-backed",
+        _reached,
+        _migrate_across_cells,
+        lambda now, _: now.status == "ACTIVE" and now.host == "cell2-host2",
+        recipes=("cross_cell_live_migration",),
+    ),
+    Operation(
+        "live-migrate across cells volume-backed",
+        _reached_on_volume,
+        _migrate_across_cells,
+        lambda now, _: now.status == "ACTIVE" and now.host == "cell2-host2",
+        recipes=("cross_cell_live_migration",),
     ),
     Operation(
         "near-live-migrate image-backed",

@@ -48,6 +48,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "max_concurrent_live_migrations": 0,
     },
     "fault_injection": {"enabled": True},
+    # From there to there guests go live across cells, elsewhere near-live.
+    "simulated": {"live_networks": "cell1-host2:one,cell2-host2:one"},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     # What passes does so within the time of a restart; what does not is given up soon.
     "moves": {

@@ -37,6 +37,9 @@ CRASHES = [
     ("plug", "driver.attach_interface.after"),
     ("unplug", "driver.detach_interface.after"),
     ("evacuate image-backed", "driver.spawn.after"),
+    ("live-migrate across cells image-backed", "driver.prepare_live_target.after"),
+    ("live-migrate across cells image-backed", "cross_cell_live_migration.SwitchInstanceMapping.do.before"),
+    ("live-migrate across cells volume-backed", "driver.live_migrate.after"),
     ("near-live-migrate image-backed", "driver.save_memory.after"),
     ("near-live-migrate image-backed", "driver.wake.before"),
     ("near-live-migrate image-backed", "near_live_migration.SwitchInstanceMapping.do.after"),
@@ -47,6 +50,7 @@ HANGS = [
     ("unshelve", "unshelve.StartGuest.do.after"),
     ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
     ("near-live-migrate image-backed", "near_live_migration.WakeGuest.do.after"),
+    ("live-migrate across cells image-backed", "cross_cell_live_migration.MigrateGuest.do.after"),
 ]
 
 

@@ -216,7 +216,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             state_dir,
             hardware=from_options(conf),
             peers_dir=state_dir.parent,
-            live_network=conf.simulated.live_network,
+            live_network=conf.simulated.live_networks.get(conf.host, ""),
         )
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt import live_settings

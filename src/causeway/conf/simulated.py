@@ -21,11 +21,12 @@ OPTS: dict[str, list[Opt]] = {
             help="PCI devices of a simulated host: address=vendor:product, and the NUMA cell if it has one, as in"
             " 0000:81:00.0=8086:154d@0.",
         ),
-        cfg.StrOpt(
-            "live_network",
-            default="",
-            help="The network of a simulated host's hypervisor: those of one network reach one another, so that guests go live"
-            " from one cell to another. Empty: that of its cell in an embedded cloud, else one for all hosts.",
+        cfg.DictOpt(
+            "live_networks",
+            default={},
+            help="The networks of simulated hypervisors: host:network, and so on. Those of one network reach one another, so that"
+            " guests go live from one cell to another. A host that is not named is in that of its cell in an embedded cloud, else"
+            " in one with all others.",
         ),
     ]
 }

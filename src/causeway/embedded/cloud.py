@@ -223,7 +223,7 @@ class EmbeddedCloud:
             self.state,
             from_options(self.conf),
             {
-                host: self.conf.simulated.live_network or cell.name
+                host: self.conf.simulated.live_networks.get(host, cell.name)
                 for cell, hosts in zip(cells, self.hosts_by_cell, strict=False)
                 for host in hosts
             },

@@ -108,7 +108,9 @@ def _of_living(run: Run, instance: Instance, devices: list[BlockDevice]) -> None
         for vif in instance.network_info:
             services.network.delete_binding(run.context, vif.id, host)
     if any(device.is_volume for device in devices):
-        drop_strays(run, {device.attachment_id for device in devices}, of_volumes=_volumes_of(run))
+        at_once = run.move.recipe == operations.LIVE_ACROSS_CELLS
+        known = {device.attachment_id for device in devices}
+        drop_strays(run, known, of_volumes=_volumes_of(run), connected_too=at_once)
 
 
 def _of_deleted(run: Run) -> None:

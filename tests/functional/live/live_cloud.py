@@ -12,6 +12,8 @@ from causeway.virt.simulated.live import BUSY
 __all__ = ["LiveCloud", "until"]
 
 LATEST = "2.96"
+# Options of [simulated]: all hypervisors reach one another.
+ONE_NETWORK = {"live_networks": {f"cell{cell}-host{host}": "one" for cell in (1, 2) for host in (1, 2)}}
 
 
 class LiveCloud(AuditedCloud):

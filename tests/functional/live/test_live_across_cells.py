@@ -11,12 +11,12 @@ from causeway.model import versions
 from causeway.rpc.client import RpcClient
 from causeway.store.api import migrations as store
 
-from .live_cloud import LiveCloud, until
+from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_live_migration import until_counted
 from .test_live_refusals import refuse
 from .test_near_live import booted, elsewhere
 
-CLOUD: dict[str, Any] = {"overrides": {"simulated": {"live_network": "all"}}}
+CLOUD: dict[str, Any] = {"overrides": {"simulated": ONE_NETWORK}}
 
 
 def recipes(cloud: LiveCloud, server: Any) -> list[str]:

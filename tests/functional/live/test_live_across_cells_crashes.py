@@ -14,7 +14,7 @@ from causeway.rpc.compute_live import ComputeLive
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
 
-from .live_cloud import LiveCloud
+from .live_cloud import ONE_NETWORK, LiveCloud
 from .test_near_live import elsewhere
 
 CLOUD: dict[str, Any] = {
@@ -22,7 +22,7 @@ CLOUD: dict[str, Any] = {
         "DEFAULT": {"rpc_response_timeout": 2},
         "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
         "libvirt": {"live_migration_monitor_interval": 0.0},
-        "simulated": {"live_network": "all"},
+        "simulated": ONE_NETWORK,
         "fault_injection": {"enabled": True},
     }
 }

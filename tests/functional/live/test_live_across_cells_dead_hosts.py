@@ -11,14 +11,14 @@ from dead_hosts import come_back, left_on
 from causeway.store.api import journal
 from causeway.store.cell import hosts
 
-from .live_cloud import LiveCloud, until
+from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import booted, elsewhere
 
 CLOUD: dict[str, Any] = {
     "overrides": {
         "DEFAULT": {"rpc_response_timeout": 2},
         "moves": {"lease": 3.0, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "simulated": {"live_network": "all"},
+        "simulated": ONE_NETWORK,
         "fault_injection": {"enabled": True},
     }
 }

@@ -10,7 +10,7 @@ from typing import Any
 import oslo_messaging
 import pytest
 
-from .live_cloud import LiveCloud, until
+from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere
 
 CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
@@ -19,7 +19,7 @@ CONFIGURATION.write_text(
 )
 CLOUD = {
     "config_files": [str(CONFIGURATION)],
-    "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}, "simulated": {"live_network": "all"}},
+    "overrides": {"libvirt": {"live_migration_monitor_interval": 0.0}, "simulated": ONE_NETWORK},
 }
 across_cells = pytest.mark.parametrize("across_cells", [False, True])
 

@@ -1,7 +1,8 @@
 """Action os-migrateLive, and what may be done to a live migration that goes on: force it, abort it.
 
 Order of checks and codes: Compute API reference, "Live-Migrate Server", "Force Migration Complete Action", "Delete (Abort)
-Migration". What is accepted is carried out by `causeway.operations.live_migration`.
+Migration". What is accepted is carried out by `causeway.operations.live_migration`, and to another cell by a recipe of
+`causeway.moves`.
 """
 
 from __future__ import annotations

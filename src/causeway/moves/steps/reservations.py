@@ -29,18 +29,20 @@ def reserve_once(run: Run, volume_id: str, devices: list[BlockDevice]) -> str:
     return reserve(run, volume_id, {device.attachment_id for device in devices} | written)
 
 
-def drop_strays(run: Run, known: set[str | None], of_volumes: set[str] | None = None) -> None:
+def drop_strays(
+    run: Run, known: set[str | None], of_volumes: set[str] | None = None, *, connected_too: bool = False
+) -> None:
     """Ends every reservation for the server that is not ``known``. Connected ones are somebody's work and stay.
 
-    ``of_volumes``: of these volumes only.
+    ``of_volumes``: of these volumes only. ``connected_too``: the move connects what it makes at once.
     """
-    for found in strays(run, known):
+    for found in strays(run, known, connected_too=connected_too):
         if of_volumes is None or found.volume_id in of_volumes:
             run.unguarded.volumes.delete_attachment(run.context, found.id)
 
 
-def strays(run: Run, known: set[str | None]) -> list[Attachment]:
+def strays(run: Run, known: set[str | None], *, connected_too: bool = False) -> list[Attachment]:
     # As the service itself: a token shows only what is in its own project, and an administrator moves other projects' too.
     ours = admin_context(request_id=run.context.request_id)
     found = run.unguarded.volumes.list_attachments(ours, instance_uuid=run.uuid)
-    return [each for each in found if each.id not in known and not each.is_connected]
+    return [each for each in found if each.id not in known and (connected_too or not each.is_connected)]
