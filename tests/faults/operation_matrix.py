@@ -32,7 +32,7 @@ from causeway.faults.points import every_point
 from . import paused
 from .cases import Case, as_json, summary, table
 from .operation_batches import AFTERWARDS, OperationCase, is_settled, run_batch, wait_for_end
-from .operations import OPERATIONS, PATIENCE, Operation, Subject, wait_for
+from .operations import OPERATIONS, PATIENCE, Operation, Subject, create, wait_for
 from .roles_site import RolesSite, why_not
 from .site import ChildSite, LocalSite, Site, until
 from .users import call
@@ -82,11 +82,9 @@ def make_site(action: str, directory: Path, *, offloads: bool = True) -> Site:
 
 def warm(site: Site) -> None:
     """Each host that is used has the base image: it is downloaded once only, for all servers."""
-    for flavor in ("host1.small", "host2.medium"):
-        server = site.member.compute.create_server(
-            name="first", flavor_id=flavor, image_id=site.image_id, networks=[{"uuid": site.network_id}]
-        )
-        subject = Subject(uuid=server.id)
+    for host in ("cell1-host1", "cell1-host2", "cell2-host2"):
+        subject = Subject()
+        assert create(site, subject, host=host, flavor="any.small").is_accepted
         wait_for(site, subject, "ACTIVE")
         call(site, "DELETE", f"/servers/{subject.uuid}")
         wait_for_end(site, subject)

@@ -290,3 +290,18 @@ def test_the_audit_finds_a_reason_for_all_that_is_there_meanwhile(
     monkeypatch.setattr(driver, method, works)
     assert cloud.migrated(server, host=there).compute_host == there
     assert found and not any(found), found
+
+
+def test_a_guest_whose_image_is_gone_goes_near_live(cloud: LiveCloud) -> None:
+    """Its target can't make the disk that the hypervisor would fill."""
+    image = cloud.admin.image.create_image(name="short-lived", disk_format="raw", container_format="bare", data=b"base")
+    image = cloud.admin.image.update_image(image, visibility="public")
+    server, memory = booted(cloud, image_id=image.id)
+    there = elsewhere(cloud, server)
+    cloud.admin.image.delete_image(image.id)
+    after = cloud.migrated(server, host=there)
+    assert (after.status, after.compute_host) == ("ACTIVE", there), cloud.migration(server)
+    assert recipes(cloud, server)[-2:] == ["cross_cell_live_migration", "near_live_migration"]
+    assert cloud.memory(server) == memory
+    assert "on disk" in cloud.driver(there).guest_read(server.id)
+    cloud.check_left_nothing(server, there)

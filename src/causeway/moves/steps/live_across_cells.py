@@ -283,8 +283,10 @@ class EndLiveMigration(EndNearLiveMigration):
 
 
 def near_live_instead(run: Run, cause: errors.CausewayError) -> bool:
-    """No host of the other cell that would have the server can be reached: its guest stands still for a while, then."""
-    if not isinstance(cause, errors.HostUnreachable):
+    """What hypervisors can't do alone, and a near-live migration can: no host that would have the server is reached, or the image
+    is gone that its disk stands on. Its guest stands still for a while, then.
+    """
+    if not isinstance(cause, errors.HostUnreachable | errors.ImageNotFound):
         return False
     memory = dataclasses.replace(run.memory.as_requested(), may_go_live=False)
     memory.events = [*memory.events, *run.step_events()]
