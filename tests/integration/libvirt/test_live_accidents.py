@@ -27,8 +27,7 @@ from lab_journeys import (
 )
 
 from causeway.errors import GuestFailed
-from causeway.virt.lab.hosts import LibvirtEndpoint, missing
-from causeway.virt.libvirt.commands import run
+from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
 if missing() is None:
@@ -108,22 +107,15 @@ def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monke
         monkeypatch.undo()
 
 
-def test_the_network_dies_in_the_middle(cloud: Cloud, endpoints: dict[str, LibvirtEndpoint]) -> None:
+def test_the_network_dies_in_the_middle(cloud: Cloud, lab: Lab) -> None:
     guest = cloud.guest()
-    netns = endpoints["cell2-host1"].netns
-    underlay = netns.removesuffix("cell2-host1") + "underlay"
-    port = f"host{endpoints['cell2-host1'].address.rpartition('.')[2]}"
-    with under_way(guest, cloud.drivers[1]) as call:
-        run("ip", "-n", underlay, "link", "set", port, "down")
-        try:
-            begun = time.monotonic()
-            with pytest.raises(GuestFailed):
-                call.result(100)
-            # With the kernel's own patience of TCP, the guest would stand still for a quarter of an hour.
-            assert time.monotonic() - begun < 60
-            assert_runs_on_at_the_source(guest)
-        finally:
-            run("ip", "-n", underlay, "link", "set", port, "up")
+    with under_way(guest, cloud.drivers[1]) as call, lab.network.cut_off("cell2-host1"):
+        begun = time.monotonic()
+        with pytest.raises(GuestFailed):
+            call.result(100)
+        # With the kernel's own patience of TCP, the guest would stand still for a quarter of an hour.
+        assert time.monotonic() - begun < 60
+        assert_runs_on_at_the_source(guest)
     wait_until(lambda: cloud.drivers[1].presence(guest.uuid) is Presence.ABSENT)
 
 

@@ -48,6 +48,7 @@ ORDER = (
     "test_main_job",
     "test_notifications_beside",
     "test_real_guests",
+    "test_guests_kept_running",
     "test_online_upgrade",
     "test_faults_of_parts",
 )

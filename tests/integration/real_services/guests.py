@@ -64,10 +64,17 @@ class GuestCloud(Deployment):
         self.machines = machines
 
     def hypervisor(self, host: str) -> dict[str, dict[str, str]]:
+        endpoint = self.machines.endpoints[host]
         # The metrics of a host in a namespace of its own are of no use to us.
         return {
             "DEFAULT": {"my_ip": self.machines.addresses[host]},
-            "libvirt": {"connection_uri": self.machines.endpoints[host].uri},
+            "libvirt": {
+                "connection_uri": endpoint.uri,
+                # Hypervisors talk to one another on a network of their own, and prove who they are.
+                "live_migration_inbound_addr": endpoint.address,
+                "live_migration_uri": endpoint.control_uri,
+                "live_migration_with_native_tls": "true",
+            },
             "os_vif_ovs": {"ovsdb_connection": switches.CONNECTION},
             "metrics": {"enabled": "false"},
         }
@@ -89,6 +96,12 @@ class GuestCloud(Deployment):
             name="image", disk_format="qcow2", container_format="bare", filename=str(image.path), wait=True
         )
 
+    def boot_on(self, host: str, **fields: Any) -> Any:
+        """As an administrator, who may say where."""
+        networks, where = [{"uuid": self._network}], {"availability_zone": f"nova:{host}"}
+        words = {"name": "server", "flavor_id": "small", "image_id": self._image, "networks": networks, **where}
+        return self.wait(self.admin.compute.create_server(**words, **fields), "ACTIVE")
+
     def running_on(self, server: Any) -> list[str]:
         """The hosts whose hypervisors have a running guest of the server."""
         found = []
@@ -108,8 +121,9 @@ def guest_cloud(
     *,
     cells: Mapping[str, Sequence[str]],
     database: str = "mariadb",
+    libvirt_options: Mapping[str, object] | None = None,
 ) -> Iterator[GuestCloud]:
-    """Everything, started and at the end stopped."""
+    """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts."""
     with ExitStack() as undo:
         machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
         undo.callback(machines.stop)
@@ -124,8 +138,9 @@ def guest_cloud(
             policy.write_text(POLICY)
             services.write_client_files(directory, policy)
 
+        options = {**OPTIONS, "libvirt": {**OPTIONS["libvirt"], **(libvirt_options or {})}}
         cloud = GuestCloud(
-            directory, queue, machines, cells=cells, options=OPTIONS, new_database=new_database, surround=surround
+            directory, queue, machines, cells=cells, options=options, new_database=new_database, surround=surround
         )
         services = cloud.services = ServicesWithAgents(
             directory / "services",

@@ -73,10 +73,11 @@ class Machines:
         return ["nsenter", "--target", pid, "--mount", "--uts", "--net", "--"]
 
     def cut_off(self, host: str, seconds: float) -> None:
-        """For that long the host reaches nobody, and nobody reaches it."""
+        """For that long the host reaches nobody, and nobody reaches it: neither services and guests nor other hypervisors."""
         self._link(host, "down")
         try:
-            time.sleep(seconds)
+            with self.lab.network.cut_off(host):
+                time.sleep(seconds)
         finally:
             self._link(host, "up")
 

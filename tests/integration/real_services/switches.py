@@ -35,8 +35,8 @@ class Switches:
 
     def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
         self._machines, self._machine, self._queue = machines, machine, queue
-        # (host, network)
-        self._probed: set[tuple[str, str]] = set()
+        # (host, network) -> address
+        self._probed: dict[tuple[str, str], str] = {}
 
     def start(self, host: str) -> None:
         """A switch and its agent."""
@@ -80,15 +80,19 @@ class Switches:
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
         everybody, tells the switches where it is now.
         """
-        inside, probe = self._machines.inside(host), f"pr{network[:11]}"
-        if (host, network) not in self._probed:
-            self._plug(host, admin, network, probe)
-            self._probed.add((host, network))
+        self.address(host, admin, network)
+        inside, probe = self._machines.inside(host), _probe(network)
         run(*inside, "ip", "neighbour", "flush", "dev", probe)
         command = f"ping -n -q -i 0.2 -W 2 -c {count} -I {probe} {address} || [ $? = 1 ]"
         return ping_result(run(*inside, "sh", "-c", command), count)
 
-    def _plug(self, host: str, admin: Any, network: str, device: str) -> None:
+    def address(self, host: str, admin: Any, network: str) -> str:
+        """Of the host on a network: it has a port there from now on."""
+        if (host, network) not in self._probed:
+            self._probed[host, network] = self._plug(host, admin, network, _probe(network))
+        return self._probed[host, network]
+
+    def _plug(self, host: str, admin: Any, network: str, device: str) -> str:
         owner = {"device_owner": "compute:probe", "device_id": f"probe-{host}", "binding:host_id": host}
         port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner)
         identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
@@ -96,8 +100,10 @@ class Switches:
         self.control(host, "--may-exist", "add-port", "br-int", device, *interface, "external_ids:iface-status=active")
         inside = self._machines.inside(host)
         run(*inside, "ip", "link", "set", device, "up")
-        run(*inside, "ip", "addr", "add", f"{port.fixed_ips[0]['ip_address']}/24", "dev", device)
+        address: str = port.fixed_ips[0]["ip_address"]
+        run(*inside, "ip", "addr", "add", f"{address}/24", "dev", device)
         until(lambda: admin.network.get_port(port.id).status, lambda seen: seen == "ACTIVE", "the probe's port")
+        return address
 
     def _agent(self, host: str) -> dict[str, dict[str, object]]:
         state = self._machine.directory / "state" / f"neutron-{host}"
@@ -120,3 +126,8 @@ class Switches:
             "DHCP": {"enable_ipv6": "false"},
             "securitygroup": {"enable_security_group": "false", "firewall_driver": "noop"},
         }
+
+
+def _probe(network: str) -> str:
+    """The device of a host's own port on a network."""
+    return f"pr{network[:11]}"

@@ -184,6 +184,16 @@ class LabNetwork:
         count: int = json.loads(shown)[0]["stats64"]["rx"]["bytes"]
         return count
 
+    @contextmanager
+    def cut_off(self, host: str) -> Iterator[None]:
+        """Meanwhile no host's hypervisor reaches this one, and it reaches nobody; it keeps its addresses."""
+        port = _port(self._host_numbers([host])[host])
+        run("ip", "-n", self._underlay, "link", "set", port, "down")
+        try:
+            yield
+        finally:
+            run("ip", "-n", self._underlay, "link", "set", port, "up")
+
     def observer(self, network_id: str) -> Observer:
         """Hears what guests of a network send to its DHCP server, once that is there."""
         return Observer(self._dhcp_server(network_id).namespace)
@@ -218,7 +228,7 @@ class LabNetwork:
         return numbers
 
     def _add_host(self, host: str, number: int) -> None:
-        namespace, port = self.namespace(host), f"host{number}"
+        namespace, port = self.namespace(host), _port(number)
         run("ip", "netns", "add", namespace)
         ip_batch(
             [
@@ -254,6 +264,11 @@ class LabNetwork:
 
 def _address(number: int) -> str:
     return f"{_UNDERLAY_NETWORK}.{number // 256}.{number % 256}"
+
+
+def _port(number: int) -> str:
+    """Of a host, in the underlay's bridge."""
+    return f"host{number}"
 
 
 def _bridge(network_id: str) -> str:
