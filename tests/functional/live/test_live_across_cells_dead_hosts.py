@@ -43,14 +43,14 @@ def broken_off(cloud: LiveCloud, dies_at: Callable[[str], None]) -> tuple[Any, s
     return server, source, there
 
 
-def waiting(cloud: LiveCloud, server: Any) -> Any:
+def waiting(cloud: LiveCloud, server: Any, code: str = "host_down") -> Any:
     """Its move, when it waits for a host."""
 
     def newest() -> Any:
         return journal.of_server(cloud.parts.api_database, server.id)[-1]
 
     def waits(move: Any) -> bool:
-        return (move.error or {}).get("code") == "host_down"
+        return (move.error or {}).get("code") == code
 
     return until(newest, waits, "the operation to wait for its host")
 
@@ -135,7 +135,8 @@ def test_a_target_that_dies_for_good_when_the_guest_has_arrived(
     source, there = cloud.host_of(server), elsewhere(cloud, server)
     at_point("cross_cell_live_migration.ArriveAtTarget.do.before", lambda: dead(there, fenced=True))
     assert cloud.migrate_live(server, host=there).status_code == 202
-    until(lambda: cloud.show(server).compute_host, lambda host: host == there, "the server to be in the other cell")
+    waiting(cloud, server, "host_fenced")
+    assert (cloud.show(server).compute_host, cloud.show(server).status) == (there, "MIGRATING")
     assert cloud.driver(source).inspect(server.id).has_disks
     come_back(cloud, there)
     after = cloud.after(server)
