@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from causeway import decoding
+from causeway import clock, decoding
 from causeway.api.app import build_app
 from causeway.api.long_polls import LongPolls
 from causeway.api.services import ApiServices
@@ -154,6 +154,7 @@ def conductor(
         volumes=around.volumes,
         notifier=around.notifier(f"nova-conductor:{host}"),
         life=Life(host, Path(around.conf.state_path) / "conductors"),
+        clock=clock.of(around.conf.simulated.clock),
     )
     return ConductorService(services, transport, of_cells)
 
@@ -198,5 +199,6 @@ def api_app(
             identity=around.identity,
             notifier=around.notifier(f"nova-api:{host}"),
             long_polls=long_polls,
+            clock=clock.of(around.conf.simulated.clock),
         )
     )

@@ -68,7 +68,7 @@ def index(request: ApiRequest) -> Response:
     except errors.MigrationNotFound:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
     hosts = request.allows(RULE + "index:host")
-    moving = shown_moves.progress(request.services.api, _under_way(found))
+    moving = _progress(request, _under_way(found))
     ended_badly = (MigrationStatus.ERROR, MigrationStatus.FAILED)
     failed = [migration.uuid for migration in found if migration.status in ended_badly]
     failures = shown_moves.failures(request.services.api, failed)
@@ -126,7 +126,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     """Moves of the server that are under way. The field shows live migrations only; here resizes can be watched, too."""
     _authorize_server(request, server_id, "index")
     found = _moving(request, server_id)
-    progress = shown_moves.progress(request.services.api, [migration.uuid for migration in found])
+    progress = _progress(request, [migration.uuid for migration in found])
     hosts = request.allows(SERVER_RULE + "index:host")
     entries = [views.entry_of_server(request, each, progress.get(each.uuid), hosts=hosts) for each in found]
     return Response(200, {"migrations": entries})
@@ -136,7 +136,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
 def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     _authorize_server(request, server_id, "show")
     found = _find(request, server_id, migration_id)
-    progress = shown_moves.progress(request.services.api, [found.uuid])
+    progress = _progress(request, [found.uuid])
     return Response(200, {"migration": views.entry_of_server(request, found, progress.get(found.uuid), hosts=True)})
 
 
@@ -156,3 +156,7 @@ def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
             "and what it does can't be taken back now. Wait for its end, then revert the resize."
         )
     return Response(202)
+
+
+def _progress(request: ApiRequest, migration_uuids: list[str]) -> dict[str, shown_moves.MoveProgress]:
+    return shown_moves.progress(request.services.api, migration_uuids, request.services.now_of_transfers())

@@ -21,7 +21,6 @@ from causeway.model.sagas import ENDED, SagaState
 from causeway.operations import requests
 from causeway.store.api import mappings
 from causeway.store.api import operations as store
-from causeway.store.database import utcnow
 
 RULE = "causeway:operations:"
 SERVER_RULE = "causeway:servers:operations:"
@@ -68,7 +67,9 @@ def show(request: ApiRequest, operation_id: str) -> Response:
     if wait and seen is not None and not is_new():
         request.services.long_polls.wait(is_new, wait)
     found, steps = store.get(request.services.api, operation_id)
-    return Response(200, {"operation": msgspec.to_builtins(progress_of(found, steps, utcnow()))})
+    return Response(
+        200, {"operation": msgspec.to_builtins(progress_of(found, steps, request.services.now_of_transfers()))}
+    )
 
 
 @handler(query=NO_QUERY, statuses=(202,))
@@ -122,7 +123,8 @@ def _page(request: ApiRequest, path: str, **conditions: Any) -> Response:
         )
     except errors.NotFound:
         raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
-    entries = [msgspec.to_builtins(progress_of(operation, steps, utcnow())) for operation, steps in found]
+    now = request.services.now_of_transfers()
+    entries = [msgspec.to_builtins(progress_of(operation, steps, now)) for operation, steps in found]
     body: dict[str, Any] = {"operations": entries}
     if links := paging.next_link(request, path, entries, entries[-1]["id"] if entries else None):
         body["operations_links"] = links

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from oslo_config import cfg
 
 from causeway.api.long_polls import LongPolls
+from causeway.clock import Clock
 from causeway.policy import Enforcer
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.cells import Cells
-from causeway.store.database import Database
+from causeway.store.database import Database, utcnow
 
 if TYPE_CHECKING:
     from causeway.clients.image import ImageClient
@@ -36,3 +38,9 @@ class ApiServices:
     identity: Any = None
     notifier: Any = None
     long_polls: LongPolls = field(default_factory=LongPolls)
+    #: what transfers take goes by it
+    clock: Clock = field(default_factory=Clock)
+
+    def now_of_transfers(self) -> datetime:
+        """Now, for who reckons how long they take yet."""
+        return utcnow() + timedelta(seconds=self.clock.skipped())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from causeway import clock as clocks
 from causeway import durable, metrics
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
@@ -71,7 +72,8 @@ class ComputeService:
         durable.make_folder(state_dir)
         offers = DiskOffers(state_dir / "offers")
         stopping = threading.Event()
-        bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping)
+        clock = clocks.of(conf.simulated.clock)
+        bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping, clock)
         rounds = Rounds(
             state_dir / "rounds",
             driver,
@@ -105,6 +107,7 @@ class ComputeService:
             rounds=rounds,
             copies=Copies(state_dir / "copies", driver),
             stopping=stopping,
+            clock=clock,
             disk_server=DiskServer(offers, rounds, conf.my_ip, conf.disk_transfer_port, state_dir / "disk-server-port"),
         )
         self._missed = MissedOrdersEndpoint(self.host)

@@ -28,5 +28,44 @@ OPTS: dict[str, list[Opt]] = {
             " guests go live from one cell to another. A host that is not named is in that of its cell in an embedded cloud, else"
             " in one with all others.",
         ),
+        cfg.FloatOpt(
+            "link_bandwidth",
+            default=0.0,
+            min=0.0,
+            help="MiB per second in which a simulated host sends disks and memory, of all guests together; 0: no limit.",
+        ),
+        cfg.FloatOpt(
+            "link_latency",
+            default=0.0,
+            min=0.0,
+            help="Seconds before anything comes of what a simulated host sends.",
+        ),
+        cfg.FloatOpt(
+            "guest_data",
+            default=0.0,
+            min=0.0,
+            help="GiB of data that a simulated guest has on its local root disk beyond its image. It takes time to send as if it"
+            " were there. The flavor's extra spec simulated:data says otherwise for its servers.",
+        ),
+        cfg.FloatOpt(
+            "guest_disk_rate",
+            default=0.0,
+            min=0.0,
+            help="MiB per second that a simulated guest writes to its local root disk while it runs; extra spec"
+            " simulated:disk_rate.",
+        ),
+        cfg.FloatOpt(
+            "guest_memory_rate",
+            default=0.0,
+            min=0.0,
+            help="MiB per second of its memory that a simulated guest changes while it runs; extra spec simulated:memory_rate.",
+        ),
+        cfg.StrOpt(
+            "clock",
+            default="",
+            help="A file that all processes of a cloud share: with it, whoever waits for a transfer between simulated hosts does"
+            " not wait, but time jumps. So what takes hours is over in seconds and is shown to take hours. Leases, timeouts of"
+            " calls and heartbeats go by real time all the same. Empty: all of it is real time.",
+        ),
     ]
 }

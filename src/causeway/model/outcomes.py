@@ -62,6 +62,13 @@ class Snapshot:
     base_image_id: str | None = None
     # Of what the sender sent; None if an earlier attempt of its sent it
     sha256: str | None = None
+    # Bytes of a real disk that each byte stands for: files of simulated guests are small
+    scale: float = 1.0
+
+    @property
+    def shown(self) -> int:
+        """Bytes, as progress and history show them."""
+        return round(self.size * self.scale)
 
 
 @dataclass
@@ -74,6 +81,13 @@ class OfferedDisk:
     sha256: str
     # Set if it holds only what differs from this image
     base_image_id: str | None = None
+    # As `Snapshot` has it
+    scale: float = 1.0
+
+    @property
+    def shown(self) -> int:
+        """Bytes, as progress and history show them."""
+        return round(self.size * self.scale)
 
 
 @dataclass
@@ -85,9 +99,9 @@ class DiskOffer:
     disks: list[OfferedDisk] = field(default_factory=list)
 
     @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return sum(disk.size for disk in self.disks)
+    def shown(self) -> int:
+        """Bytes in all, as progress and history show them."""
+        return sum(disk.shown for disk in self.disks)
 
 
 @dataclass

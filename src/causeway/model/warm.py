@@ -15,12 +15,14 @@ class CopiedDisk:
     name: str
     size: int
     block: int
-    #: bytes that travel at most
+    #: bytes that travel at most, or what they stand for
     to_send: int
     #: it goes in that many parts, each of which can be sent again
     parts: int
     #: what this image has does not travel
     base_image_id: str | None = None
+    #: bytes of a real disk that each byte which travels stands for: those of simulated guests are small
+    scale: float = 1.0
 
 
 @dataclass

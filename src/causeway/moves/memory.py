@@ -150,16 +150,16 @@ class MoveMemory:
     @property
     def bytes_of_disks(self) -> int | None:
         """What went from host to host, through the image service or directly; None: nothing did."""
-        sizes = [sent.size for name, sent in self.disks.items() if name != MEMORY]
-        sizes += [self.snapshot.size] if self.snapshot is not None else []
-        sizes += [disk.size for disk in self.offer.disks] if self.offer is not None else []
+        sizes = [sent.shown for name, sent in self.disks.items() if name != MEMORY]
+        sizes += [self.snapshot.shown] if self.snapshot is not None else []
+        sizes += [disk.shown for disk in self.offer.disks] if self.offer is not None else []
         return sum(sizes) if sizes else None
 
     @property
     def bytes_of_memory(self) -> int | None:
         """What went from host to host of the guest's memory; None: it boots."""
         sent = self.disks.get(MEMORY)
-        return sent.size if sent is not None else None
+        return sent.shown if sent is not None else None
 
     @property
     def bytes_handed_over(self) -> int | None:

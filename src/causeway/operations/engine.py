@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import msgspec
 
-from causeway import metrics
+from causeway import clock, metrics
 from causeway.context import RequestContext
 from causeway.faults import injector
 from causeway.model import operations
@@ -24,6 +25,7 @@ from causeway.parts import requesters
 from causeway.parts.journal import MoveJournal
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
+from causeway.sagas import clock as sagas_clock
 from causeway.sagas import engine
 from causeway.sagas.environment import Environment
 from causeway.sagas.observer import Observer
@@ -68,6 +70,16 @@ class OperationObserver(Observer):
         return injector.is_hanging(saga_id)
 
 
+class _Clock(sagas_clock.Clock):
+    """Of sagas whose transfers go by a clock that may jump."""
+
+    def __init__(self, transfers: clock.Clock) -> None:
+        self._transfers = transfers
+
+    def skipped(self) -> timedelta:
+        return timedelta(seconds=self._transfers.skipped())
+
+
 def engine_of(services: ConductorServices) -> Engine:
     """The engine that runs operations for a conductor."""
     options = services.conf.moves
@@ -76,6 +88,7 @@ def engine_of(services: ConductorServices) -> Engine:
         services.life,
         options,
         services.stopping,
+        clock=_Clock(services.clock),
         observer=OperationObserver(services.host),
     )
 

@@ -11,6 +11,7 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.volume import VolumeClient
+from causeway.clock import Clock
 from causeway.model import versions
 from causeway.notify.notifier import Notifier
 from causeway.parts.by_cell import ByCell
@@ -42,6 +43,8 @@ class ConductorServices:
     life: Life
     # Set when the conductor stops: whoever waits, stops waiting.
     stopping: threading.Event = field(default_factory=threading.Event)
+    #: what transfers take goes by it
+    clock: Clock = field(default_factory=Clock)
     _computes: dict[str, ComputeClient] = field(default_factory=dict)
     _by_cell: dict[str, ByCell] = field(default_factory=dict)
 

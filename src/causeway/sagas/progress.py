@@ -79,7 +79,7 @@ class Progress:
     def _record(self, step: Step[Any], phase: StepPhase) -> StepRecord:
         """A row for the step; the one that it has, if it is what was tried last."""
         run, last = self.run, self._steps[-1] if self._steps else None
-        now = run.environment.clock.now()
+        now, skipped = run.environment.clock.now(), run.environment.clock.skipped()
         if last is None or (last.step, last.phase) != (step.name, phase):
             first_round = step.first_round if phase is StepPhase.DO else None
             last = StepRecord(
@@ -93,7 +93,7 @@ class Progress:
             host=self._where(step, last.host),
             bytes_done=None,
             bytes_total=None,
-            bytes_since=None,
+            bytes_since=now + skipped if skipped else None,
             tried_at=now,
             ended_at=None,
         )

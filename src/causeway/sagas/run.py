@@ -99,7 +99,8 @@ class Run(Generic[S, M]):
     def in_round(self, number: int | None) -> None:
         """The present step transfers from now on in this round (None: in none); its bytes count anew."""
         if self.step is not None:
-            self.step.round, self.step.bytes_since = number, self.environment.clock.now()
+            clock = self.environment.clock
+            self.step.round, self.step.bytes_since = number, clock.now() + clock.skipped()
             self.step.bytes_done = self.step.bytes_total = None
 
     @contextmanager

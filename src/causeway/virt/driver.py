@@ -145,6 +145,8 @@ class DiskExport:
     size: int
     # Set if the file holds only what differs from this image
     base_image_id: str | None = None
+    # Bytes of a real disk that each byte stands for: files of simulated guests are small
+    scale: float = 1.0
 
 
 @dataclass

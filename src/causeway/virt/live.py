@@ -87,3 +87,5 @@ class LiveProgress:
     disk_total: int = 0
     disk_processed: int = 0
     disk_remaining: int = 0
+    #: the guest runs at its target, and what is left of its memory comes after it
+    post_copy: bool = False

@@ -33,6 +33,11 @@ class Round:
 class DiskReader(ABC):
     """One disk at one instant."""
 
+    @property
+    def scale(self) -> float:
+        """Bytes of a real disk that each of these stands for: those of simulated guests are small."""
+        return 1.0
+
     @abstractmethod
     def extents(self) -> list[tuple[int, int]]:
         """(offset, length) of what may have to travel, in order; whole blocks, but for the end of the disk."""

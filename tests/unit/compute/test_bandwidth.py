@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from causeway.clock import Clock
 from causeway.compute.host.bandwidth import Bandwidth
 
 
@@ -31,7 +32,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_whoever_sends_waits_for_what_all_have_sent(now: list[float]) -> None:
     pauses = Pauses()
-    limit = Bandwidth(100.0, pauses)
+    limit = Bandwidth(100.0, pauses, Clock())
     for size in (50, 100, 25):
         limit.take(size)
     assert pauses.seen == [0.5, 1.5, 1.75]
@@ -43,5 +44,5 @@ def test_whoever_sends_waits_for_what_all_have_sent(now: list[float]) -> None:
 
 def test_without_a_limit_nobody_waits() -> None:
     pauses = Pauses()
-    Bandwidth(0.0, pauses).take(1 << 30)
+    Bandwidth(0.0, pauses, Clock()).take(1 << 30)
     assert pauses.seen == []

@@ -242,7 +242,7 @@ def test_what_was_not_finished_is_no_offer(pair: Pair) -> None:
     with pytest.raises(errors.GuestFailed):
         pair.offers.make(MOVE, SERVER, ["disk"], fails)
     assert pair.offers.find(MOVE) is None
-    assert pair.offer(b"content").size == 7
+    assert pair.offer(b"content").shown == 7
 
 
 def test_the_secret_is_not_shown(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:

@@ -76,7 +76,7 @@ class DiskOffers:
                 with (folder / name).open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
                 size = (folder / name).stat().st_size
-                manifest.disks.append(OfferedDisk(name, made.disk_format, size, digest, made.base_image_id))
+                manifest.disks.append(OfferedDisk(name, made.disk_format, size, digest, made.base_image_id, made.scale))
         durable.write(folder / _MANIFEST, msgspec.json.encode(manifest), mode=0o600)
         return manifest
 

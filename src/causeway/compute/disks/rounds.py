@@ -46,10 +46,13 @@ class _Disk:
     base_image_id: str | None = None
     # (offset, length) of each part
     parts: list[list[tuple[int, int]]] = field(default_factory=list)
+    # Of what travels in the round, and of the file with the last changes.
+    scale: float = 1.0
+    last_scale: float = 1.0
 
     @property
     def to_send(self) -> int:
-        return sum(length for part in self.parts for _offset, length in part)
+        return round(self.scale * sum(length for part in self.parts for _offset, length in part))
 
 
 @dataclass
@@ -105,7 +108,7 @@ class Rounds:
         if not (record.is_open and record.since == since and self._driver.has_round(instance, record.number)):
             self._begin(folder, record, names, since=since, flatten=flatten)
         disks = [
-            CopiedDisk(disk.name, disk.size, disk.block, disk.to_send, len(disk.parts), disk.base_image_id)
+            CopiedDisk(disk.name, disk.size, disk.block, disk.to_send, len(disk.parts), disk.base_image_id, disk.scale)
             for disk in record.disks
         ]
         codings = list(changes.CODINGS) if self._may_pack() else []
@@ -128,7 +131,7 @@ class Rounds:
     def _divided(self, record: _Record, disk: RoundDisk) -> _Disk:
         found = _Disk(disk.name, disk.size, disk.block, disk.base_image_id)
         with self._driver.open_round(record.instance, disk.name, record.number) as reader:
-            left = 0
+            found.scale, left = reader.scale, 0
             for offset, length in reader.extents():
                 at = offset
                 while at < offset + length:
@@ -188,7 +191,7 @@ class Rounds:
                 digests,
                 is_full=record.since is None,
                 leads_to=sum(extents[-1]),
-                slow_down=self._slow_down,
+                slow_down=lambda size: self._slow_down(round(size * disk.scale)),
                 packer=packer,
             )
             # One behind: the receiver has a part only when its digests are written down here.
@@ -221,11 +224,16 @@ class Rounds:
             with self._driver.open_changes(record.instance, name, since) as reader:
                 if reader is None:
                     raise _unknown(name)
+                extents = reader.extents()
                 with partial.open("wb") as file:
-                    streamed = changes.stream(reader, reader.extents(), digests, is_full=False, packer=packer)
+                    streamed = changes.stream(reader, extents, digests, is_full=False, packer=packer)
                     file.writelines(streamed)
+                if reader.scale != 1.0:
+                    changed = sum(length for _offset, length in extents)
+                    disk.last_scale = max(1.0, changed * reader.scale / partial.stat().st_size)
+                    self._write(folder, record)
             durable.settle(partial, path)
-        return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id)
+        return DiskExport(name, path, CHANGES, path.stat().st_size, disk.base_image_id, disk.last_scale)
 
     def discard(self, move_id: str) -> None:
         """Ends the rounds of a move: nothing counts changes any more, no file stays."""

@@ -56,9 +56,9 @@ def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id:
 
 
 def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str, export: DiskExport) -> Snapshot:
-    snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id)
+    snapshot = Snapshot(image_id, export.disk_format, export.size, export.base_image_id, scale=export.scale)
     try:
-        report = _reaching("disk.upload.in", progress(host, context, token, "sent"))
+        report = _reaching("disk.upload.in", progress(host, context, token, "sent", export.scale))
         snapshot.sha256 = host.images.upload(context, image_id, export.path, export.size, report)
     except errors.ServiceRefused as refusal:
         status = host.images.show(context, image_id).status
@@ -77,7 +77,7 @@ def download(host: Host, context: RequestContext, token: MoveToken, instance: In
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
-    report = _reaching("disk.download.in", progress(host, context, token, "received"))
+    report = _reaching("disk.download.in", progress(host, context, token, "received", snapshot.scale))
     host.images.download(context, snapshot.image_id, path, report, image=known)
     return path
 
@@ -125,10 +125,12 @@ def fetch(
     paths: dict[str, Path] = {}
     done = 0
     for disk in offered.disks:
-        of_all = partial(lambda before, come: report(before + come, offered.size), done)
+        of_all = partial(
+            lambda before, scale, come: report(before + round(come * scale), offered.shown), done, disk.scale
+        )
         paths[disk.name] = _received_path(host, token, instance, disk.name)
         disk_fetch.fetch(host, offered, disk, paths[disk.name], of_all)
-        done += disk.size
+        done += disk.shown
     return paths
 
 
@@ -225,7 +227,7 @@ def _reaching(point: str, report: Progress) -> Progress:
     return reported
 
 
-def progress(host: Host, context: RequestContext, token: MoveToken, direction: str) -> Progress:
+def progress(host: Host, context: RequestContext, token: MoveToken, direction: str, scale: float = 1.0) -> Progress:
     """Counts what is sent or received, and reports it to the conductor now and then (`TransferProgress`).
 
     A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
@@ -235,6 +237,7 @@ def progress(host: Host, context: RequestContext, token: MoveToken, direction: s
 
     def transferred(done: int, total: int) -> None:
         nonlocal counted
+        done, total = round(done * scale), round(total * scale)
         metrics.MOVE_BYTES.labels(direction).inc(max(0, done - counted))
         counted = done
         report(done, total)

@@ -7,7 +7,6 @@ it must not wait for the order that it is about.
 from __future__ import annotations
 
 import dataclasses
-import time
 from contextlib import suppress
 
 from causeway import errors
@@ -282,7 +281,7 @@ class _Progress:
     def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
         self._host, self._context, self._token, self._instance = host, context, token, instance
         self._next_report = 0.0
-        self._began = time.monotonic()
+        self._began = host.clock.monotonic()
         self._is_over_time = False
         self.bytes_done: int | None = None
 
@@ -292,7 +291,7 @@ class _Progress:
         self._mind_the_time(progress)
         if self._host.stopping.is_set():
             raise errors.Interrupted("The server's host was stopped before its guest had left.")
-        if time.monotonic() < self._next_report:
+        if self._host.clock.monotonic() < self._next_report:
             return
         pause: float = self._host.conf.libvirt.live_migration_monitor_interval
         try:
@@ -305,14 +304,14 @@ class _Progress:
         except errors.CausewayError:
             # Nobody's migration fails because its progress can't be shown.
             pause = max(pause, 60.0)
-        self._next_report = time.monotonic() + pause
+        self._next_report = self._host.clock.monotonic() + pause
 
     def _mind_the_time(self, progress: LiveProgress) -> None:
         local = self._host.conf.libvirt
         size = max(self._instance.flavor.memory_mb / 1024, _LEAST_GIB)
         size += max(progress.disk_total / _GIB, _LEAST_GIB) if progress.disk_total else 0
         limit = local.live_migration_completion_timeout * size
-        if self._is_over_time or not limit or time.monotonic() < self._began + limit:
+        if self._is_over_time or not limit or self._host.clock.monotonic() < self._began + limit:
             return
         self._is_over_time = True
         if local.live_migration_timeout_action == "abort":

@@ -110,7 +110,7 @@ class NearLiveEndpoint:
                 actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
             outcome = _wake(host, context, instance, block_devices, None if is_complete else receive)
         host.copies.discard(token.move_id)
-        outcome.bytes_done = sum(each.size for each in sent.values())
+        outcome.bytes_done = sum(each.shown for each in sent.values())
         return outcome
 
     @fenced

@@ -121,7 +121,7 @@ class ResizeEndpoint:
             same_host=same_host,
             move_id=token.move_id,
         )
-        outcome.bytes_done = offer.size if offered else None
+        outcome.bytes_done = offer.shown if offered else None
         return outcome
 
     @fenced

@@ -18,6 +18,7 @@ class RoundProgress:
         self._travelled = 0
         # Bytes of the disks: where this began, where it is, and where the present part ends.
         self._first: int | None = None
+        self._scale = 1.0
         self._place = self._end = 0
 
     def begin(self, disk: CopiedDisk, part: int) -> None:
@@ -29,11 +30,12 @@ class RoundProgress:
             before += each.to_send
         self._place, self._end = (before + disk.to_send * number // disk.parts for number in (part, part + 1))
         self._first = self._place if self._first is None else self._first
+        self._scale = disk.scale
 
     def arrived(self, travelled: int, of_disk: int) -> None:
         """A piece is in."""
-        self._travelled += travelled
-        self._place = min(self._place + of_disk, self._end)
+        self._travelled += round(travelled * self._scale)
+        self._place = min(self._place + round(of_disk * self._scale), self._end)
         come = self._place - (self._first or 0)
         left = (self._copied.size - self._place) * self._travelled // come if come else 0
         self._report(self._travelled, self._travelled + left)

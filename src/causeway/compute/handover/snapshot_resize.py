@@ -97,7 +97,7 @@ class SnapshotResizeEndpoint:
         outcome = actions.make_guest(
             host, context, instance, block_devices, receive, power_on=power_on, move_id=token.move_id
         )
-        sizes = [sent.size for sent in (snapshot, *local.values()) if sent is not None]
+        sizes = [sent.shown for sent in (snapshot, *local.values()) if sent is not None]
         outcome.bytes_done = sum(sizes) if sizes else None
         return outcome
 

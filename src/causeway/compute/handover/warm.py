@@ -7,7 +7,6 @@ another do so directly: the target fetches the parts of a round. Others send and
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -83,7 +82,8 @@ class WarmEndpoint:
                 return open_part(host, session, copied, disk, part)
 
             for disk in copied.disks:
-                sent += host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
+                came = host.copies.receive(token, copied, disk, opened, self._base_of(context), shown.arrived)
+                sent += round(came * disk.scale)
         return RoundReceived(sent, list(changes.CODINGS))
 
     @fenced_each_time
@@ -112,10 +112,10 @@ class WarmEndpoint:
             snapshot = Snapshot(image_id, CHANGES, size)
             try:
                 report = TransferProgress(host, context, token, is_joined=False, is_shown=False)
-                began = time.monotonic()
+                began = host.clock.monotonic()
                 snapshot.sha256 = host.images.upload(context, image_id, Path(file.name), size, report)
                 if size >= _MEASURED_BYTES:
-                    self._seconds_per_byte = (time.monotonic() - began) / size
+                    self._seconds_per_byte = (host.clock.monotonic() - began) / size
             except errors.ServiceRefused:
                 if host.images.show(context, image_id).status != "active":
                     raise
@@ -160,10 +160,10 @@ class WarmEndpoint:
             disk,
             opened,
             self._base_of(context),
-            lambda travelled, _of_disk: metrics.MOVE_BYTES.labels("received").inc(travelled),
+            lambda travelled, _of_disk: metrics.MOVE_BYTES.labels("received").inc(travelled * disk.scale),
             until=part + 1,
         )
-        return RoundReceived(came, list(changes.CODINGS))
+        return RoundReceived(round(came * disk.scale), list(changes.CODINGS))
 
     @fenced
     def end_rounds(self, context: RequestContext, *, token: MoveToken, instance: Instance) -> None:  # noqa: ARG002

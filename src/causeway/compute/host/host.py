@@ -12,6 +12,7 @@ from oslo_config import cfg
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.volume import VolumeClient
+from causeway.clock import Clock
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.disk_offers import DiskOffers
 from causeway.compute.disks.disk_server import DiskServer
@@ -46,6 +47,8 @@ class Host:
     vif_events: VifEvents = field(default_factory=VifEvents)
     #: set when the service ends: who waits stops waiting
     stopping: threading.Event = field(default_factory=threading.Event)
+    #: what transfers take goes by it
+    clock: Clock = field(default_factory=Clock)
 
     def lock(self, instance_uuid: str) -> AbstractContextManager[object]:
         """Work on one server is done one after the other on a host."""

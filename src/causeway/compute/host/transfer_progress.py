@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import time
 
 from causeway import errors
 from causeway.compute.host.host import Host
@@ -47,7 +46,7 @@ class TransferProgress:
         # What is reported of no step of the move is not written.
         self._token = token if is_shown else dataclasses.replace(token, step="")
         self._is_joined = is_joined
-        self._next_report = time.monotonic() + (0.0 if at_once else REPORT_INTERVAL)
+        self._next_report = host.clock.monotonic() + (0.0 if at_once else REPORT_INTERVAL)
         self._bytes_done: int | None = None
 
     @property
@@ -57,7 +56,7 @@ class TransferProgress:
 
     def __call__(self, done: int, total: int) -> None:
         self._bytes_done = done
-        if time.monotonic() < self._next_report:
+        if self._host.clock.monotonic() < self._next_report:
             return
         pause = PAUSE_AFTER_FAILURE
         try:
@@ -73,4 +72,4 @@ class TransferProgress:
             # Nobody's work fails because its progress can't be shown.
             LOG.warning("Progress of operation %s was not reported: %s", self._token.migration_uuid, failure.message)
         finally:
-            self._next_report = time.monotonic() + pause
+            self._next_report = self._host.clock.monotonic() + pause

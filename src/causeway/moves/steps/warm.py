@@ -7,7 +7,6 @@ the guest is off.
 from __future__ import annotations
 
 import logging
-import time
 import uuid as uuids
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -75,9 +74,9 @@ class CopyWhileRunning(Step):
         _delete_images(run, warm)
 
     def _copy(self, run: Run, warm: WarmCopy) -> None:
-        options = run.services.conf.moves
+        options, clock = run.services.conf.moves, run.services.clock
         while True:
-            began = time.monotonic()
+            began = clock.monotonic()
             with answering(run, at_source):
                 copied = run.source_computes.begin_round(
                     run.context,
@@ -94,7 +93,7 @@ class CopyWhileRunning(Step):
                 return
             warm.sent += self._transfer(run, warm, copied)
             warm.received = copied.number
-            if warm.rounds >= options.warm_rounds or time.monotonic() - began <= options.warm_round_seconds:
+            if warm.rounds >= options.warm_rounds or clock.monotonic() - began <= options.warm_round_seconds:
                 return
             run.check_wanted()
             run.in_round(warm.rounds + 1)
@@ -148,7 +147,7 @@ class CopyWhileRunning(Step):
                         part=part,
                         sent=snapshot,
                     )
-                sent += snapshot.size
+                sent += round(snapshot.size * disk.scale)
                 warm.codings = received.codings
                 run.services.images.delete(run.context, image_id)
         _delete_images(run, warm)

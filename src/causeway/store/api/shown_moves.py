@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.sagas import ENDED, SagaState, percent, seconds_left
 from causeway.store.api.journal import MOVES, STEPS
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database
 
 _ENDED = [state.value for state in ENDED]
 
@@ -56,7 +57,7 @@ class MoveProgress:
         return percent(self.bytes_done, self.bytes_total)
 
 
-def progress(database: Database, migration_uuids: list[str]) -> dict[str, MoveProgress]:
+def progress(database: Database, migration_uuids: list[str], now: datetime) -> dict[str, MoveProgress]:
     """migration -> how far its move has come, for those that are under way. One statement."""
     if not migration_uuids:
         return {}
@@ -79,7 +80,7 @@ def progress(database: Database, migration_uuids: list[str]) -> dict[str, MovePr
                 row.bytes_done,
                 row.bytes_total,
                 row.round,
-                None if row.ended_at else seconds_left(row.bytes_done, row.bytes_total, row.since, utcnow()),
+                None if row.ended_at else seconds_left(row.bytes_done, row.bytes_total, row.since, now),
             )
             for row in connection.execute(query)
         }

@@ -4,12 +4,15 @@ A disk is a text file: a header, then one JSON string per line for each line tha
 is an overlay on it: it names the image, and sees the lines that are in the image (if that was a simulated disk once). An
 overlay can be read only together with its image, as a real one. What is exported begins with the header of an empty qcow2 image:
 image services look into what they are given.
+
+A guest that writes all the time (`activity`) has blocks at the end of its disk, which it overwrites one after the other. Each
+of its writes stands for `WRITE` bytes of a real disk, and its disk for `Disk.data` bytes: see `scale`.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -25,6 +28,30 @@ EXPORTED = struct.pack(
 ).ljust(512, b"\0")
 
 
+# What such a disk is as the guest sees it, whatever its flavor says: its file, zeros, and the blocks that it overwrites.
+SIZE, BLOCK, BLOCKS = 4 << 20, 512, 64
+# Bytes that a write stands for.
+WRITE = 4096
+_TAIL = SIZE - BLOCKS * BLOCK
+_FILL = b"."
+_GIB, _MIB = 1 << 30, 1 << 20
+
+
+@dataclass
+class Written:
+    """What a guest that writes all the time has on its disk. ``data``: bytes that were there before; ``at``: its last moment."""
+
+    data: int
+    #: each the number of the write that it comes from, and more that follows from it
+    blocks: list[str] = field(default_factory=list)
+    at: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """The number of the last write."""
+        return max(int(text.partition(" ")[0]) for text in self.blocks)
+
+
 @dataclass
 class Header:
     """``inherited``: the lines of the image, as seen when the disk was made; never part of an export.
@@ -38,6 +65,12 @@ class Header:
     inherited: list[str] = field(default_factory=list)
     size_mb: int = 0
     guest_format: str | None = None
+    written: Written | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that the flavor says."""
+        return self.size_mb * _MIB or self.size_gb * _GIB
 
 
 @dataclass
@@ -49,21 +82,64 @@ class Disk:
     def all_lines(self) -> list[str]:
         return self.header.inherited + self.lines
 
+    @property
+    def data(self) -> int:
+        """Bytes that it has as a guest that writes all the time sees it."""
+        written = self.header.written
+        return 0 if written is None else min(self._limit, written.data + (written.count + 1 - BLOCKS) * WRITE)
+
+    def data_since(self, before: Disk) -> int:
+        """Bytes that were written since it was like that."""
+        written, former = self.header.written, before.header.written
+        if written is None or former is None:
+            return self.data
+        return min(self._limit, (written.count - former.count) * WRITE)
+
+    @property
+    def _limit(self) -> int:
+        return max(self.header.size, BLOCKS * BLOCK)
+
     def encode(self) -> bytes:
         return b"\n".join([msgspec.json.encode(self.header), *map(msgspec.json.encode, self.lines), b""])
+
+    def exported(self) -> bytes:
+        """What is sent of it."""
+        written = self.header.written
+        if written is None:
+            return EXPORTED + self.encode()
+        # The blocks are where they are of the disk, so that one that was written changes no other one.
+        header = replace(self.header, written=replace(written, blocks=[]))
+        text = EXPORTED + Disk(header, self.lines).encode()
+        if len(text) > _TAIL:
+            raise GuestFailed("The disk is larger than a simulated one can be.")
+        return text.ljust(_TAIL, b"\0") + b"".join(each.encode().ljust(BLOCK, _FILL) for each in written.blocks)
 
 
 def decode(content: bytes) -> Disk | None:
     """The disk that these bytes are, or None if they are something else (a real image)."""
     # One that was copied beside its guest has the zeros behind it, too.
-    first, _, rest = content.removeprefix(EXPORTED).rstrip(b"\0").partition(b"\n")
+    text = content[:_TAIL] if content.startswith(EXPORTED) else content
+    first, _, rest = text.removeprefix(EXPORTED).rstrip(b"\0").partition(b"\n")
     if MAGIC.encode() not in first:
         return None
     try:
         header = msgspec.json.decode(first, type=Header)
+        if header.written is not None and not header.written.blocks:
+            header.written.blocks = [
+                content[at : at + BLOCK].rstrip(_FILL).decode() for at in range(_TAIL, SIZE, BLOCK)
+            ]
+            if len(content) != SIZE or header.written.count < 0:
+                return None
         return Disk(header, [msgspec.json.decode(line, type=str) for line in rest.splitlines()])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def scale(extents: list[tuple[int, int]], data: int) -> float:
+    """Bytes of a real disk that each byte of these extents stands for, if their blocks stand for ``data`` bytes."""
+    blocks = sum(length for offset, length in extents if offset >= _TAIL)
+    actual = sum(length for _offset, length in extents)
+    return (actual - blocks + max(data, blocks)) / actual if actual else 1.0
 
 
 def load(path: Path) -> Disk:
@@ -152,13 +228,13 @@ def create_local(path: Path, wanted: LocalDisk) -> None:
 def export(path: Path, target: Path, *, flatten: bool) -> Disk:
     """Writes a copy that can be sent: an overlay without what is the image's, or (``flatten``) everything."""
     disk = load(path)
-    header = Header(size_gb=disk.header.size_gb, size_mb=disk.header.size_mb, guest_format=disk.header.guest_format)
+    header = replace(disk.header, base_image_id=None, inherited=[])
     if flatten or disk.header.base_image_id is None:
         copy = Disk(header, disk.all_lines)
     else:
         header.base_image_id = disk.header.base_image_id
         copy = Disk(header, disk.lines)
-    target.write_bytes(EXPORTED + copy.encode())
+    target.write_bytes(copy.exported())
     return copy
 
 

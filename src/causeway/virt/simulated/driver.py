@@ -6,7 +6,7 @@ import logging
 import time
 import uuid as uuids
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.simulated import agent, disk, rounds, volume
+from causeway.virt.simulated import activity, agent, disk, rounds, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.live import LiveDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver
 from causeway.virt.warm import DiskReader, DiskWriter, Round
@@ -66,14 +67,17 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self.files = HostFiles(hostname, state_dir)
-        self._rounds = rounds.Rounds(state_dir)
+        self.link = Link(self._hardware.clock, self._hardware.link_speed, self._hardware.link_latency)
+        self.habits = self._hardware.habits
+        self._rounds = rounds.Rounds(state_dir, self.link)
         self._began = time.monotonic()
 
     def start(self) -> None:
+        self.link.stopping.clear()
         self.files.load()
 
     def close(self) -> None:
-        """Nothing is open."""
+        self.link.stopping.set()
 
     def host_facts(self) -> virt.HostFacts:
         return virt.HostFacts(
@@ -137,7 +141,12 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         return found
 
     def disk_bytes(self, uuid: str) -> int | None:
-        return virt.allocated_bytes(self.files.disks(uuid))
+        folder = self.files.disks(uuid)
+        taken = virt.allocated_bytes(folder)
+        with suppress(GuestFailed):
+            # One that is missing or damaged is told of by `copy_faults`.
+            taken += disk.load(folder / virt.ROOT_DISK).data
+        return taken
 
     # guests
 
@@ -168,6 +177,8 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
+                self._catch_up(guest)
+                activity.stop(guest)
                 guest.power_state, guest.going_to, guest.was = PowerState.SHUTDOWN, None, None
                 self.files.save(guest)
 
@@ -180,6 +191,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
                 return self._define_and_boot(spec, virt.nothing_to_wait_for)
             if guest is None or guest.power_state is not PowerState.RUNNING:
                 raise GuestFailed(f"Guest {uuid} does not run: only a hard reboot can start it.", details=self.hostname)
+            self._catch_up(guest)
             self._boot(guest)
             return guest.power_state
 
@@ -209,7 +221,13 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             if guest is None or guest.power_state not in (was, becomes):
                 actual = guest.power_state.name.lower() if guest is not None else "not there"
                 raise GuestFailed(f"Guest {uuid} can't become {becomes.name.lower()}: it is {actual}.")
-            guest.power_state = becomes
+            self._catch_up(guest)
+            if guest.power_state is not becomes:
+                guest.power_state = becomes
+                if becomes is PowerState.RUNNING:
+                    activity.go_on(guest, self.link.clock.time())
+                else:
+                    activity.stop(guest)
             self.files.save(guest)
 
     def destroy(
@@ -310,15 +328,22 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             if of_running != (guest is not None and guest.power_state is PowerState.RUNNING):
                 is_wrong = "does not run" if of_running else "runs"
                 raise GuestFailed(f"Guest {uuid} {is_wrong}: its disk can't be exported.", details=self.hostname)
+            if guest is not None:
+                self._catch_up(guest)
             copy = disk.export(self.files.disks(uuid) / name, target, flatten=flatten)
         base_image_id = copy.header.base_image_id
+        size = target.stat().st_size
         try:
+            with self.link.transfer() as transfer:
+                if transfer.take(size + copy.data):
+                    raise GuestFailed("The host was stopped while a disk of its guests was read.")
             yield virt.DiskExport(
                 name=name,
                 path=target,
                 disk_format="qcow2",
-                size=target.stat().st_size,
+                size=size,
                 base_image_id=base_image_id,
+                scale=1.0 + copy.data / size,
             )
         finally:
             target.unlink(missing_ok=True)
@@ -333,6 +358,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             guest = self.files.guests.get(uuid)
             if guest is None or guest.power_state is not PowerState.RUNNING:
                 raise WarmCopyImpossible(f"Guest {uuid} does not run.", details=self.hostname)
+            self._catch_up(guest)
             folder = self.files.disks(uuid)
             # The first round is never the last one before the guest goes off.
             with agent.still(self.files, guest, instance) if since is not None else nullcontext():
@@ -440,6 +466,20 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         """The lines in its memory; the first one is its boot's own."""
         return list(self.files.guests[uuid].memory)
 
+    def guest_written(self, uuid: str) -> int:
+        """How often it has written to its disk by now, as its disk tells. Raises `GuestFailed` if anything of that is missing."""
+        with self.files.locked(uuid):
+            guest = self.files.guests[uuid]
+            self._catch_up(guest)
+            found = activity.faults(guest)
+            if found:
+                raise GuestFailed(f"Guest {uuid} has lost what it wrote.", details="; ".join(found))
+            return activity.writes(guest)
+
+    def guest_stood_still(self, uuid: str) -> float | None:
+        """For how many seconds it did nothing before it came to run here."""
+        return self.files.guests[uuid].stood_still
+
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
         """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
         guest = self.files.guests[uuid]
@@ -461,7 +501,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
     ) -> PowerState:
         uuid = spec.instance.uuid
         power_state = PowerState.PAUSED if spec.power_on else PowerState.SHUTDOWN
-        guest = define(spec, self.hostname, self.files.disks(uuid), power_state)
+        guest = define(spec, self.hostname, self.files.disks(uuid), power_state, self.habits)
         if guest.root_disk is not None:
             disk.load(Path(guest.root_disk))
         durable.make_folder(self.files.disks(uuid))
@@ -489,3 +529,10 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         guest.power_state = PowerState.RUNNING
         self.files.save(guest)
         self.files.append_to_console(guest.uuid, guest.boot())
+        activity.boot(guest, self.link.clock.time())
+        self.files.save(guest)
+
+    def _catch_up(self, guest: Guest) -> None:
+        """Before anybody looks at what the guest has written. Whoever calls has its lock."""
+        if activity.catch_up(guest, self.link.clock.time()):
+            self.files.save(guest)

@@ -12,6 +12,7 @@ from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK, GuestSpec
 from causeway.virt.simulated import disk, volume
+from causeway.virt.simulated.habits import Habits, habits_of
 
 
 @dataclass
@@ -54,6 +55,14 @@ class Guest:
     # It stands still to be handed over to the host with this state directory; ``was``: before.
     going_to: str | None = None
     was: PowerState | None = None
+    # What it does while it runs (`activity`), in bytes and bytes per second.
+    data: float = 0.0
+    disk_rate: float = 0.0
+    memory_rate: float = 0.0
+    # Until when, of its host's clock, it has done that; None: it does not run.
+    caught_up: float | None = None
+    # Seconds for which it did nothing before it came to run here; None: nobody counted.
+    stood_still: float | None = None
 
     def devices(self) -> dict[str, Path]:
         """device -> file, of local disks and volumes in the order of their names."""
@@ -103,12 +112,13 @@ class Guest:
         return found
 
 
-def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState) -> Guest:
+def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usual: Habits) -> Guest:
     """The guest that a specification describes; its local disks are in the directory ``disks``.
 
     Raises `GuestFailed` if a volume can't be opened.
     """
     instance = spec.instance
+    habits = habits_of(instance.flavor, usual)
     root_volume = next((bdm for bdm in spec.volumes if bdm.is_root), None)
     root_device = root_volume.device_name if root_volume is not None else None
     return Guest(
@@ -125,6 +135,9 @@ def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState) -> 
         numa_topology=instance.numa_topology,
         pci_devices=[device.address for device in instance.pci_devices],
         local_disks={short_name(local.device_name): str(disks / local.name) for local in spec.local_disks},
+        data=habits.data,
+        disk_rate=habits.disk_rate,
+        memory_rate=habits.memory_rate,
     )
 
 

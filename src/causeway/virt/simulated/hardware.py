@@ -1,4 +1,4 @@
-"""The NUMA cells and PCI devices of simulated hosts."""
+"""What simulated hosts are made of: NUMA cells, PCI devices, a link to the others, a clock; and what their guests do."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass, field
 
 from oslo_config import cfg
 
+from causeway import clock
+from causeway.clock import Clock
 from causeway.model.numa import NUMACell, NUMAPagesTopology
 from causeway.model.pci import PciDevice
 from causeway.virt.driver import HostHardware
+from causeway.virt.simulated.habits import Habits
 
 _DEVICE = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])=([0-9a-f]{4}):([0-9a-f]{4})(?:@(\d+))?")
 _SMALL_KIB = 4
+_MIB = 1 << 20
 
 
 @dataclass
@@ -24,6 +28,11 @@ class SimulatedHardware:
     threads: int = 1
     huge_pages: dict[int, int] = field(default_factory=dict)
     pci_devices: list[PciDevice] = field(default_factory=list)
+    #: bytes per second, 0: no limit; seconds
+    link_speed: float = 0.0
+    link_latency: float = 0.0
+    habits: Habits = field(default_factory=Habits)
+    clock: Clock = field(default_factory=Clock)
 
 
 def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
@@ -43,6 +52,14 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
         threads=options.threads,
         huge_pages={int(size): int(number) for size, number in pages.items()},
         pci_devices=devices,
+        link_speed=options.link_bandwidth * _MIB,
+        link_latency=options.link_latency,
+        habits=Habits(
+            data=options.guest_data * 1024 * _MIB,
+            disk_rate=options.guest_disk_rate * _MIB,
+            memory_rate=options.guest_memory_rate * _MIB,
+        ),
+        clock=clock.of(options.clock),
     )
 
 

@@ -6,8 +6,11 @@
 
 The source's guest stands still, its memory and what its disks have beyond their images go into the target's files, and then the
 target's ``incoming/UUID.json`` becomes its ``guests/UUID.json``. That rename is the instant in which the guest changes hands.
-A guest whose memory has a line ``busy`` changes it faster than it can be copied: its migration goes on until it is forced, or
-aborted.
+Before that, memory and disks go over the source's link, and then what the guest has changed meanwhile, again and again, until the
+rest takes no longer than `DOWNTIME`. A guest that changes more than its link takes is slowed down where that is allowed
+(auto-converge). One whose memory has a line ``busy`` changes it faster than it can be copied, whatever the link: its migration goes
+on until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its target
+at once, and the rest comes after it.
 """
 
 from __future__ import annotations
@@ -27,13 +30,19 @@ from causeway.model.instance import Instance
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
-from causeway.virt.simulated import disk
+from causeway.virt.simulated import activity, disk
 from causeway.virt.simulated.guest import Guest, define
+from causeway.virt.simulated.habits import Habits
 from causeway.virt.simulated.host_files import HostFiles, guest_of
+from causeway.virt.simulated.link import Link, Transfer
 
 BUSY = "busy"
-# Rounds in which the memory of a quiet guest is through, and seconds that one takes.
+# Rounds in which a guest is through at least, and seconds that one takes at least.
 ROUNDS, ROUND_SECONDS = 2, 0.05
+# What may be left when the guest stands still, in seconds; and how often it is looked at least while it is sent.
+DOWNTIME, LOOKS = 0.3, 16
+# By how much QEMU slows a guest down at first, with each further round, and at most.
+_THROTTLE_FIRST, _THROTTLE_STEP, _THROTTLE_MOST = 0.2, 0.1, 0.99
 
 _MIB = 1024**2
 _PRESENCES = {
@@ -51,6 +60,7 @@ class _Job:
     progress: LiveProgress
     aborted: bool = False
     forced: bool = False
+    post_copy: bool = False
     failure: str | None = None
     #: somebody wants something of it
     wake: threading.Event = field(default_factory=threading.Event)
@@ -69,6 +79,8 @@ class LiveDriver(virt.Driver, ABC):
     files: HostFiles
     #: simulated hypervisors of the same network reach one another
     live_network: str = ""
+    link: Link
+    habits: Habits
 
     def __init__(self) -> None:
         self._jobs: dict[str, _Job] = {}
@@ -93,9 +105,8 @@ class LiveDriver(virt.Driver, ABC):
             disks = []
             for path in guest.local_files().values():
                 header = disk.load(path).header
-                size = header.size_mb * _MIB or header.size_gb * 1024 * _MIB
-                disks.append(LiveDisk(path.name, size, header.base_image_id))
-        taken = virt.allocated_bytes(self.files.disks(instance.uuid))
+                disks.append(LiveDisk(path.name, header.size, header.base_image_id))
+        taken = self.disk_bytes(instance.uuid) or 0
         return LiveSource(facts.hypervisor_type, facts.hypervisor_version, disks, disk_bytes=taken)
 
     def check_live_target(self, source: LiveSource) -> None:
@@ -135,14 +146,14 @@ class LiveDriver(virt.Driver, ABC):
                 disk.create_local(folder / local.name, local)
             if spec.config_drive:
                 durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
-            files.expect(define(spec, self.hostname, folder, PowerState.PAUSED))
+            files.expect(define(spec, self.hostname, folder, PowerState.PAUSED, self.habits))
         return there
 
     def live_migrate(
         self,
         spec: virt.GuestSpec,
         target: LiveTarget,
-        options: LiveOptions,  # noqa: ARG002 - there is nothing to tune
+        options: LiveOptions,
         progress: Callable[[LiveProgress], None],
     ) -> None:
         uuid = spec.instance.uuid
@@ -155,7 +166,7 @@ class LiveDriver(virt.Driver, ABC):
                 raise GuestFailed(found.failure, details=self.hostname)
             return
         try:
-            self._transfer(uuid, Path(target.details["state_dir"]), job, progress)
+            self._transfer(uuid, Path(target.details["state_dir"]), job, options, progress)
         except BaseException as failure:
             job.failure = str(failure) or type(failure).__name__
             raise
@@ -175,11 +186,11 @@ class LiveDriver(virt.Driver, ABC):
             job.wake.set()
             job.ended.wait()
 
-    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:  # noqa: ARG002 (it stands still, for a moment)
+    def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
         job = self._jobs.get(uuid)
         if job is None:
             raise GuestFailed(f"Guest {uuid} is not being migrated.", details=self.hostname)
-        job.forced = True
+        job.post_copy, job.forced = post_copy, True
         job.wake.set()
 
     # inside
@@ -192,31 +203,58 @@ class LiveDriver(virt.Driver, ABC):
             )
         return guest
 
-    def _transfer(self, uuid: str, there: Path, job: _Job, progress: Callable[[LiveProgress], None]) -> None:
+    def _transfer(
+        self, uuid: str, there: Path, job: _Job, options: LiveOptions, progress: Callable[[LiveProgress], None]
+    ) -> None:
         guest = self._leaving_guest(uuid)
-        seen = job.progress
-        seen.memory_total = guest.memory_mb * _MIB
-        seen.disk_total = seen.disk_remaining = sum(path.stat().st_size for path in guest.local_files().values())
-        for count in range(1, 2**31):
-            seen.memory_processed += seen.memory_total // ROUNDS
-            # What is busy has changed again what was copied.
-            quiet = max(ROUNDS - count, 0) * seen.memory_total // ROUNDS
-            seen.memory_remaining = seen.memory_total // 2 if BUSY in guest.memory else quiet
-            seen.disk_processed, seen.disk_remaining = seen.disk_total, 0
-            progress(dataclasses.replace(seen))
-            if job.aborted:
-                raise GuestFailed("The live migration was aborted.", details=self.hostname)
-            if job.forced or (count >= ROUNDS and BUSY not in guest.memory):
-                break
-            job.wake.wait(ROUND_SECONDS)
-            guest = self._leaving_guest(uuid)
-        self._hand_over(uuid, there)
-        seen.memory_remaining = 0
+        with self.link.transfer(options.bandwidth * _MIB) as transfer:
+            sending = _Sending(self, uuid, job, transfer, progress)
+            memory = sending.seen.memory_total = guest.memory_mb * _MIB
+            disks = sending.seen.disk_total = sum(_bytes_of(path) for path in guest.local_files().values())
+            share = 1.0
+            for count in range(1, 2**31):
+                began = self.link.clock.time()
+                left = sending.send(memory, disks)
+                guest, changed = self._changed(uuid, self.link.clock.time() - began, share)
+                memory = min(left[0] + changed[0], sending.seen.memory_total)
+                disks = min(left[1] + changed[1], sending.seen.disk_total)
+                sending.tell(memory, disks)
+                is_little = BUSY not in guest.memory and transfer.seconds(memory + disks) <= DOWNTIME
+                if job.forced or (count >= ROUNDS and is_little):
+                    break
+                if options.auto_converge and not is_little:
+                    throttle = _THROTTLE_FIRST if share == 1.0 else 1.0 - share + _THROTTLE_STEP
+                    share = 1.0 - min(throttle, _THROTTLE_MOST)
+                self.link.clock.wait(job.wake, ROUND_SECONDS)
+            job.progress.post_copy = job.post_copy
+            if job.post_copy:
+                self._hand_over(uuid, there, transfer, disks)
+                progress(dataclasses.replace(job.progress))
+                sending.send(memory, 0, is_through=True)
+            else:
+                self._hand_over(uuid, there, transfer, memory + disks)
+        job.progress.memory_remaining = job.progress.disk_remaining = 0
 
-    def _hand_over(self, uuid: str, there: Path) -> None:
-        files = self.files
+    def _changed(self, uuid: str, seconds: float, share: float) -> tuple[Guest, tuple[int, int]]:
+        """The guest, which has lived so long, and the bytes of memory and disk that it has changed."""
+        with self.files.locked(uuid):
+            guest = self._leaving_guest(uuid)
+            before = activity.writes(guest)
+            if activity.catch_up(guest, self.link.clock.time(), share):
+                self.files.save(guest)
+            written = (activity.writes(guest) - before) * disk.WRITE
+            if BUSY in guest.memory:
+                return guest, (guest.memory_mb * _MIB // 2, written)
+            runs = guest.power_state is PowerState.RUNNING
+            return guest, (int(seconds * guest.memory_rate * share) if runs else 0, written)
+
+    def _hand_over(self, uuid: str, there: Path, transfer: Transfer, left: int) -> None:
+        """``left``: bytes that are sent while the guest stands still."""
+        files, clock = self.files, self.link.clock
         with files.locked(uuid):
             before = self._leaving_guest(uuid)
+            activity.catch_up(before, clock.time())
+            stands_since = clock.time()
             files.save(
                 dataclasses.replace(before, power_state=PowerState.PAUSED, going_to=str(there), was=before.power_state)
             )
@@ -224,17 +262,72 @@ class LiveDriver(virt.Driver, ABC):
                 expected = guest_of(there / "incoming" / f"{uuid}.json")
                 if expected is None:
                     raise GuestFailed(f"The target does not expect guest {uuid}.", details=str(there))
+                if transfer.take(left, self.link.stopping):
+                    raise GuestFailed("The host was stopped while the guest stood still.", details=self.hostname)
                 _copy_disks(before, expected)
                 expected.memory, expected.power_state = list(before.memory), before.power_state
+                if before.power_state is PowerState.RUNNING:
+                    expected.caught_up, expected.stood_still = clock.time(), clock.time() - stands_since
                 durable.write(there / "incoming" / f"{uuid}.json", msgspec.json.encode(expected))
                 self.at_hand_over("stands still")
                 durable.rename(there / "incoming" / f"{uuid}.json", there / "guests" / f"{uuid}.json")
             except Exception as failure:
                 # The target has thrown away what had come, or never had it: the guest goes on here.
+                before.caught_up = clock.time() if before.power_state is PowerState.RUNNING else None
                 files.save(before)
                 raise GuestFailed("The guest could not be handed over.", details=f"{there}: {failure}") from failure
             self.at_hand_over("handed over")
             files.undefine(uuid)
+
+
+class _Sending:
+    """What goes to the target while the guest runs."""
+
+    def __init__(
+        self,
+        driver: LiveDriver,
+        uuid: str,
+        job: _Job,
+        transfer: Transfer,
+        progress: Callable[[LiveProgress], None],
+    ) -> None:
+        self._driver, self._uuid, self._job = driver, uuid, job
+        self._transfer, self._progress = transfer, progress
+        self.seen = job.progress
+
+    def send(self, memory: int, disks: int, *, is_through: bool = False) -> tuple[int, int]:
+        """In pieces, so that it can be aborted; returns what is not sent, because the guest is to go now.
+
+        ``is_through``: it runs at its target, so nothing ends this any more.
+        """
+        seen = self.seen
+        pieces = LOOKS if self._transfer.seconds(memory + disks) else 1
+        for turn in range(1, pieces + 1):
+            if self._job.forced and not is_through:
+                return memory * (pieces - turn + 1) // pieces, disks * (pieces - turn + 1) // pieces
+            self._transfer.take((memory + disks) / pieces, None if is_through else self._job.wake)
+            seen.memory_processed += memory // pieces
+            seen.disk_processed += disks // pieces
+            seen.memory_remaining = memory * (pieces - turn) // pieces
+            seen.disk_remaining = disks * (pieces - turn) // pieces
+            if turn < pieces and not is_through:
+                self._look()
+        return 0, 0
+
+    def tell(self, memory: int, disks: int) -> None:
+        """What is left for the next round."""
+        self.seen.memory_remaining, self.seen.disk_remaining = memory, disks
+        self._look()
+
+    def _look(self) -> None:
+        self._driver._leaving_guest(self._uuid)
+        self._progress(dataclasses.replace(self.seen))
+        if self._job.aborted:
+            raise GuestFailed("The live migration was aborted.", details=self._driver.hostname)
+
+
+def _bytes_of(path: Path) -> int:
+    return path.stat().st_size + disk.load(path).data
 
 
 def _copy_disks(guest: Guest, expected: Guest) -> None:
@@ -243,6 +336,7 @@ def _copy_disks(guest: Guest, expected: Guest) -> None:
         source, target = disk.load(path), disk.load(files[device])
         same_base = source.header.base_image_id == target.header.base_image_id
         target.lines = source.lines if same_base else source.all_lines
+        target.header.written = source.header.written
         durable.write(files[device], target.encode())
     for folder in {path.parent for path in guest.local_files().values()}:
         if (folder / console).exists():

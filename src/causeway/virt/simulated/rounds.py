@@ -19,9 +19,8 @@ from causeway import durable
 from causeway.errors import GuestFailed, WarmCopyImpossible
 from causeway.virt import warm
 from causeway.virt.simulated import disk
-
-# What such a disk is as the guest sees it, whatever its flavor says: its file, and zeros.
-SIZE, BLOCK = 4 << 20, 512
+from causeway.virt.simulated.disk import BLOCK, SIZE
+from causeway.virt.simulated.link import Link, Transfer
 
 
 @dataclass
@@ -34,7 +33,12 @@ class _Kept:
 
 
 class _Reader(warm.DiskReader):
-    def __init__(self, content: bytes, before: bytes | None) -> None:
+    """What is read of it goes over the link."""
+
+    def __init__(self, content: bytes, before: bytes | None, transfer: Transfer) -> None:
+        self._transfer = transfer
+        self._scale: float | None = None
+        self._raw = content, before
         self._content, self._before = content.ljust(SIZE, b"\0"), (before or b"").ljust(SIZE, b"\0")
 
     def extents(self) -> list[tuple[int, int]]:
@@ -42,7 +46,17 @@ class _Reader(warm.DiskReader):
             (at, BLOCK) for at in range(0, SIZE, BLOCK) if self._at(self._content, at) != self._at(self._before, at)
         ]
 
+    @property
+    def scale(self) -> float:
+        if self._scale is None:
+            content, before = (disk.decode(each) if each is not None else None for each in self._raw)
+            data = 0 if content is None else content.data if before is None else content.data_since(before)
+            self._scale = disk.scale(self.extents(), data)
+        return self._scale
+
     def read(self, offset: int, length: int) -> bytes:
+        if self._transfer.take(length * self.scale):
+            raise GuestFailed("The host was stopped while a disk of its guests was read.")
         return self._content[offset : offset + length]
 
     def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
@@ -74,8 +88,9 @@ class _Writer(warm.DiskWriter):
 class Rounds:
     """Those of one host. Whoever calls has the guest's lock."""
 
-    def __init__(self, state_dir: Path) -> None:
+    def __init__(self, state_dir: Path, link: Link) -> None:
         self._directory = state_dir / "rounds"
+        self._link = link
 
     def begin(self, uuid: str, disks: dict[str, Path], number: int, *, since: int | None, flatten: bool) -> warm.Round:
         """``disks``: where they are."""
@@ -101,7 +116,8 @@ class Rounds:
         kept = self._kept(uuid, number)
         if kept is None or not kept.is_open:
             raise GuestFailed(f"Round {number} of guest {uuid} can't be read any more.")
-        yield _Reader(self._content(uuid, name, number) or b"", self._content(uuid, name, kept.since))
+        with self._reader(self._content(uuid, name, number), self._content(uuid, name, kept.since)) as reader:
+            yield reader
 
     def end(self, uuid: str, number: int) -> None:
         kept = self._kept(uuid, number)
@@ -117,7 +133,13 @@ class Rounds:
             return
         present = self._directory / uuid / f"last.{name}"
         disk.export(path, present, flatten=kept.flatten)
-        yield _Reader(present.read_bytes(), self._content(uuid, name, since))
+        with self._reader(present.read_bytes(), self._content(uuid, name, since)) as reader:
+            yield reader
+
+    @contextmanager
+    def _reader(self, content: bytes | None, before: bytes | None) -> Iterator[_Reader]:
+        with self._link.transfer() as transfer:
+            yield _Reader(content or b"", before, transfer)
 
     def discard(self, uuid: str) -> None:
         durable.delete_tree(self._directory / uuid)

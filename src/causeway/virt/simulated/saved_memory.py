@@ -18,8 +18,11 @@ from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveSource
+from causeway.virt.simulated import activity
 from causeway.virt.simulated.guest import define
+from causeway.virt.simulated.habits import Habits
 from causeway.virt.simulated.host_files import HostFiles
+from causeway.virt.simulated.link import Link
 
 _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
 
@@ -30,6 +33,8 @@ class SavedMemoryDriver(virt.Driver, ABC):
     supports_saved_memory = True
     hostname: str
     files: HostFiles
+    link: Link
+    habits: Habits
 
     def check_can_wake(self, source: LiveSource) -> None:
         self.check_live_target(source)
@@ -42,9 +47,14 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 return
             if guest is None or guest.going_to is not None or guest.power_state not in _LIVING:
                 raise GuestFailed(f"Guest {uuid} neither runs nor is paused: it has no memory.", details=self.hostname)
+            activity.catch_up(guest, self.link.clock.time())
+            activity.stop(guest)
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
             guest.power_state, guest.memory = PowerState.SHUTDOWN, []
             self.files.save(guest)
+        # It has to get to the other host before the guest can go on.
+        with self.link.transfer() as transfer:
+            transfer.take(guest.memory_mb << 20)
 
     def saved_memory(self, uuid: str, *, stashed: bool = False) -> Path | None:
         path = (self.files.stash(uuid) if stashed else self.files.disks(uuid)) / virt.MEMORY
@@ -67,7 +77,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
                 if spec.memory is not None:
                     shutil.copyfile(spec.memory, folder / "memory.received")
                     durable.settle(folder / "memory.received", folder / virt.MEMORY)
-                guest = define(spec, self.hostname, folder, PowerState.PAUSED)
+                guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
                 try:
                     guest.memory = msgspec.json.decode((folder / virt.MEMORY).read_bytes(), type=list[str])
                 except (FileNotFoundError, msgspec.MsgspecError) as failure:

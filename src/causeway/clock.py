@@ -1,0 +1,73 @@
+"""The time that transfers take: real, or one that jumps, so that what takes hours between simulated hosts is over at once.
+
+Only what a transfer takes goes by it: links and guests of simulated hosts, how long a round or a live migration takes, limits of
+bandwidth, estimates. Leases, timeouts of calls and heartbeats go by the machine's time, always.
+
+A clock that jumps is shared through a file, which has the seconds that were skipped so far: by all processes that name it. Real
+time goes on beside that. Who waits skips what he would wait for. So of two that wait at the same time each lives through what
+the other one skips, and transfers that overlap do not add up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+import time
+from pathlib import Path
+
+_SKIPPED = struct.Struct("=d")
+
+
+class Clock:
+    """Real time."""
+
+    def skipped(self) -> float:
+        """Seconds by which this clock is ahead of real time."""
+        return 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.skipped()
+
+    def time(self) -> float:
+        """The same for all processes of the machine."""
+        return time.time() + self.skipped()
+
+    def wait(self, until: threading.Event, seconds: float) -> bool:
+        """Returns when so many seconds have passed, or at once when something has happened; whether it has."""
+        return until.wait(max(0.0, seconds))
+
+
+class JumpingClock(Clock):
+    """Nobody waits: time jumps."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
+        self._lock = threading.Lock()
+
+    def skipped(self) -> float:
+        content = os.pread(self._file.fileno(), _SKIPPED.size, 0)
+        found: float = _SKIPPED.unpack(content)[0] if len(content) == _SKIPPED.size else 0.0
+        return found
+
+    def wait(self, until: threading.Event, seconds: float) -> bool:
+        end = self.time() + seconds
+        if until.is_set():
+            return True
+        with self._lock:
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+            try:
+                # Somebody else may have skipped this time as well.
+                left = end - self.time()
+                if left > 0:
+                    os.pwrite(self._file.fileno(), _SKIPPED.pack(self.skipped() + left), 0)
+            finally:
+                fcntl.flock(self._file, fcntl.LOCK_UN)
+        return until.is_set()
+
+
+def of(path: str) -> Clock:
+    """The clock that is kept in a file; real time if there is none."""
+    return JumpingClock(Path(path)) if path else Clock()
