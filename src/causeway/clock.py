@@ -4,8 +4,8 @@ Only what a transfer takes goes by it: links and guests of simulated hosts, how 
 bandwidth, estimates. Leases, timeouts of calls and heartbeats go by the machine's time, always.
 
 A clock that jumps is shared through a file, which has the seconds that were skipped so far: by all processes that name it. Real
-time goes on beside that. Who waits skips what he would wait for. So of two that wait at the same time each lives through what
-the other one skips, and transfers that overlap do not add up.
+time goes on beside that, so what a busy machine takes for other things is not multiplied. Who waits skips what he would wait for,
+or all but a fraction of it. Two that wait at the same time live through what the other one skips: what overlaps does not add up.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Clock:
 
 
 class JumpingClock(Clock):
-    """Nobody waits: time jumps."""
+    """Nobody waits for long: time jumps. ``speed``: seconds that are waited for in one real second; 0: as many as there are."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, speed: float = 0.0) -> None:
+        self._speed = speed
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)
         self._lock = threading.Lock()
@@ -53,9 +54,11 @@ class JumpingClock(Clock):
         return found
 
     def wait(self, until: threading.Event, seconds: float) -> bool:
-        end = self.time() + seconds
-        if until.is_set():
-            return True
+        began = self.time()
+        end = began + max(0.0, seconds)
+        if until.is_set() or (self._speed and until.wait(max(0.0, seconds) / self._speed)):
+            # It has waited until now only.
+            end = min(end, began + (self.time() - began) * self._speed)
         with self._lock:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             try:
@@ -68,6 +71,6 @@ class JumpingClock(Clock):
         return until.is_set()
 
 
-def of(path: str) -> Clock:
+def of(path: str, speed: float = 0.0) -> Clock:
     """The clock that is kept in a file; real time if there is none."""
-    return JumpingClock(Path(path)) if path else Clock()
+    return JumpingClock(Path(path), speed) if path else Clock()

@@ -38,6 +38,23 @@ def test_what_has_happened_is_not_waited_for(tmp_path: Path) -> None:
     assert jumping.skipped() == 0.0
 
 
+def test_a_fraction_of_it_may_be_waited_for(tmp_path: Path) -> None:
+    watched, never = clock.of(str(tmp_path / "clock"), speed=HOUR * 20), threading.Event()
+    began, real = watched.monotonic(), time.monotonic()
+    assert not watched.wait(never, HOUR)
+    assert watched.monotonic() - began >= HOUR
+    assert time.monotonic() - real >= 0.05
+
+
+def test_whoever_is_called_away_has_waited_until_then(tmp_path: Path) -> None:
+    watched, over = clock.of(str(tmp_path / "clock"), speed=10.0), threading.Event()
+    call = threading.Timer(0.05, over.set)
+    call.start()
+    began = watched.monotonic()
+    assert watched.wait(over, 1000 * HOUR)
+    assert 0.5 <= watched.monotonic() - began < 100 * HOUR
+
+
 def test_another_process_lives_through_it_too(tmp_path: Path) -> None:
     path = tmp_path / "clock"
     here = clock.of(str(path))

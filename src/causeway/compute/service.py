@@ -72,7 +72,7 @@ class ComputeService:
         durable.make_folder(state_dir)
         offers = DiskOffers(state_dir / "offers")
         stopping = threading.Event()
-        clock = clocks.of(conf.simulated.clock)
+        clock = clocks.of(conf.simulated.clock, conf.simulated.clock_speed)
         bandwidth = Bandwidth(conf.moves.bandwidth * 2**20, stopping, clock)
         rounds = Rounds(
             state_dir / "rounds",

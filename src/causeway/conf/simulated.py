@@ -8,6 +8,8 @@ from oslo_config.cfg import Opt
 OPTS: dict[str, list[Opt]] = {
     "simulated": [
         cfg.IntOpt("vcpus", default=64, min=1, help="CPUs of a simulated host, in equal parts in its NUMA cells."),
+        cfg.IntOpt("memory_mb", default=262144, min=1, help="MiB of memory of a simulated host."),
+        cfg.IntOpt("local_gb", default=4096, min=1, help="GiB of local disks of a simulated host."),
         cfg.IntOpt("numa_nodes", default=1, min=1, help="NUMA cells of a simulated host."),
         cfg.IntOpt("threads", default=1, min=1, help="Threads of each core of a simulated host."),
         cfg.ListOpt(
@@ -66,6 +68,13 @@ OPTS: dict[str, list[Opt]] = {
             help="A file that all processes of a cloud share: with it, whoever waits for a transfer between simulated hosts does"
             " not wait, but time jumps. So what takes hours is over in seconds and is shown to take hours. Leases, timeouts of"
             " calls and heartbeats go by real time all the same. Empty: all of it is real time.",
+        ),
+        cfg.FloatOpt(
+            "clock_speed",
+            default=0.0,
+            min=0.0,
+            help="Seconds of transfers that pass in one real second if time jumps; so they can be watched. 0: they are over at"
+            " once.",
         ),
     ]
 }

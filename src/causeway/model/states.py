@@ -93,6 +93,8 @@ class MigrationStatus(StrEnum):
     QUEUED = "queued"
     PREPARING = "preparing"
     RUNNING = "running"
+    # The guest runs at its target, and the rest of its memory comes after it.
+    RUNNING_POST_COPY = "running (post-copy)"
     PRE_MIGRATING = "pre-migrating"
     MIGRATING = "migrating"
     POST_MIGRATING = "post-migrating"
@@ -158,6 +160,16 @@ MIGRATION_TRANSITIONS: dict[MigrationStatus, frozenset[MigrationStatus]] = {
         {MigrationStatus.RUNNING, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
     MigrationStatus.RUNNING: frozenset(
+        {
+            MigrationStatus.RUNNING_POST_COPY,
+            MigrationStatus.COMPLETED,
+            MigrationStatus.CANCELLED,
+            MigrationStatus.ERROR,
+            MigrationStatus.FAILED,
+        }
+    ),
+    # Its guest may turn out to be lost.
+    MigrationStatus.RUNNING_POST_COPY: frozenset(
         {MigrationStatus.COMPLETED, MigrationStatus.CANCELLED, MigrationStatus.ERROR, MigrationStatus.FAILED}
     ),
     MigrationStatus.DONE: frozenset({MigrationStatus.COMPLETED}),

@@ -40,6 +40,7 @@ _BETWEEN_HOSTS: list[str] = [
     MigrationStatus.QUEUED,
     MigrationStatus.PREPARING,
     MigrationStatus.RUNNING,
+    MigrationStatus.RUNNING_POST_COPY,
 ]
 
 

@@ -78,7 +78,9 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         return host
 
     def do(self, run: R) -> None:
-        migrations.update(run.services.api, run.saga.migration_uuid, status=MigrationStatus.RUNNING)
+        api, migration_uuid = run.services.api, run.saga.migration_uuid
+        if migrations.get(api, migration_uuid).status is not MigrationStatus.RUNNING_POST_COPY:
+            migrations.update(api, migration_uuid, status=MigrationStatus.RUNNING)
         journey = self._journey(run)
         cause: errors.CausewayError | None = None
         # Another attempt, or one that was to be undone, may have brought it there.

@@ -70,7 +70,7 @@ def test_it_writes_as_time_passes(host: SimulatedDriver, time: Time) -> None:
 
 
 @pytest.mark.parametrize("way", ["pause", "suspend", "off"])
-def test_it_writes_only_while_it_runs(host: SimulatedDriver, time: Time, tmp_path: Path, way: str) -> None:
+def test_it_writes_only_while_it_runs(host: SimulatedDriver, time: Time, way: str) -> None:
     time.passes(10.0)
     stop = {"pause": host.pause, "suspend": host.suspend, "off": lambda uuid: host.power_off(uuid, 0.0)}[way]
     stop(UUID)
@@ -142,7 +142,7 @@ def read_all(host: SimulatedDriver, number: int) -> dict[int, bytes]:
         return {offset: reader.read(offset, length) for offset, length in reader.extents()}
 
 
-def test_rounds_put_together_are_the_disk(host: SimulatedDriver, time: Time, tmp_path: Path) -> None:
+def test_rounds_put_together_are_the_disk(host: SimulatedDriver, time: Time) -> None:
     content: dict[int, bytes] = {}
     since = None
     for number in (1, 2, 3):
@@ -180,9 +180,7 @@ def test_a_disk_that_came_in_part_is_damaged(host: SimulatedDriver) -> None:
     assert disk.decode(content[: -disk.BLOCK] + bytes(disk.BLOCK)) is None
 
 
-def test_memory_and_disk_are_of_the_same_moment_where_it_is_woken(
-    host: SimulatedDriver, time: Time, tmp_path: Path
-) -> None:
+def test_memory_and_disk_are_of_the_same_moment_where_it_is_woken(host: SimulatedDriver, time: Time) -> None:
     time.passes(100.0)
     began = time.clock.time()
     host.save_memory(UUID)

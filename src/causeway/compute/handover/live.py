@@ -282,7 +282,7 @@ class _Progress:
         self._host, self._context, self._token, self._instance = host, context, token, instance
         self._next_report = 0.0
         self._began = host.clock.monotonic()
-        self._is_over_time = False
+        self._is_over_time = self._is_post_copy = False
         self.bytes_done: int | None = None
 
     def __call__(self, progress: LiveProgress) -> None:
@@ -291,8 +291,10 @@ class _Progress:
         self._mind_the_time(progress)
         if self._host.stopping.is_set():
             raise errors.Interrupted("The server's host was stopped before its guest had left.")
-        if self._host.clock.monotonic() < self._next_report:
+        switches = progress.post_copy and not self._is_post_copy
+        if self._host.clock.monotonic() < self._next_report and not switches:
             return
+        self._is_post_copy = progress.post_copy
         pause: float = self._host.conf.libvirt.live_migration_monitor_interval
         try:
             self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
@@ -311,7 +313,7 @@ class _Progress:
         size = max(self._instance.flavor.memory_mb / 1024, _LEAST_GIB)
         size += max(progress.disk_total / _GIB, _LEAST_GIB) if progress.disk_total else 0
         limit = local.live_migration_completion_timeout * size
-        if self._is_over_time or not limit or self._host.clock.monotonic() < self._began + limit:
+        if self._is_over_time or progress.post_copy or not limit or self._host.clock.monotonic() < self._began + limit:
             return
         self._is_over_time = True
         if local.live_migration_timeout_action == "abort":

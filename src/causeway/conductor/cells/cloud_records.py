@@ -117,7 +117,9 @@ class CloudEndpoint:
         token: MoveToken,
         progress: LiveProgress,
     ) -> str:
-        return ordered_moves.record_live_progress(self._services.api, token, dataclasses.asdict(progress))
+        bytes_of = dataclasses.asdict(progress)
+        post_copy = bytes_of.pop("post_copy")
+        return ordered_moves.record_live_progress(self._services.api, token, bytes_of, post_copy=post_copy)
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
         ordered_moves.check_order(self._services.api, token, forward=forward)

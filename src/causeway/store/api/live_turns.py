@@ -14,7 +14,11 @@ from causeway.store.database import Database
 _TABLE = migrations.TABLE
 # Their hypervisors hand nothing over.
 _IS_NEAR_LIVE = sa.exists().where(MOVES.c.migration_uuid == _TABLE.c.uuid, MOVES.c.recipe == NEAR_LIVE_MIGRATION)
-_BEGUN = [MigrationStatus.PREPARING.value, MigrationStatus.RUNNING.value]
+_BEGUN = [
+    MigrationStatus.PREPARING.value,
+    MigrationStatus.RUNNING.value,
+    MigrationStatus.RUNNING_POST_COPY.value,
+]
 
 
 def take(database: Database, migration: Migration, limit: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from causeway import errors
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import SagaState
+from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
 from causeway.store.api.journal import STEPS, WANTED, refuse_unwanted
 from causeway.store.database import Database
@@ -36,7 +37,7 @@ def record_progress(database: Database, token: MoveToken, done: int, total: int)
         )
 
 
-def record_live_progress(database: Database, token: MoveToken, bytes_of: dict[str, int]) -> str:
+def record_live_progress(database: Database, token: MoveToken, bytes_of: dict[str, int], *, post_copy: bool) -> str:
     """Notes how far a live migration has come; returns its server's uuid. Raises what `record_progress` does.
 
     ``bytes_of``: ``memory_total`` and the like, as the migration's columns are named but for ``_bytes``.
@@ -44,7 +45,12 @@ def record_live_progress(database: Database, token: MoveToken, bytes_of: dict[st
     done = bytes_of["memory_processed"] + bytes_of["disk_processed"]
     record_progress(database, token, done, bytes_of["memory_total"] + bytes_of["disk_total"])
     counters: dict[str, Any] = {f"{name}_bytes": value for name, value in bytes_of.items()}
-    migrations.update(database, token.migration_uuid, **counters)
+    with database.write() as connection:
+        migrations.update_in(connection, token.migration_uuid, **counters)
+        if post_copy:
+            # One that was reported before, or has ended, stays what it is.
+            before, after = MigrationStatus.RUNNING, MigrationStatus.RUNNING_POST_COPY
+            migrations.swap_status_in(connection, token.migration_uuid, before, after)
     return migrations.get(database, token.migration_uuid).instance_uuid
 
 

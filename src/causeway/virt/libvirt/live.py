@@ -64,8 +64,7 @@ class LiveMigrations:
         self._follow(uuid, call, progress)
 
     def progress(self, uuid: str) -> LiveProgress | None:
-        stats = self._job(uuid)
-        return None if stats is None else progress_of(stats)
+        return self._job(uuid)
 
     def abort(self, uuid: str, call: AsideCall[None] | None = None) -> None:
         """``call``: it may be about to begin a migration, so its end is waited for, too."""
@@ -134,7 +133,7 @@ class LiveMigrations:
                 stopped.clear()
                 over = call is not None and call.ended.is_set()
                 try:
-                    stats = self._job(uuid)
+                    found = self._job(uuid)
                 except GuestFailed as failure:
                     # QEMU waits for something else, or libvirtd is being restarted.
                     LOG.info("No word of the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
@@ -145,13 +144,13 @@ class LiveMigrations:
                 else:
                     heard = time.monotonic()
                     if over and call is not None:
-                        if call.error is None or stats is None:
+                        if call.error is None or found is None:
                             return _conclude(uuid, call)
                         # Only its connection was lost, or somebody else was quicker: it is under way.
                         call = None
-                    elif call is None and stats is None:
+                    elif call is None and found is None:
                         return self._conclude_joined(uuid)
-                    last = last if stats is None else progress_of(stats)
+                    last = found or last
                 try:
                     progress(last)
                 except BaseException:
@@ -184,12 +183,13 @@ class LiveMigrations:
                     )
                 stopped.wait(0.1)
 
-    def _job(self, uuid: str) -> dict[str, Any] | None:
+    def _job(self, uuid: str) -> LiveProgress | None:
         """Of the migration of this guest to another host; None: none is under way."""
 
-        def look(hypervisor: Any) -> dict[str, Any] | None:
+        def look(hypervisor: Any) -> LiveProgress | None:
             domain = power.find(hypervisor, uuid)
-            return None if domain is None else migration_of(domain)
+            stats = None if domain is None else migration_of(domain)
+            return None if stats is None else progress_of(stats, post_copy=_is_post_copy(domain))
 
         return self._connection.call_aside(f"tell of the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
@@ -231,7 +231,7 @@ def migration_of(domain: Any) -> dict[str, Any] | None:
     return stats if migrates else None
 
 
-def progress_of(stats: dict[str, Any]) -> LiveProgress:
+def progress_of(stats: dict[str, Any], *, post_copy: bool = False) -> LiveProgress:
     def of(name: str) -> int:
         return int(stats.get(name, 0))
 
@@ -242,7 +242,13 @@ def progress_of(stats: dict[str, Any]) -> LiveProgress:
         disk_total=of(libvirt.VIR_DOMAIN_JOB_DISK_TOTAL),
         disk_processed=of(libvirt.VIR_DOMAIN_JOB_DISK_PROCESSED),
         disk_remaining=of(libvirt.VIR_DOMAIN_JOB_DISK_REMAINING),
+        post_copy=post_copy,
     )
+
+
+def _is_post_copy(domain: Any) -> bool:
+    """Whether the guest runs at its target already, and its memory comes after it."""
+    return tuple(domain.state()) == (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY)
 
 
 def _conclude(uuid: str, call: AsideCall[None]) -> None:
@@ -256,7 +262,7 @@ def _abort(hypervisor: Any, uuid: str) -> bool:
     domain = power.find(hypervisor, uuid)
     if domain is None or migration_of(domain) is None:
         return False
-    if tuple(domain.state()) == (libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY):
+    if _is_post_copy(domain):
         return True
     domain.abortJob()
     return False

@@ -53,8 +53,6 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         state_dir: Path,
         *,
         hardware: SimulatedHardware | None = None,
-        memory_mb: int = 262144,
-        local_gb: int = 4096,
         peers_dir: Path | None = None,
         live_network: str = "",
     ) -> None:
@@ -63,7 +61,6 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         self.live_network = live_network
         self.double_starts: list[str] = []
         self._hardware = hardware or SimulatedHardware()
-        self._vcpus, self._memory_mb, self._local_gb = self._hardware.vcpus, memory_mb, local_gb
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self.files = HostFiles(hostname, state_dir)
@@ -84,14 +81,14 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             hypervisor_hostname=self.hostname,
             hypervisor_type="simulated",
             hypervisor_version=1000000,
-            vcpus=self._vcpus,
-            memory_mb=self._memory_mb,
-            local_gb=self._local_gb,
+            vcpus=self._hardware.vcpus,
+            memory_mb=self._hardware.memory_mb,
+            local_gb=self._hardware.local_gb,
             cpu_info={
                 "arch": "x86_64",
                 "model": "simulated",
                 "vendor": "Causeway",
-                "topology": {"cells": 1, "sockets": 1, "cores": self._vcpus, "threads": 1},
+                "topology": {"cells": 1, "sockets": 1, "cores": self._hardware.vcpus, "threads": 1},
                 "features": [],
             },
             supported_instances=[["x86_64", "simulated", "hvm"]],
@@ -109,7 +106,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         )
 
     def host_hardware(self) -> virt.HostHardware:
-        return host_hardware(self._hardware, self._memory_mb)
+        return host_hardware(self._hardware)
 
     def list_guests(self) -> dict[str, PowerState]:
         return self.files.list_guests()

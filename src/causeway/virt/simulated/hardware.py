@@ -24,6 +24,8 @@ class SimulatedHardware:
     """``huge_pages``: size in KiB -> how many in each cell. Cells have equal parts of the host's CPUs and memory."""
 
     vcpus: int = 64
+    memory_mb: int = 262144
+    local_gb: int = 4096
     numa_nodes: int = 1
     threads: int = 1
     huge_pages: dict[int, int] = field(default_factory=dict)
@@ -48,6 +50,8 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
     pages = dict(text.split(":", 1) for text in options.huge_pages)
     return SimulatedHardware(
         vcpus=options.vcpus,
+        memory_mb=options.memory_mb,
+        local_gb=options.local_gb,
         numa_nodes=options.numa_nodes,
         threads=options.threads,
         huge_pages={int(size): int(number) for size, number in pages.items()},
@@ -59,13 +63,13 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
             disk_rate=options.guest_disk_rate * _MIB,
             memory_rate=options.guest_memory_rate * _MIB,
         ),
-        clock=clock.of(options.clock),
+        clock=clock.of(options.clock, options.clock_speed),
     )
 
 
-def host_hardware(hardware: SimulatedHardware, memory_mb: int) -> HostHardware:
+def host_hardware(hardware: SimulatedHardware) -> HostHardware:
     cells = []
-    memory = memory_mb // hardware.numa_nodes
+    memory = hardware.memory_mb // hardware.numa_nodes
     per_cell = hardware.vcpus // hardware.numa_nodes
     for node in range(hardware.numa_nodes):
         cpus = list(range(node * per_cell, (node + 1) * per_cell))

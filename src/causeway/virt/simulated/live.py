@@ -8,9 +8,9 @@ The source's guest stands still, its memory and what its disks have beyond their
 target's ``incoming/UUID.json`` becomes its ``guests/UUID.json``. That rename is the instant in which the guest changes hands.
 Before that, memory and disks go over the source's link, and then what the guest has changed meanwhile, again and again, until the
 rest takes no longer than `DOWNTIME`. A guest that changes more than its link takes is slowed down where that is allowed
-(auto-converge). One whose memory has a line ``busy`` changes it faster than it can be copied, whatever the link: its migration goes
-on until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its target
-at once, and the rest comes after it.
+(auto-converge). One whose memory has a line ``busy`` changes it faster than it can be copied, whatever the link: its migration
+goes on until it is forced, or aborted. Forced means that it stands still until the rest is through; with post-copy it runs at its
+target at once, and the rest comes after it.
 """
 
 from __future__ import annotations
