@@ -19,8 +19,8 @@ from rich.console import Console
 from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
 
-from benchmarks.scale import measure, report, seed
-from benchmarks.scale.deployment import SMALL, Deployment
+from benchmarks.scale import kinds, measure, report, seed
+from benchmarks.scale.deployment import MIXED, SMALL, Deployment
 from benchmarks.scale.profiling import Profiler
 
 IDLE_SECONDS = 8.0
@@ -35,7 +35,30 @@ class Plan:
     seconds: float
     reads: int
     host_subset_size: int
+    warm: int = 0
+    live: int = 0
+    near_live: int = 0
+    link_bandwidth: float = 0.0
+    link_latency: float = 0.0
+    guest_data: float = 0.0
+    guest_disk_rate: float = 0.0
+    guest_memory_rate: float = 0.0
+    clock_speed: float = 0.0
     callers: int = 4
+
+    @property
+    def shares(self) -> dict[str, int]:
+        return {"warm": self.warm, "live": self.live, "near-live": self.near_live}
+
+    @property
+    def habits(self) -> dict[str, float]:
+        """Extra specs of the flavor of guests that move in every way."""
+        rates = {"disk_rate": self.guest_disk_rate, "memory_rate": self.guest_memory_rate}
+        return {"data": self.guest_data, **rates}
+
+    def simulated(self, directory: Path) -> dict[str, object]:
+        clock = {"clock": directory / "clock", "clock_speed": self.clock_speed} if self.clock_speed else {}
+        return {"link_bandwidth": self.link_bandwidth, "link_latency": self.link_latency, **clock}
 
 
 @dataclass
@@ -46,6 +69,7 @@ class Benchmark:
     console: Console
     profiler: Profiler
     movers: list[str] = field(default_factory=list)
+    mixed: list[str] = field(default_factory=list)
     # role -> share of a CPU
     idle: dict[str, float] = field(default_factory=dict)
 
@@ -155,8 +179,25 @@ class Benchmark:
                 self.counting(found, name, lambda name=name: found[name].cycles),  # type: ignore[misc]
             ):
                 found[name] = measure.moves(deployment, self.client, self.movers, plan.seconds)
+        if any(plan.shares.values()):
+            found |= self.moves_of_every_kind(size)
         found["memory moves"], found["connections moves"] = deployment.memory(), deployment.connections()
         deployment.stop_process("super2")
+        return found
+
+    def moves_of_every_kind(self, size: str) -> dict[str, Any]:
+        plan, deployment, found = self.plan, self.deployment, dict[str, Any]()
+        if not self.mixed:
+            with self.telling(f"{plan.movers} servers are built that move in every way"):
+                self.mixed = measure.build(deployment, self.client, plan.movers, "mixed", MIXED)
+        access = deployment.connect("causeway-admin").session
+
+        def client() -> measure.Client:
+            return measure.Client(deployment.api_address, str(access.get_token()))
+
+        with self.telling(f"{size}: moves of every kind"):
+            for kind, figures in kinds.mixed(deployment, client, self.mixed, plan.seconds, plan.shares).items():
+                found[f"kind {kind}"] = figures
         return found
 
 
@@ -184,6 +225,31 @@ class Benchmark:
     type=click.IntRange(1),
     help="[filter_scheduler]: with more than 1, requests at the same time do not all want the same best host.",
 )
+@click.option(
+    "--warm", default=0, show_default=True, help="Share of cold migrations of running servers to another cell."
+)
+@click.option("--live", default=0, show_default=True, help="Share of live migrations inside a cell.")
+@click.option(
+    "--near-live",
+    default=0,
+    show_default=True,
+    help="Share of live migrations to another cell. Shares of what is moved of servers of their own; all 0: not measured.",
+)
+@click.option("--link-bandwidth", default=0.0, show_default=True, help="MiB/s in which a host sends; 0: no limit.")
+@click.option("--link-latency", default=0.0, show_default=True, help="Seconds before anything comes.")
+@click.option(
+    "--guest-data", default=0.0, show_default=True, help="GiB on the disk of each server that moves in every way."
+)
+@click.option("--guest-disk-rate", default=0.0, show_default=True, help="MiB/s that each of them writes to it.")
+@click.option(
+    "--guest-memory-rate", default=0.0, show_default=True, help="MiB/s that each changes of its 256 MiB of memory."
+)
+@click.option(
+    "--clock-speed",
+    default=0.0,
+    show_default=True,
+    help="Seconds of transfers that pass in a real one; 0: transfers take the time that they take.",
+)
 @click.option("--only", type=click.Choice(["reads", "moves"]), help="Only lists, shows and decisions, or only moves.")
 @click.option("--whole-only", is_flag=True, help="Not the small cloud that the large one is compared with.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), default=Path("bench-scale.json"))
@@ -210,8 +276,13 @@ def main(
         names = ("cloud", *(f"cell{n}" for n in range(1, plan.cells + 1)))
         queue = stack.enter_context(rabbit(directory / "rabbit", hosts=names))
         new_database = stack.enter_context(database_server("postgresql"))
-        options = {"filter_scheduler": {"host_subset_size": plan.host_subset_size}}
-        deployment = Deployment(directory, queue, new_database, cells=plan.cells, hosts=plan.hosts, options=options)
+        options = {
+            "filter_scheduler": {"host_subset_size": plan.host_subset_size},
+            "simulated": plan.simulated(directory),
+        }
+        deployment = Deployment(
+            directory, queue, new_database, cells=plan.cells, hosts=plan.hosts, options=options, habits=plan.habits
+        )
         stack.callback(deployment.stop)
         bench = Benchmark(deployment, plan, queue, console, Profiler(profile))
         with bench.telling("API, super conductor, scheduler, Placement start"):

@@ -11,6 +11,7 @@ import uuid as uuids
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,13 @@ SMALL = Flavor("small", "small", vcpus=1, memory_mb=128, root_gb=1)
 GENERATIONS = tuple(
     Flavor(f"gen{n}", f"gen{n}", vcpus=n, memory_mb=128, root_gb=1, extra_specs={GENERATION: str(n)}) for n in (1, 2)
 )
+# Of those that move in every way, and may be in any cell: what their guests do is said by its extra specs.
+MIXED = "mixed"
 OPTIONS: dict[str, dict[str, object]] = {
     "DEFAULT": {"report_interval": REPORT_INTERVAL, "service_down_time": DOWN_TIME, "rpc_response_timeout": 60},
     "api_database": {"cells_refresh_interval": 2},
+    # Hosts have no listener for disks here: `hosts` says why.
+    "moves": {"direct": "never"},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     "oslo_messaging_rabbit": {"heartbeat_timeout_threshold": 60},
 }
@@ -105,10 +110,15 @@ class Deployment:
         cells: int,
         hosts: int,
         options: Mapping[str, Mapping[str, object]],
+        habits: Mapping[str, float] = {},
     ) -> None:
-        """``cells`` and ``hosts`` (per cell): as many as there will be at most."""
+        """``cells`` and ``hosts`` (per cell): as many as there will be at most. ``habits``: of the guests of flavor `MIXED`."""
         self.directory, self._rabbit, self._database = directory, rabbit, new_database
         self._options = {**OPTIONS, **options}
+        specs = {f"simulated:{name}": str(value) for name, value in habits.items()}
+        self._mixed = Flavor(
+            MIXED, MIXED, vcpus=1, memory_mb=256, root_gb=max(1, ceil(habits.get("data", 0.0))), extra_specs=specs
+        )
         self.planned = {f"cell{n}": [f"cell{n}-host{h}" for h in range(1, hosts + 1)] for n in range(1, cells + 1)}
         self.cells: dict[str, seed.Cell] = {}
         self.processes: dict[str, Launched] = {}
@@ -128,7 +138,7 @@ class Deployment:
         self._write("databases", {"api_database": {"connection": self._database("api")}})
         self.api_database = Database(self._database("api"), "the API")
         self._manage("db", "sync", "--cell0", self._database("cell0"))
-        for flavor in (SMALL, *GENERATIONS):
+        for flavor in (SMALL, *GENERATIONS, self._mixed):
             flavors.create(self.api_database, flavor)
         self._aggregates = [aggregates.create(self.api_database, f"gen{n}", {"gen": str(n)}).id for n in (1, 2)]
         common = {group: dict(options) for group, options in self._options.items()}

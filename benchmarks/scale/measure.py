@@ -132,21 +132,23 @@ def _forget_claims(deployment: Deployment, consumers: list[str]) -> None:
             )
 
 
-def build(deployment: Deployment, clients: Callable[[], Client], number: int) -> list[str]:
-    """So many servers with a guest and a port, half of each generation: those that will be moved."""
+def build(
+    deployment: Deployment, clients: Callable[[], Client], number: int, name: str = "mover", flavor: str | None = None
+) -> list[str]:
+    """So many servers with a guest and a port: those that will be moved. ``flavor`` None: half of each generation."""
     client = clients()
     uuids_of = []
     for turn in range(number):
         server = {
-            "name": f"mover-{turn}",
+            "name": f"{name}-{turn}",
             "imageRef": deployment.image_id,
-            "flavorRef": GENERATIONS[turn % min(2, len(deployment.cells))].flavorid,
+            "flavorRef": flavor or GENERATIONS[turn % min(2, len(deployment.cells))].flavorid,
             "networks": [{"uuid": deployment.network_id}],
         }
         uuids_of.append(client.call("POST", "/servers", {"server": server})["server"]["id"])
 
     def all_active() -> bool:
-        found = client.call("GET", "/servers/detail?name=mover&limit=1000")["servers"]
+        found = client.call("GET", f"/servers/detail?name={name}&limit=1000")["servers"]
         statuses = Counter(server["status"] for server in found)
         if statuses["ERROR"]:
             raise RuntimeError(f"a server was not built: {[one.get('fault') for one in found]}")
@@ -167,7 +169,7 @@ class Moved:
     confirm: Times
 
 
-class _Watch:
+class Watch:
     """How many moves of each server have ended since it was made: asked of the journal, for all servers at once."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -209,7 +211,7 @@ class _Watch:
 
 def moves(deployment: Deployment, clients: Callable[[], Client], servers: list[str], seconds: float) -> Moved:
     """All servers go to the other generation's cells and are confirmed there, again and again, for so long."""
-    watch = _Watch(deployment)
+    watch = Watch(deployment)
     resizes, confirms, ends, failed = Times(), Times(), list[float](), list[str]()
     lock = threading.Lock()
     began = time.perf_counter()

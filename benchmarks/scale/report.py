@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.scale.deployment import kind_of
+from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
 
 READS = {
@@ -16,6 +17,11 @@ READS = {
     "list by name": "the same, sorted by name (asks all cells)",
     "show": "GET /servers/{id}",
     "decision": "a decision of the scheduler",
+}
+KINDS = {
+    "warm": "warm: cold migrations of running servers",
+    "live": "live migrations inside a cell",
+    "near-live": "live migrations to another cell",
 }
 CPU = {
     "list": "a list",
@@ -42,6 +48,12 @@ def _figures(found: dict[str, Any]) -> dict[str, Any]:
                 "failed": value.failed,
                 "resize": _times(value.resize),
                 "confirm": _times(value.confirm),
+            }
+        elif isinstance(value, Kind):
+            figures[name] = {
+                "failed": value.failed,
+                "move": _times(value.seconds),
+                "pause": _times(value.pauses),
             }
         elif isinstance(value, dict):
             figures[name] = {
@@ -95,6 +107,14 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
             (f"cross-cell resizes with confirm, super conductors: {conductors}", (key, "per_second"), "/s"),
             ("    resize: median", (key, "resize", "median_ms"), "ms"),
             ("    confirm: median", (key, "confirm", "median_ms"), "ms"),
+            ("    failed", (key, "failed"), ""),
+        ]
+    for kind, title in KINDS.items():
+        key = f"kind {kind}"
+        rows += [
+            (f"{title}: number", (key, "move", "number"), ""),
+            ("    median", (key, "move", "median_ms"), "ms"),
+            ("    for which the guest did nothing: median", (key, "pause", "median_ms"), "ms"),
             ("    failed", (key, "failed"), ""),
         ]
     for name, title in CPU.items():

@@ -7,6 +7,7 @@ import io
 from benchmarks.scale import report
 from benchmarks.scale.__main__ import Plan
 from benchmarks.scale.deployment import Memory, kind_of
+from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
 from benchmarks.scale.profiling import summary
 from rich.console import Console
@@ -21,6 +22,7 @@ def figures(factor: float) -> dict[str, object]:
         "decisions": 10 / factor,
         "cpu list": {"api": 50.0 * factor, "devcloud": 0.1},
         "moves 1": Moved(1.0, 40, 0, times, times),
+        "kind near-live": Kind(times, times, failed=2),
         "memory": {"conductor-cell1": Memory(100, 50), "conductor-cell2": Memory(200, 50)},
         "connections": 20,
     }
@@ -41,6 +43,9 @@ def test_each_figure_is_shown_for_both_clouds_with_their_ratio() -> None:
     assert rows["resident: conductors of cells, each"] == ["150.0 MiB", "150.0 MiB", "1.00"]
     assert rows["CPU for a list: api"][2] == "2.00"
     assert "CPU for a list: devcloud" not in rows
+    assert rows["live migrations to another cell: number"] == ["3", "3", "1.00"]
+    assert rows["for which the guest did nothing: median"] == ["200.0 ms", "400.0 ms", "2.00"]
+    assert "live migrations inside a cell: number" not in rows
 
 
 def test_processes_of_a_sort_are_counted_together() -> None:
