@@ -28,7 +28,7 @@ class LiveMemory:
     ``may_leave_cell``: if no host of the cell will do. ``event``: what the choice is called in the history. ``place``,
     ``connector``: of the target that was chosen. ``refused``: hosts that were chosen and did not agree. ``source``, ``target``:
     what the two hypervisors must know. ``attachments``: of volumes, at either end. ``devices``: the volumes as the target has
-    them. ``is_lost``: neither hypervisor knows the guest any more.
+    them. ``disk_over_commit``: as `LiveSource` has it. ``is_lost``: neither hypervisor knows the guest any more.
     """
 
     source_host: str
@@ -37,6 +37,7 @@ class LiveMemory:
     wanted_host: str | None = None
     forced: bool = False
     block_migration: bool | None = None
+    disk_over_commit: bool | None = None
     may_leave_cell: bool = False
     event: str = "conductor_live_migrate_instance"
     group: RequestedGroup | None = None

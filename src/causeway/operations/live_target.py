@@ -40,7 +40,9 @@ class ChooseTarget(Step[Run]):
     """A host of the server's cell is claimed, and agrees. One that refuses is given up for the next one."""
 
     name = "ChooseTarget"
-    reads = frozenset({"block_migration", "event", "forced", "source_host", "source_node", "wanted_host"})
+    reads = frozenset(
+        {"block_migration", "disk_over_commit", "event", "forced", "source_host", "source_node", "wanted_host"}
+    )
     writes = frozenset({"connector", "group", "place", "refused", "source"})
     makes = frozenset({Thing.ALLOCATION, Thing.CLAIM})
 
@@ -63,6 +65,7 @@ class ChooseTarget(Step[Run]):
                     block_devices=run.devices(),
                     block_migration=memory.block_migration,
                 )
+                memory.source.disk_over_commit = memory.disk_over_commit
             context = self._agree(run)
         context.source_host, context.source_cell = memory.source_host, run.cell.uuid
         context.dest_cell = run.cell.uuid

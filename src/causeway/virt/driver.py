@@ -320,6 +320,10 @@ class Driver(ABC):
         """Asked at the source: raises `HostUnreachable` if its hypervisor does not reach the one there. Takes seconds at most."""
         raise NotImplementedError
 
+    def disk_room(self, *, over_commit: bool) -> int:
+        """Bytes that are free for local disks; without over-commit less what the disks that are here may still grow by."""
+        raise NotImplementedError
+
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         """Makes what must be there before the guest comes: empty disks over their base images, config drive, ports, volumes.
 

@@ -51,6 +51,8 @@ class LiveSource:
     disks: list[LiveDisk] = field(default_factory=list)
     #: bytes of the host's disks that the guest's take: what is to travel, or to be kept free
     disk_bytes: int = 0
+    #: whether that much room is enough, or what the guest may come to use of its disks must be there; None: nobody said
+    disk_over_commit: bool | None = None
     #: the driver's own: model of the CPU, machine type
     details: dict[str, Any] = field(default_factory=dict)
 

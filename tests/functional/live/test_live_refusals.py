@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -55,6 +56,27 @@ def test_a_host_that_refuses_is_given_up_for_the_next(cloud: LiveCloud, monkeypa
         if event == "compute_check_can_live_migrate_destination"
     ]
     assert results == ["Error", "Success"]
+
+
+def test_before_2_25_a_host_must_have_room_as_its_user_says(cloud: LiveCloud) -> None:
+    source = cloud.host_of(server := cloud.boot(flavor=cloud.flavor("live.room", gen=1, disk=20)))
+    for name in others(cloud, source):
+        # Less than the disk may come to have, more than it has.
+        cloud.driver(name)._hardware = dataclasses.replace(cloud.driver(name)._hardware, local_gb=10)
+    try:
+        asked = {"host": others(cloud, source)[0], "block_migration": True}
+        answer = cloud.migrate_live(server, version="2.24", **asked, disk_over_commit=False)
+        assert answer.status_code == 400 and "no room for the server's disks" in message(answer)[1]
+        after = cloud.after(server)
+        assert after.compute_host == source and cloud.migration(server).status == "error"
+        cloud.check_left_nothing(server, source)
+        # From 2.25 on nobody says anything, and as in the field nobody looks.
+        assert cloud.migrated(server, version="2.24", **asked, disk_over_commit=True).compute_host != source
+        assert cloud.migrated(server, version="2.25", host=source, block_migration=True).compute_host == source
+        assert cloud.migrated(server, version="2.25", **asked).compute_host != source
+    finally:
+        for name in cloud.parts.computes:
+            cloud.driver(name)._hardware = dataclasses.replace(cloud.driver(name)._hardware, local_gb=4096)
 
 
 def test_no_host_is_left(cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,6 +78,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
             wanted_host=host,
             forced=forced,
             block_migration=block_migration,
+            disk_over_commit=to_bool(wanted["disk_over_commit"]) if "disk_over_commit" in wanted else None,
             may_leave_cell=may_leave_cell and host is None and block_migration is not False,
             event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
         )

@@ -25,7 +25,7 @@ from causeway.rpc.compute_live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
-_GIB = 1024**3
+_MIB, _GIB = 1024**2, 1024**3
 # The least GiB of memory and of each disk that the time of a migration is reckoned with, as in the field.
 _LEAST_GIB = 2
 
@@ -189,6 +189,7 @@ class LiveEndpoint:
                     details=f"host {host.name}; `causeway audit` tells what they are",
                 )
             host.driver.check_live_target(source)
+            _check_room(host, source)
             actions.check_volumes(host, block_devices)
             claimed = claim_for_move(host.claims, instance, token.migration_uuid, host.name)
         return LiveCheck(claimed, host.driver.volume_connector())
@@ -273,6 +274,18 @@ class LiveEndpoint:
         # The job first: one that ends in between has made the guest what it is then.
         has_job = driver.live_progress(instance_uuid) is not None
         return GuestPresence(driver.presence(instance_uuid), has_job)
+
+
+def _check_room(host: Host, source: LiveSource) -> None:
+    """Before 2.25 users say whether disks may be promised more than there is. Raises ClaimRefused if there is not enough."""
+    if source.disk_over_commit is None or not source.disks:
+        return
+    wanted = source.disk_bytes if source.disk_over_commit else sum(each.size for each in source.disks)
+    room = host.driver.disk_room(over_commit=source.disk_over_commit) - host.conf.reserved_host_disk_mb * _MIB
+    if wanted > room:
+        raise errors.ClaimRefused(
+            "The chosen host has no room for the server's disks.", details=f"host {host.name}: {wanted} of {room} bytes"
+        )
 
 
 class _Progress:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 import uuid as uuids
 from collections.abc import Callable, Iterator
@@ -67,6 +68,17 @@ class InstanceDisks:
             if _UUID.fullmatch(uuid) and path.is_dir():
                 found[uuid] = found.get(uuid, False) or path.name.endswith(_STASHED)
         return found
+
+    def room(self, *, over_commit: bool) -> int:
+        """Bytes that are free; without over-commit less what the disks that are here may still grow by."""
+        free: int = shutil.disk_usage(self.directory).free
+        if over_commit:
+            return free
+        for path in self.directory.glob("*/disk*"):
+            if path.name in (ROOT_DISK, SWAP_DISK) or path.name.startswith("disk.eph"):
+                info = image_info(path)
+                free -= max(0, int(info["virtual-size"]) - int(info["actual-size"]))
+        return free
 
     def make_folder(self, uuid: str) -> None:
         durable.make_folder(self.folder(uuid))

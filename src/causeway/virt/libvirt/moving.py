@@ -81,6 +81,9 @@ class MovingGuests(Driver, ABC):
     def try_live_address(self, target: LiveTarget) -> None:
         live_source.check_reaches(self._live.settings, target)
 
+    def disk_room(self, *, over_commit: bool) -> int:
+        return self._disks.room(over_commit=over_commit)
+
     def prepare_live_target(self, spec: GuestSpec, source: LiveSource) -> LiveTarget:
         uuid = spec.instance.uuid
         shown = self.presence(uuid)

@@ -145,6 +145,15 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             taken += disk.load(folder / virt.ROOT_DISK).data
         return taken
 
+    def disk_room(self, *, over_commit: bool) -> int:
+        room = self._hardware.local_gb << 30
+        for folder in self.files.disks_dir.iterdir():
+            for path in (path for path in folder.iterdir() if path.name.startswith("disk")):
+                found = disk.decode(path.read_bytes())
+                taken = path.stat().st_size + (found.data if found is not None else 0)
+                room -= taken if over_commit or found is None else max(taken, found.header.size)
+        return room
+
     # guests
 
     def spawn(
