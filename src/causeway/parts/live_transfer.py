@@ -27,7 +27,7 @@ from causeway.rpc.compute_live import GuestPresence
 from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
 from causeway.store.database import Database
-from causeway.virt.live import LiveOptions, LiveTarget, Presence
+from causeway.virt.live import LiveOptions, LiveProgress, LiveTarget, Presence
 
 LOG = logging.getLogger(__name__)
 
@@ -84,11 +84,14 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         journey = self._journey(run)
         cause: errors.CausewayError | None = None
         # Another attempt, or one that was to be undone, may have brought it there.
-        decision = decide(run, journey) if self._was_begun(run) else None
-        if decision is not Decision.ARRIVED:
+        seen = look(run, journey) if self._was_begun(run) else None
+        if seen is None or seen.decision is not Decision.ARRIVED:
             cause = self._send(run, journey)
-            decision = decide(run, journey)
+            seen = look(run, journey)
+        decision = seen.decision
         if decision is Decision.ARRIVED:
+            if seen.came is not None:
+                self._count(run, seen.came)
             self._arrived(run, journey)
             self._pivot(run)
             return
@@ -121,6 +124,14 @@ class GuestGoes(Step[R], ABC, Generic[R]):
             return failure
         run.transferred(outcome.bytes_done)
         return errors.from_wire(outcome.failure) if outcome.failure is not None else None
+
+    def _count(self, run: R, came: LiveProgress) -> None:
+        """What the target has counted is all; the source was last asked a while before the end."""
+        sent = came.memory_processed + came.disk_processed
+        if run.step is not None and sent > (run.step.bytes_done or 0):
+            run.transferred(sent)
+            counters: dict[str, Any] = {f"{name}_bytes": value for name, value in came.bytes_of().items()}
+            migrations.update(run.services.api, run.saga.migration_uuid, **counters)
 
     def _pivot(self, run: R) -> None:
         """Whoever has asked for the end of it meanwhile was too late."""
@@ -190,7 +201,19 @@ def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
     return errors.GuestStayed(f"The live migration of server {uuid} failed: {cause.message}", details=cause.details)
 
 
+@dataclass
+class Seen:
+    """What both hosts show. ``came``: as `GuestPresence` of the target has it."""
+
+    decision: Decision
+    came: LiveProgress | None
+
+
 def decide(run: ServerRun[Any], journey: Journey) -> Decision:
+    return look(run, journey).decision
+
+
+def look(run: ServerRun[Any], journey: Journey) -> Seen:
     """Asks both hosts."""
     source = _presence(run, journey.source, if_dead=Presence.CRASHED)
     target = _presence(run, journey.target, if_dead=Presence.ABSENT)
@@ -200,7 +223,7 @@ def decide(run: ServerRun[Any], journey: Journey) -> Decision:
         has_job=source is not None and source.has_job,
     )
     LOG.info("Live migration %s: source %s, target %s: %s", run.saga.id, source, target, decision)
-    return decision
+    return Seen(decision, target.came if target is not None else None)
 
 
 def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPresence | None:

@@ -12,7 +12,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.rpc.client import RpcClient
-from causeway.virt.live import LiveOptions, LiveSource, LiveTarget, Presence
+from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 
 T = TypeVar("T")
 
@@ -38,10 +38,14 @@ class LiveOutcome:
 
 @dataclass
 class GuestPresence:
-    """What a hypervisor shows of a guest. ``has_job``: it is migrating it to another host."""
+    """What a hypervisor shows of a guest. ``has_job``: it is migrating it to another host.
+
+    ``came``: how much came of a guest that was migrated here; None: nobody counted it, or the host is of an older version.
+    """
 
     presence: Presence
     has_job: bool = False
+    came: LiveProgress | None = None
 
 
 class ComputeLive:

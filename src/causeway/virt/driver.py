@@ -346,6 +346,10 @@ class Driver(ABC):
         """At the source; None: no migration of this guest is under way."""
         raise NotImplementedError
 
+    def live_arrival(self, uuid: str) -> LiveProgress | None:  # noqa: ARG002
+        """At the target: how much came of a guest that was migrated here last; None: nobody counted."""
+        return None
+
     def abort_live_migration(self, uuid: str) -> None:
         """At the source; returns when none is under way any more. None was: nothing happens."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ the guest go there (`Driver.live_migrate`). Whatever a call answers, **who owns 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -91,3 +91,7 @@ class LiveProgress:
     disk_remaining: int = 0
     #: the guest runs at its target, and what is left of its memory comes after it
     post_copy: bool = False
+
+    def bytes_of(self) -> dict[str, int]:
+        """The counters by their names."""
+        return {name: value for name, value in asdict(self).items() if name != "post_copy"}

@@ -13,6 +13,7 @@ from test_watched_operations import operations
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.moves import near_live
 from causeway.rpc.transport import Outgoing, Verdict
+from causeway.store.api import migrations as store
 
 from .live_cloud import LiveCloud
 
@@ -190,6 +191,13 @@ def test_a_live_migration_takes_what_memory_and_disk_take(cloud: LiveCloud) -> N
     assert writes(cloud, server) > before
     migration = cloud.migration(server)
     assert migration.status == "completed"
+    # All of it is counted, whenever the source was last asked.
+    steps = operations(cloud, server, everything=True)[0]["steps"]
+    sent = next(each["bytes_done"] for each in steps if each["step"] == "MigrateGuest")
+    counted = store.get(cloud.parts.api_database, migration.uuid)
+    assert sent == (counted.memory_processed_bytes or 0) + (counted.disk_processed_bytes or 0)
+    assert 102 * GIB <= sent < 120 * GIB + SLACK * GIGABIT
+    assert (counted.memory_remaining_bytes, counted.disk_remaining_bytes) == (0, 0)
     cloud.check_left_nothing(server, after.compute_host)
 
 

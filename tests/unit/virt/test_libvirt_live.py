@@ -20,7 +20,7 @@ from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
 from causeway.virt.libvirt.hypervisor_events import GuestEvents
-from causeway.virt.libvirt.live import LiveMigrations, flags_of, migration_of, progress_of
+from causeway.virt.libvirt.live import LiveMigrations, arrival_of, flags_of, migration_of, progress_of
 from causeway.virt.libvirt.live_settings import LiveSettings, from_options
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
 from causeway.virt.libvirt.presence import presence_of, refuse_in_transit
@@ -253,6 +253,53 @@ def test_only_migrations_to_other_hosts_are_told_of() -> None:
     assert migration_of(Job({"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP})) is None
     progress = progress_of(out)
     assert (progress.memory_total, progress.disk_remaining, progress.memory_remaining) == (7, 3, 0)
+
+
+def test_what_came_is_what_the_target_has_counted() -> None:
+    class Arrived:
+        def __init__(self, **stats: int) -> None:
+            self.stats = stats
+
+        def jobStats(self, flags: int) -> dict[str, int]:
+            # Read without that it is gone.
+            assert flags == libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
+            return self.stats
+
+    came = {"operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN, "memory_processed": 7, "disk_processed": 3}
+    found = arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_COMPLETED, **came))
+    assert found is not None and (found.memory_processed, found.disk_processed) == (7, 3)
+    assert arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_FAILED, **came)) is None
+    assert arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_NONE)) is None
+    backup = libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP
+    assert arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_COMPLETED, operation=backup)) is None
+
+
+def test_post_copy_is_told_of() -> None:
+    class PostCopy(Domain):
+        def jobStats(self) -> dict[str, int]:
+            return {"type": 2, "operation": libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT, "memory_remaining": 5}
+
+    found = PostCopy(PAUSED, libvirt.VIR_DOMAIN_PAUSED_POSTCOPY), PostCopy(RUNNING, 1)
+
+    class Hypervisor:
+        def __init__(self, domain: Domain) -> None:
+            self.domain = domain
+
+        def lookupByUUIDString(self, _uuid: str) -> Domain:
+            return self.domain
+
+    class Connection:
+        events = GuestEvents()
+
+        def __init__(self, domain: Domain) -> None:
+            self.domain = domain
+
+        def call_aside(self, _what: str, function: Callable[[Any], Any], *, timeout: float) -> Any:
+            assert timeout
+            return function(Hypervisor(self.domain))
+
+    told = [LiveMigrations(cast(Any, Connection(each)), LiveSettings(), Path).progress(UUID) for each in found]
+    assert [(each.post_copy, each.memory_remaining) for each in told if each is not None] == [(True, 5), (False, 5)]
 
 
 def test_certificates_stay_until_the_host_has_another_address_or_the_lab_another_authority(tmp_path: Path) -> None:

@@ -273,7 +273,8 @@ class LiveEndpoint:
         driver = self.host.driver
         # The job first: one that ends in between has made the guest what it is then.
         has_job = driver.live_progress(instance_uuid) is not None
-        return GuestPresence(driver.presence(instance_uuid), has_job)
+        presence = driver.presence(instance_uuid)
+        return GuestPresence(presence, has_job, driver.live_arrival(instance_uuid) if presence.is_alive else None)
 
 
 def _check_room(host: Host, source: LiveSource) -> None:

@@ -6,7 +6,6 @@ to, over the cell's queue (`causeway.rpc.super_conductor`).
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from typing import Protocol
 
@@ -117,9 +116,8 @@ class CloudEndpoint:
         token: MoveToken,
         progress: LiveProgress,
     ) -> str:
-        bytes_of = dataclasses.asdict(progress)
-        post_copy = bytes_of.pop("post_copy")
-        return ordered_moves.record_live_progress(self._services.api, token, bytes_of, post_copy=post_copy)
+        api, bytes_of = self._services.api, progress.bytes_of()
+        return ordered_moves.record_live_progress(api, token, bytes_of, post_copy=progress.post_copy)
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
         ordered_moves.check_order(self._services.api, token, forward=forward)

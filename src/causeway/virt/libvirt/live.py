@@ -66,6 +66,20 @@ class LiveMigrations:
     def progress(self, uuid: str) -> LiveProgress | None:
         return self._job(uuid)
 
+    def arrival(self, uuid: str) -> LiveProgress | None:
+        """How much came of a guest that was migrated to this host."""
+
+        def ask(hypervisor: Any) -> LiveProgress | None:
+            domain = power.find(hypervisor, uuid)
+            return None if domain is None else arrival_of(domain)
+
+        try:
+            return self._connection.call_aside(f"tell how guest {uuid} came", ask, timeout=_LOOK_SECONDS)
+        except GuestFailed as failure:
+            # Only figures are missing.
+            LOG.info("Nobody knows how much came of guest %s: %s %s", uuid, failure.message, failure.details)
+            return None
+
     def abort(self, uuid: str, call: AsideCall[None] | None = None) -> None:
         """``call``: it may be about to begin a migration, so its end is waited for, too."""
         end = time.monotonic() + _ABORT_SECONDS
@@ -229,6 +243,20 @@ def migration_of(domain: Any) -> dict[str, Any] | None:
         return None
     migrates = stats.get(libvirt.VIR_DOMAIN_JOB_OPERATION) == libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT
     return stats if migrates else None
+
+
+def arrival_of(domain: Any) -> LiveProgress | None:
+    """What libvirt counted of the guest's migration to this host; None: that was not the last thing that was done with it."""
+    kept = libvirt.VIR_DOMAIN_JOB_STATS_COMPLETED | libvirt.VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED
+    try:
+        stats: dict[str, Any] = domain.jobStats(kept)
+    except libvirt.libvirtError as error:
+        if error.get_error_code() in (libvirt.VIR_ERR_OPERATION_INVALID, libvirt.VIR_ERR_NO_DOMAIN):
+            return None
+        raise
+    came = stats.get(libvirt.VIR_DOMAIN_JOB_OPERATION) == libvirt.VIR_DOMAIN_JOB_OPERATION_MIGRATION_IN
+    is_over = stats.get("type") == libvirt.VIR_DOMAIN_JOB_COMPLETED
+    return progress_of(stats) if came and is_over else None
 
 
 def progress_of(stats: dict[str, Any], *, post_copy: bool = False) -> LiveProgress:

@@ -112,6 +112,9 @@ class MovingGuests(Driver, ABC):
     def live_progress(self, uuid: str) -> LiveProgress | None:
         return self._live.progress(uuid)
 
+    def live_arrival(self, uuid: str) -> LiveProgress | None:
+        return self._live.arrival(uuid)
+
     def abort_live_migration(self, uuid: str) -> None:
         self._live.abort(uuid)
 

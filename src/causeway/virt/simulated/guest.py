@@ -11,6 +11,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK, GuestSpec
+from causeway.virt.live import LiveProgress
 from causeway.virt.simulated import disk, volume
 from causeway.virt.simulated.habits import Habits, habits_of
 
@@ -63,6 +64,8 @@ class Guest:
     caught_up: float | None = None
     # Seconds for which it did nothing before it came to run here; None: nobody counted.
     stood_still: float | None = None
+    # How much came of it when it was migrated to its host.
+    came: LiveProgress | None = None
 
     def devices(self) -> dict[str, Path]:
         """device -> file, of local disks and volumes in the order of their names."""

@@ -179,6 +179,10 @@ class LiveDriver(virt.Driver, ABC):
         job = self._jobs.get(uuid)
         return None if job is None else dataclasses.replace(job.progress)
 
+    def live_arrival(self, uuid: str) -> LiveProgress | None:
+        guest = self.files.guests.get(uuid)
+        return None if guest is None else guest.came
+
     def abort_live_migration(self, uuid: str) -> None:
         job = self._jobs.get(uuid)
         if job is not None:
@@ -228,11 +232,11 @@ class LiveDriver(virt.Driver, ABC):
                 self.link.clock.wait(job.wake, ROUND_SECONDS)
             job.progress.post_copy = job.post_copy
             if job.post_copy:
-                self._hand_over(uuid, there, transfer, disks)
+                self._hand_over(uuid, there, transfer, 0, disks, job.progress)
                 progress(dataclasses.replace(job.progress))
                 sending.send(memory, 0, is_through=True)
             else:
-                self._hand_over(uuid, there, transfer, memory + disks)
+                self._hand_over(uuid, there, transfer, memory, disks, job.progress)
         job.progress.memory_remaining = job.progress.disk_remaining = 0
 
     def _changed(self, uuid: str, seconds: float, share: float) -> tuple[Guest, tuple[int, int]]:
@@ -248,8 +252,10 @@ class LiveDriver(virt.Driver, ABC):
             runs = guest.power_state is PowerState.RUNNING
             return guest, (int(seconds * guest.memory_rate * share) if runs else 0, written)
 
-    def _hand_over(self, uuid: str, there: Path, transfer: Transfer, left: int) -> None:
-        """``left``: bytes that are sent while the guest stands still."""
+    def _hand_over(
+        self, uuid: str, there: Path, transfer: Transfer, memory: int, disks: int, sent: LiveProgress
+    ) -> None:
+        """``memory``, ``disks``: bytes that are sent while the guest stands still; ``sent``: before."""
         files, clock = self.files, self.link.clock
         with files.locked(uuid):
             before = self._leaving_guest(uuid)
@@ -262,10 +268,19 @@ class LiveDriver(virt.Driver, ABC):
                 expected = guest_of(there / "incoming" / f"{uuid}.json")
                 if expected is None:
                     raise GuestFailed(f"The target does not expect guest {uuid}.", details=str(there))
-                if transfer.take(left, self.link.stopping):
+                if transfer.take(memory + disks, self.link.stopping):
                     raise GuestFailed("The host was stopped while the guest stood still.", details=self.hostname)
                 _copy_disks(before, expected)
                 expected.memory, expected.power_state = list(before.memory), before.power_state
+                expected.came = dataclasses.replace(
+                    sent,
+                    # By post-copy what is left comes as well, a little later.
+                    memory_processed=sent.memory_processed + sent.memory_remaining,
+                    disk_processed=sent.disk_processed + disks,
+                    memory_remaining=0,
+                    disk_remaining=0,
+                    post_copy=False,
+                )
                 if before.power_state is PowerState.RUNNING:
                     expected.caught_up, expected.stood_still = clock.time(), clock.time() - stands_since
                 durable.write(there / "incoming" / f"{uuid}.json", msgspec.json.encode(expected))
