@@ -98,7 +98,7 @@ class GuestGoes(Step[R], ABC, Generic[R]):
         cause = cause or errors.GuestFailed("the hypervisor says that it succeeded, and the guest is not there.")
         if decision in _STAYED:
             raise failure_of(cause, run.uuid) from cause
-        raise _unclear(run, journey, decision) from cause
+        raise _unclear(run, journey, seen) from cause
 
     def _was_begun(self, run: R) -> bool:
         return run.is_repeated or any(record.step == self.name for record in run.steps[:-1])
@@ -145,23 +145,23 @@ class GuestGoes(Step[R], ABC, Generic[R]):
     def undo(self, run: R) -> None:
         journey = self._journey(run)
         source = journey.source
-        decision = decide(run, journey)
-        if decision is Decision.UNDER_WAY:
+        seen = look(run, journey)
+        if seen.decision is Decision.UNDER_WAY:
             source.computes.live_migration_abort(
                 run.context, source.host, token=run.token(self.name), instance_uuid=run.uuid
             )
-            decision = decide(run, journey)
-        if decision in _STAYED:
+            seen = look(run, journey)
+        if seen.decision in _STAYED:
             self._refuse_late_orders(run, source)
-            decision = decide(run, journey)
-        if decision is Decision.ARRIVED:
+            seen = look(run, journey)
+        if seen.decision is Decision.ARRIVED:
             LOG.warning("Live migration %s can't be undone: the guest has arrived", run.saga.id)
             self._arrived(run, journey)
             run.saga.pivoted = True
             raise errors.GuestArrived(f"Server {run.uuid} is at the target of its live migration: it stays there.")
-        if decision not in _STAYED:
-            raise _unclear(run, journey, decision)
-        run.memory.is_lost = decision is Decision.LOST
+        if seen.decision not in _STAYED:
+            raise _unclear(run, journey, seen)
+        run.memory.is_lost = seen.decision is Decision.LOST
 
     def _refuse_late_orders(self, run: R, source: Side) -> None:
         if not life_of(run, source).is_fenced:
@@ -203,27 +203,28 @@ def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:
 
 @dataclass
 class Seen:
-    """What both hosts show. ``came``: as `GuestPresence` of the target has it."""
+    """What both hosts show; None: one can't be asked. ``came``: as `GuestPresence` of the target has it."""
 
     decision: Decision
+    source: Presence | None
+    target: Presence | None
     came: LiveProgress | None
 
-
-def decide(run: ServerRun[Any], journey: Journey) -> Decision:
-    return look(run, journey).decision
+    @property
+    def is_stranded(self) -> bool:
+        """Whether the guest stands still to be handed over, and nothing is there that could have taken it."""
+        nothing = (Presence.ABSENT, Presence.OFF, Presence.CRASHED)
+        return self.source is Presence.PAUSED_FOR_MIGRATION and self.target in nothing
 
 
 def look(run: ServerRun[Any], journey: Journey) -> Seen:
     """Asks both hosts."""
     source = _presence(run, journey.source, if_dead=Presence.CRASHED)
     target = _presence(run, journey.target, if_dead=Presence.ABSENT)
-    decision = owner(
-        source.presence if source is not None else None,
-        target.presence if target is not None else None,
-        has_job=source is not None and source.has_job,
-    )
+    shown = source.presence if source is not None else None, target.presence if target is not None else None
+    decision = owner(*shown, has_job=source is not None and source.has_job)
     LOG.info("Live migration %s: source %s, target %s: %s", run.saga.id, source, target, decision)
-    return Seen(decision, target.came if target is not None else None)
+    return Seen(decision, *shown, target.came if target is not None else None)
 
 
 def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPresence | None:
@@ -242,11 +243,20 @@ def _presence(run: ServerRun[Any], side: Side, *, if_dead: Presence) -> GuestPre
         return None
 
 
-def _unclear(run: ServerRun[Any], journey: Journey, decision: Decision) -> errors.CausewayError:
+def _unclear(run: ServerRun[Any], journey: Journey, seen: Seen) -> errors.CausewayError:
     down = [life.explained() for side in (journey.source, journey.target) if (life := life_of(run, side)).is_down]
     if down:
         return errors.HostDown("A host that the server needs is down. It is waited for.", details="; ".join(down))
+    details = (
+        f"source {journey.source.host}: {seen.source}, target {journey.target.host}: {seen.target}, {seen.decision}"
+    )
+    if seen.is_stranded:
+        # It may have run at the target and ended there: then it must not go on from where it was.
+        details += (
+            f". The guest stands still on {journey.source.host} and goes on by itself if its hypervisor only waits for a dead"
+            f" connection. If it does not, make sure that it runs nowhere else, and end it there (virsh destroy {run.uuid}):"
+            " then the migration is rolled back, and a hard reboot boots the server from its disks"
+        )
     return errors.GuestUnclear(
-        f"The live migration of server {run.uuid} has no end yet: who owns its guest can't be told.",
-        details=f"source {journey.source.host}, target {journey.target.host}: {decision}",
+        f"The live migration of server {run.uuid} has no end yet: who owns its guest can't be told.", details=details
     )

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from dead_hosts import come_back
 from moves_cloud import until
+from test_watched_operations import operations
 
 from causeway.faults import points
 from causeway.rpc.compute_live import ComputeLive
@@ -129,3 +130,33 @@ def test_the_source_dies_in_the_hand_over(cloud: LiveCloud, where: str) -> None:
     come_back(cloud, source)
     status = check(cloud, server, source, memory)
     assert status == ("completed" if where == "handed over" else "failed")
+
+
+def test_a_guest_that_was_handed_over_and_ended_there_is_not_woken_where_it_was(cloud: LiveCloud) -> None:
+    """Whether it ran at the target can't be told any more: an operator says so, by ending it at the source."""
+    server, source, _memory = with_memory(cloud)
+    driver, there = cloud.driver(source), cloud.driver(cloud.other(source))
+
+    def ends(reached: str) -> None:
+        if reached == "handed over":
+            there.destroy(server.id, [], [], destroy_disks=True)
+            raise SystemExit
+
+    driver.at_hand_over = ends
+    assert cloud.migrate_live(server).status_code == 202
+    (operation,) = until(
+        lambda: operations(cloud, server),
+        lambda found: found and "virsh destroy" in str(found[0]["error"]),
+        "the migration to say what to do",
+    )
+    assert "stands still" in str(operation["error"]) and server.id in str(operation["error"])
+    assert driver.presence(server.id) is Presence.PAUSED_FOR_MIGRATION
+    driver.at_hand_over = lambda _where: None
+    # As an operator does on the host.
+    driver.power_off(server.id, 0.0)
+    after = cloud.after(server)
+    assert (after.compute_host, cloud.migration(server).status) == (source, "failed")
+    cloud.admin.compute.reboot_server(server.id, "HARD")
+    until(lambda: driver.inspect(server.id).power_state, lambda state: state == 1, "the guest to boot")
+    cloud.wait(server, "ACTIVE")
+    cloud.check_left_nothing(server, source)

@@ -39,6 +39,11 @@ def test_a_guest_goes_to_another_host_and_does_not_notice(
 
     assert source.presence(guest.uuid) is Presence.ABSENT
     assert target.presence(guest.uuid) is Presence.RUNNING
+    # The source was last asked before the end; the target has counted everything.
+    came = target.live_arrival(guest.uuid)
+    assert came is not None and came.memory_processed >= max((each.memory_processed for each in seen), default=0) > 0
+    assert came.memory_remaining == 0
+    assert target.live_arrival(guest.uuid) == came
     source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=True)
     assert not source._disks.folder(guest.uuid).exists()
     guest.driver = target
