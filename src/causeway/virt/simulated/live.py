@@ -321,6 +321,7 @@ class _Sending:
             if self._job.forced and not is_through:
                 return memory * (pieces - turn + 1) // pieces, disks * (pieces - turn + 1) // pieces
             self._transfer.take((memory + disks) / pieces, None if is_through else self._job.wake)
+            # One in whose middle it was forced has its time counted, and takes it when the guest stands still.
             seen.memory_processed += memory // pieces
             seen.disk_processed += disks // pieces
             seen.memory_remaining = memory * (pieces - turn) // pieces
