@@ -5,6 +5,9 @@ is off is told by the journal: the time of the steps that have the guest off, of
 ports are parts, and how much travelled before and meanwhile. For how long it is silent is heard outside: the guest sends ten
 ticks a second to an observer in its network; the longest pause between two of them counts, with the boot, where it boots. What a
 live migration sends is counted where it arrives, by the target's network device.
+
+Meanwhile the guest writes to its disk at a rate (``--dirty``). How fast disks are copied while it runs is compared with ``cp`` of
+a file of that size on the same file system, with its flush.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import subprocess
 import tempfile
 import time
 import warnings
@@ -27,6 +31,7 @@ from rich.table import Table
 
 from causeway.cli.demo import ticks
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.model.sagas import StepRecord
 from causeway.store.api import journal
 from causeway.virt.lab.hosts import Lab, missing
 from causeway.virt.lab.observer import PORT
@@ -60,13 +65,18 @@ class Downtime:
     silent: float
     bytes_before: int
     bytes_meanwhile: int
+    #: MiB/s, while the guest ran; None if a hypervisor copies
+    copied: float | None = None
 
 
 @click.command()
-@click.option("--gib", default=2.0, show_default=True, help="GiB of random data on the guest's disk.")
+@click.option(
+    "--gib", "sizes", multiple=True, type=float, default=(2.0, 8.0), show_default=True, help="GiB of random data."
+)
+@click.option("--dirty", default=1, show_default=True, help="MiB that the guest writes to its disk each second.")
 @click.option("--case", "cases", type=click.Choice([*CASES, *WITH_MEMORY]), multiple=True, help="Only these.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path))
-def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
+def main(sizes: tuple[float, ...], dirty: int, cases: tuple[str, ...], json_file: Path | None) -> None:
     """Measures downtimes on real guests (as root, with QEMU and libvirt)."""
     warnings.simplefilter("ignore")
     reason = missing()
@@ -76,24 +86,25 @@ def main(gib: float, cases: tuple[str, ...], json_file: Path | None) -> None:
         cloud = EmbeddedCloud(Path(directory), port=0, cells=2, hosts_per_cell=2, driver="libvirt")
         cloud.start()
         try:
-            found = [measure(cloud, case, gib) for case in cases or (*CASES, *WITH_MEMORY)]
+            speeds = {gib: speed_of_cp(Path(directory), int(gib * GIB)) for gib in sizes}
+            found = [measure(cloud, case, gib, dirty) for gib in sizes for case in cases or (*CASES, *WITH_MEMORY)]
         finally:
             cloud.stop()
             Lab(cloud.state.lab).stop(keep_guests=False)
-    show(found)
+    show(found, speeds)
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(each) for each in found], indent=1))
 
 
-def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
+def measure(cloud: EmbeddedCloud, case: str, gib: float, dirty: int) -> Downtime:
     """Resizes a new server across cells, or migrates it live: to the other host of its cell, or to the other cell."""
     for name, value in zip(("warm", "direct"), CASES.get(case, ("auto", "auto")), strict=True):
         cloud.conf.set_override(name, value, group="moves")
     connection = connect(cloud)
     compute = connection.compute
-    source, target = (flavor(compute, f"gen{number}.filled", str(number), int(gib) + 2) for number in (1, 2))
+    source, target = (flavor(compute, f"gen{number}.filled{gib:g}", str(number), int(gib) + 2) for number in (1, 2))
     if case in (LIVE_ACROSS, NEAR_LIVE):
-        source = flavor(compute, "any.filled", None, int(gib) + 2)
+        source = flavor(compute, f"any.filled{gib:g}", None, int(gib) + 2)
     image, network = connection.image.find_image("demo"), connection.network.find_network("demo-net")
     (subnet,) = connection.network.subnets(network_id=network.id)
     server = compute.create_server(
@@ -102,7 +113,7 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         image_id=image.id,
         networks=[{"uuid": network.id}],
         config_drive=True,
-        user_data=base64.b64encode(ticks.script(subnet.gateway_ip, PORT).encode()).decode(),
+        user_data=base64.b64encode((ticks.script(subnet.gateway_ip, PORT) + dirtying(dirty)).encode()).decode(),
     )
     server = compute.wait_for_server(server, wait=PATIENCE)
     ((address,),) = server.addresses.values()
@@ -135,12 +146,47 @@ def measure(cloud: EmbeddedCloud, case: str, gib: float) -> Downtime:
         found = Downtime(case, gib, whole, None, silent, bytes_received(cloud)[target_host] - received[target_host], 0)
     else:
         standing = STANDING_STILL if case == NEAR_LIVE else OFF
-        off = sum((steps[name].ended_at - steps[name].started_at).total_seconds() for name in standing)
-        copied = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", standing[0]))
-        found = Downtime(case, gib, whole, off, silent, *copied)
+        off = sum(lasted(steps[name]) for name in standing)
+        before, meanwhile = (steps[name].bytes_done or 0 for name in ("CopyWhileRunning", standing[0]))
+        copied = before / MIB / lasted(steps["CopyWhileRunning"]) if before else None
+        found = Downtime(case, gib, whole, off, silent, before, meanwhile, copied)
     compute.delete_server(server)
     compute.wait_for_delete(server, wait=PATIENCE)
     return found
+
+
+def lasted(step: StepRecord) -> float:
+    """Seconds."""
+    if step.ended_at is None:
+        raise click.ClickException(f"Step {step.step} did not end.")
+    return (step.ended_at - step.started_at).total_seconds()
+
+
+def dirtying(mib: int) -> str:
+    """What has a guest write that much each second, here and there in 16 MiB of its disk."""
+    return f"""\
+(n=0; while [ {mib} != 0 ] && sleep 1; do
+    n=$((n + 1))
+    dd if=/dev/urandom of=/disk/dirt bs=65536 count={mib * 16} seek=$((n * {mib * 16} % 256)) conv=notrunc 2>/dev/null
+    sync
+done) &
+"""
+
+
+def speed_of_cp(folder: Path, size: int) -> float:
+    """MiB/s of a copy in files, with its flush to the medium."""
+    source, copy = folder / "random", folder / "copy"
+    with source.open("wb") as file:
+        for offset in range(0, size, 16 * MIB):
+            file.write(os.urandom(min(16 * MIB, size - offset)))
+        os.fsync(file.fileno())
+    began = time.monotonic()
+    subprocess.run(["cp", source, copy], check=True)
+    subprocess.run(["sync", copy], check=True)
+    ended = time.monotonic()
+    for path in (source, copy):
+        path.unlink()
+    return size / MIB / (ended - began)
 
 
 def elsewhere(cloud: EmbeddedCloud, host: str) -> str:
@@ -195,10 +241,9 @@ def connect(cloud: EmbeddedCloud) -> Any:
     )
 
 
-def show(found: list[Downtime]) -> None:
-    table = Table(
-        "The disk travels", "GiB", "Whole move", "Guest off", "Silent outside", "Bytes before", "Bytes while off"
-    )
+def show(found: list[Downtime], speeds: dict[float, float]) -> None:
+    columns = ("Whole move", "Guest off", "Silent outside", "Bytes before", "Bytes while off", "Copied at", "Of cp")
+    table = Table("The disk travels", "GiB", *columns)
     for each in found:
         table.add_row(
             each.case,
@@ -208,8 +253,11 @@ def show(found: list[Downtime]) -> None:
             f"{each.silent:.2f} s",
             f"{each.bytes_before:,}",
             f"{each.bytes_meanwhile:,}",
+            f"{each.copied:.0f} MiB/s" if each.copied is not None else "",
+            f"{each.copied / speeds[each.gib]:.0%}" if each.copied is not None else "",
         )
-    Console(width=120).print(table)
+    table.caption = "; ".join(f"cp of {gib:g} GiB: {speed:.0f} MiB/s" for gib, speed in speeds.items())
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,10 @@ class _Server(_WsgiServer):  # type: ignore[misc]
         super().process_conn(conn)
 
 
+# Bytes of a piece of a body from which on it is not worth a copy.
+_LARGE = 1 << 16
+
+
 class _Raw(socket.SocketIO):
     """A socket whose bytes must keep coming."""
 
@@ -114,6 +118,19 @@ class _Request(_HttpRequest):  # type: ignore[misc]
             # cheroot leaves trailers, and chunks that the application did not read, to be taken for the next request.
             self.close_connection = True
         return True
+
+    def write(self, chunk: bytes) -> None:
+        """What is large goes to the socket as it is: cheroot copies it, and the rest again for each part that a socket takes."""
+        if len(chunk) < _LARGE:
+            super().write(chunk)
+            return
+        parts = [f"{len(chunk):x}\r\n".encode(), chunk, b"\r\n"] if self.chunked_write else [chunk]
+        for part in parts:
+            view, sent = memoryview(part), 0
+            while sent < len(view):
+                # Each may take as long as the socket's timeout: a slow reader is not a silent one.
+                sent += self.conn.socket.send(view[sent:])
+            self.conn.wfile.bytes_written += len(part)
 
 
 class _Connection(_HttpConnection):  # type: ignore[misc]

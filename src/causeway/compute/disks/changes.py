@@ -21,6 +21,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from causeway.compute.disks.overlap import WriteBehind, read_ahead
 from causeway.compute.disks.packing import ZSTD, Packer, unpacked
 from causeway.errors import DiskTransferBroken
 from causeway.virt.warm import DiskReader, DiskWriter
@@ -101,26 +102,24 @@ def stream(
     """
     yield _HEADER.pack(_MAGIC, digests.size, digests.block)
     sent = 0
-    for offset, length in extents:
-        for at in range(offset, offset + length, PIECE_BYTES):
-            data = reader.read(at, min(PIECE_BYTES, offset + length - at))
-            for start, end, is_zero in _runs(reader, at, data, digests.block, is_full=is_full):
-                if is_zero:
-                    digests.note_zeros(at + start, end - start)
-                    yield _PIECE.pack(at + start, end - start, _ZEROS, _NEVER_SENT)
-                    continue
-                part = data[start:end]
-                digest = digests.note(at + start, part)
-                packed = packer.packed(part) if packer is not None else None
-                content = part if packed is None else packed
-                head = _PIECE.pack(at + start, len(part), _DATA if packed is None else _PACKED, digest)
-                began = packer.clock() if packer is not None else 0.0
-                slow_down(len(content))
-                sent += len(content)
-                yield head if packed is None else head + _PACKED_SIZE.pack(len(packed))
-                yield content
-                if packer is not None:
-                    packer.sent(len(content), packer.clock() - began)
+    for at, data in read_ahead(reader, extents, PIECE_BYTES):
+        for start, end, is_zero in _runs(reader, at, data, digests.block, is_full=is_full):
+            if is_zero:
+                digests.note_zeros(at + start, end - start)
+                yield _PIECE.pack(at + start, end - start, _ZEROS, _NEVER_SENT)
+                continue
+            part = data[start:end]
+            digest = digests.note(at + start, part)
+            packed = packer.packed(part) if packer is not None else None
+            content = part if packed is None else packed
+            head = _PIECE.pack(at + start, len(part), _DATA if packed is None else _PACKED, digest)
+            began = packer.clock() if packer is not None else 0.0
+            slow_down(len(content))
+            sent += len(content)
+            yield head if packed is None else head + _PACKED_SIZE.pack(len(packed))
+            yield content
+            if packer is not None:
+                packer.sent(len(content), packer.clock() - began)
     leads_to = digests.size if leads_to is None else leads_to
     yield _PIECE.pack(leads_to, sent, _END, digests.digest(leads_to))
 
@@ -158,7 +157,13 @@ def apply(source: Source, writer: DiskWriter, digests: Digests, arrived: Arrived
         raise DiskTransferBroken(
             "What came of a disk is not what was announced.", details=f"{magic!r}, {size}, {block}"
         )
-    sent = 0
+    with WriteBehind(writer) as behind:
+        return _apply(source, behind, digests, arrived)
+
+
+def _apply(source: Source, writer: WriteBehind, digests: Digests, arrived: Arrived) -> int:
+    """The pieces, to their end."""
+    sent, size, block = 0, digests.size, digests.block
     while True:
         offset, length, kind, digest = _PIECE.unpack(_exactly(source, _PIECE.size))
         if kind == _END:
