@@ -9,7 +9,7 @@
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
 | 6 | 1.5 | disks are copied while their guest runs, before it moves; live migrations |
 | 7 | 1.6 | guests are saved, and woken at another host |
-| 8 | 1.7 | hosts say whether their hypervisors reach one another |
+| 8 | 1.7 | hosts say whether their hypervisors reach one another; what is left of a disk when its guest is off goes directly between cells, too |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
@@ -36,6 +36,8 @@ LIVE_RPC = "1.5"
 SAVED_MEMORY_RPC = "1.6"
 # The first one that tries whether its hypervisor reaches another host's.
 LIVE_REACH_RPC = "1.7"
+# The first one that sends as images what its target can't fetch.
+SEND_OFFERED_RPC = "1.7"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"

@@ -40,6 +40,8 @@ class CopyRound:
     disks: list[CopiedDisk] = field(default_factory=list)
     #: how the source can compress; none: it is of an older version, or may not
     codings: list[str] = field(default_factory=list)
+    #: the source can offer the last changes to a host of another cell; False: it is of an older version
+    can_offer: bool = False
 
     @property
     def size(self) -> int:
@@ -49,10 +51,14 @@ class CopyRound:
 
 @dataclass
 class RoundReceived:
-    """What a target tells of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed."""
+    """What a target tells of a round. ``sent``: bytes that travelled; ``codings``: what it can read compressed.
+
+    ``can_fetch``: it can fetch the last changes, too, from a host of another cell; False: it is of an older version.
+    """
 
     sent: int
     codings: list[str] = field(default_factory=list)
+    can_fetch: bool = False
 
 
 @dataclass
@@ -66,6 +72,8 @@ class WarmCopy:
     sent: int = 0
     #: hosts do not reach one another: through the image service
     through_images: bool = False
+    #: the last round came directly, and so can the last changes
+    is_direct: bool = False
     #: what the target can read compressed, as far as it has told
     codings: list[str] = field(default_factory=list)
     #: images of parts that may be there

@@ -13,7 +13,7 @@ from causeway.clients.port_requests import PortRequest
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent
-from causeway.model.outcomes import DiskOffer, GuestOutcome, Snapshot
+from causeway.model.outcomes import DiskOffer, GuestOutcome, OfferedDisk, Snapshot
 from causeway.model.states import RESIZE_TASKS, TaskState, VmState
 from causeway.model.warm import WarmCopy
 from causeway.scheduler.request import RequestedGroup, Selection
@@ -89,7 +89,7 @@ class MoveMemory:
     local_devices: list[BlockDevice] = field(default_factory=list)
     disk_image_ids: dict[str, str] = field(default_factory=dict)
     disks: dict[str, Snapshot] = field(default_factory=dict)
-    # Inside a cell: what the source offers to the target.
+    # What the source offers to the target: inside a cell, and where hosts of two cells reach one another.
     offer: DiskOffer | None = None
     # How far its disks were copied while the guest runs; None: they are not.
     warm: WarmCopy | None = None
@@ -152,14 +152,19 @@ class MoveMemory:
         """What went from host to host, through the image service or directly; None: nothing did."""
         sizes = [sent.shown for name, sent in self.disks.items() if name != MEMORY]
         sizes += [self.snapshot.shown] if self.snapshot is not None else []
-        sizes += [disk.shown for disk in self.offer.disks] if self.offer is not None else []
+        sizes += [disk.shown for disk in self._offered if disk.name != MEMORY]
         return sum(sizes) if sizes else None
 
     @property
     def bytes_of_memory(self) -> int | None:
         """What went from host to host of the guest's memory; None: it boots."""
-        sent = self.disks.get(MEMORY)
-        return sent.shown if sent is not None else None
+        sizes = [disk.shown for disk in self._offered if disk.name == MEMORY]
+        sizes += [self.disks[MEMORY].shown] if MEMORY in self.disks else []
+        return sum(sizes) if sizes else None
+
+    @property
+    def _offered(self) -> list[OfferedDisk]:
+        return self.offer.disks if self.offer is not None else []
 
     @property
     def bytes_handed_over(self) -> int | None:

@@ -18,7 +18,10 @@ LONGEST_WHILE_OFF = 3.0
 
 # The recipe that every resize and cold migration begins as; it becomes another one when its destination is chosen.
 BEGINS_AS, BEGINS_AS_VERSION = "resize", 1
-NEAR_LIVE_VERSION = 1
+# 2: disks are copied while the guest runs. 3: the last changes may go directly.
+CROSS_CELL_VERSION = 3
+# 2: memory and the last changes may go directly.
+NEAR_LIVE_VERSION = 2
 
 Recipe = sagas.Recipe[Run]
 

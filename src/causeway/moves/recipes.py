@@ -15,7 +15,7 @@ from dataclasses import replace
 from causeway.model import operations
 from causeway.moves import roll_back, second_try
 from causeway.moves.memory import MEMORY_VERSION, OLDEST_MEMORY_VERSION, MoveMemory
-from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, NEAR_LIVE_VERSION, Recipe
+from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION, CROSS_CELL_VERSION, NEAR_LIVE_VERSION, Recipe
 from causeway.moves.run import Run
 from causeway.moves.steps.check import CheckSource, CheckTarget
 from causeway.moves.steps.confirm import ConfirmResizeAtSource, DeleteSourceRecords, FinishConfirm
@@ -92,9 +92,8 @@ CROSS_CELL_RESIZE = Recipe(
     rolled_back=roll_back.after_resize,
     try_again=second_try.prepare,
     undo_late=undo_late,
-    # 2: disks are copied while the guest runs.
-    version=2,
-    continues=frozenset({1}),
+    version=CROSS_CELL_VERSION,
+    continues=frozenset({1, 2}),
 )
 
 CROSS_CELL_CONFIRM = Recipe(
@@ -206,6 +205,7 @@ NEAR_LIVE_MIGRATE = Recipe(
     rolled_back=roll_back.after_near_live,
     undo_late=undo_late,
     version=NEAR_LIVE_VERSION,
+    continues=frozenset({1}),
 )
 
 LIVE_MIGRATE_ACROSS_CELLS = Recipe(

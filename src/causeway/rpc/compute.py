@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.context import RequestContext
+from causeway.model import versions
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import DiskMeasure, PreCheck
@@ -66,16 +67,20 @@ class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None = None,
+        is_direct: bool = False,
     ) -> SourceOutcome:
         """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
 
         ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
-        since is uploaded. Raises WarmCopyImpossible if the host does not know what did.
+        since is uploaded. Raises WarmCopyImpossible if the host does not know what did. ``is_direct``: nothing is uploaded, it
+        is offered to the target; of hosts that have told that they can.
         """
         # Only servers with such disks need a compute that knows of them.
         more: dict[str, Any] = {"disk_image_ids": disk_image_ids} if disk_image_ids else {}
         if since is not None:
             more["since"] = since
+        if is_direct:
+            more["is_direct"] = True
         return self._rpc.call(
             context,
             "prep_snapshot_based_resize_at_source",
@@ -89,6 +94,27 @@ class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
             **more,
         )
 
+    @property
+    def can_send_offered(self) -> bool:
+        """Whether the version cap allows `send_offered`."""
+        return self._rpc.can_send(versions.SEND_OFFERED_RPC)
+
+    def send_offered(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+    ) -> dict[str, Snapshot]:
+        """The source uploads what it offers and its target can't fetch, each disk to the image that is named for it."""
+        return self._rpc.call(
+            context,
+            "send_offered",
+            result=dict[str, Snapshot],
+            server=host,
+            monitor=True,
+            version=versions.SEND_OFFERED_RPC,
+            token=token,
+            instance=instance,
+            image_ids=image_ids,
+        )
+
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -100,12 +126,16 @@ class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
         snapshot: Snapshot | None,
         power_on: bool,
         disks: dict[str, Snapshot],
+        offer: DiskOffer | None = None,
     ) -> GuestOutcome:
         """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
 
-        ``disks``: the snapshots of its ephemeral disks, by name.
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where it fetches all of them instead. Raises
+        DiskTransferBroken if it can't.
         """
         more: dict[str, Any] = {"disks": disks} if disks else {}
+        if offer is not None:
+            more["offer"] = offer
         return self._rpc.call(
             context,
             "finish_snapshot_based_resize_at_dest",

@@ -9,7 +9,7 @@ from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_guests import NOTHING
 from causeway.virt.driver import GuestFacts
@@ -39,7 +39,7 @@ class ComputeNearLive:
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        memory_image_id: str,
+        memory_image_id: str | None,
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None,
@@ -47,6 +47,7 @@ class ComputeNearLive:
         """The guest's memory and disks go into images, and it leaves the host but for both.
 
         ``since``: the target has that round. Raises WarmCopyImpossible if the host does not know what changed since.
+        ``memory_image_id`` None: all is offered to the target; of hosts that have told that they can.
         """
         return self._order_near_live(
             "save_guest_at_source",
@@ -72,8 +73,14 @@ class ComputeNearLive:
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         disks: dict[str, Snapshot],
+        offer: DiskOffer | None,
     ) -> GuestOutcome:
-        """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still."""
+        """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still.
+
+        ``offer``: where it fetches memory and disks. Raises DiskTransferBroken if it can't.
+        """
+        # Only hosts that know of it are offered anything.
+        more = {"offer": offer} if offer is not None else {}
         return self._order_near_live(
             "wake_guest_at_dest",
             GuestOutcome,
@@ -84,6 +91,7 @@ class ComputeNearLive:
             block_devices=block_devices,
             snapshot=snapshot,
             disks=disks,
+            **more,
         )
 
     def let_guest_go_on(

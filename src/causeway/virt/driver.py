@@ -137,7 +137,10 @@ class ExpectedDisk:
 
 @dataclass
 class DiskExport:
-    """A disk made ready to be sent: a file that stays until the context that made it is left."""
+    """A disk made ready to be sent: a file that stays until the context that made it is left.
+
+    ``is_kept``: the file is still needed after that, as it is.
+    """
 
     name: str
     path: Path
@@ -147,6 +150,7 @@ class DiskExport:
     base_image_id: str | None = None
     # Bytes of a real disk that each byte stands for: files of simulated guests are small
     scale: float = 1.0
+    is_kept: bool = False
 
 
 @dataclass

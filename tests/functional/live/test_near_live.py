@@ -9,6 +9,7 @@ import pytest
 from moves_cloud import until
 
 from causeway import errors
+from causeway.clients.image import ImageClient
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.context import admin_context
 from causeway.model import versions
@@ -68,6 +69,62 @@ def test_a_guest_keeps_its_memory_across_cells(cloud: LiveCloud) -> None:
     ]
     # And back, to the host where something of it was before.
     assert cloud.migrated(server, host=source).compute_host == source
+    assert cloud.memory(server) == memory
+    cloud.check_left_nothing(server, source)
+
+
+@pytest.mark.parametrize("way", ["directly", "as images", "cut off"])
+def test_memory_goes_directly_where_hosts_reach_one_another(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    server, memory = booted(cloud)
+    there, made = elsewhere(cloud, server), []
+    works = ImageClient.create
+
+    def create(*args: Any, **more: Any) -> Any:
+        made.append(more["name"])
+        return works(*args, **more)
+
+    monkeypatch.setattr(ImageClient, "create", create)
+    if way == "as images":
+        cloud.option("direct", "never", "moves")
+    elif way == "cut off":
+        cloud.cut_offers()
+    after = cloud.migrated(server, host=there)
+    assert after.compute_host == there, cloud.migration(server)
+    assert cloud.memory(server) == memory
+    assert "on disk" in cloud.driver(there).guest_read(server.id)
+    assert any("memory" in name for name in made) == (way != "directly"), made
+    shown = store.get(cloud.parts.api_database, cloud.migration(server).uuid)
+    assert shown.memory_processed_bytes == shown.memory_total_bytes and shown.memory_total_bytes
+    kept = cloud.moves(server)[-1].data["offer"]
+    assert kept["token"] == "" if way == "directly" else kept is None
+    assert all(not compute.host.offers.servers() for compute in cloud.parts.computes.values())
+    assert cloud.temporary_images() == []
+    cloud.check_left_nothing(server, there)
+
+
+def test_what_was_offered_of_memory_is_not_there_when_the_guest_goes_on_at_its_source(
+    cloud: LiveCloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, memory = booted(cloud)
+    source, there = cloud.host_of(server), elsewhere(cloud, server)
+    offers, offered = cloud.parts.computes[source].host.offers, []
+
+    def fail(*_args: Any, **_more: Any) -> Any:
+        offered.append(offers.servers())
+        raise errors.GuestFailed("it does not wake")
+
+    monkeypatch.setattr(cloud.driver(there), "wake", fail)
+    works = cloud.driver(source).go_on
+
+    def go_on(*args: Any, **more: Any) -> Any:
+        assert offers.servers() == set()
+        return works(*args, **more)
+
+    monkeypatch.setattr(cloud.driver(source), "go_on", go_on)
+    assert cloud.migrated(server, host=there).compute_host == source
+    assert offered and {server.id} in offered
     assert cloud.memory(server) == memory
     cloud.check_left_nothing(server, source)
 

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import requests
 from cloud_reality import Reality
 from deployed_cloud import DeployedCloud
 from patience import PATIENCE, until
 
+from causeway.compute.handover import disk_fetch, handed_over
 from causeway.context import admin_context
 from causeway.devcloud import Fault
 from causeway.embedded.cloud import EmbeddedCloud
@@ -135,6 +137,19 @@ class Faults(Reality):
                 return manifest
 
             self._patches.setattr(compute.host.offers, "make", damaged)
+
+    def without_rounds(self) -> None:
+        """Disks travel when their guests are off: between cells through the image service."""
+        self.option("warm", "never", "moves")
+
+    def cut_offers(self) -> None:
+        """What hosts offer can't be fetched any more, as if the network between them had been cut."""
+
+        def cut(*_given: Any) -> None:
+            raise requests.ConnectionError("cut")
+
+        self._patches.setattr(disk_fetch, "_receive", cut)
+        self._patches.setattr(handed_over, "PATIENCE", 0.0)
 
     def report(self, *hosts: str) -> None:
         """Hosts (none given: all) report now what they have and what runs on them; others report soon by themselves."""

@@ -88,6 +88,7 @@ def test_a_server_that_moved_and_was_deleted(cloud: Cloud) -> None:
 def test_history_is_the_owners_and_tracebacks_are_the_administrators(cloud: Cloud) -> None:
     """2.51: owners see events; 2.62: where (a digest of it); 2.84: what went wrong."""
     server = cloud.boot()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=413)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

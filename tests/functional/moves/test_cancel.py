@@ -31,6 +31,7 @@ def cancel(cloud: Cloud, server: Any, migration: Any) -> Any:
 def held_at_the_upload(cloud: Cloud) -> Any:
     """A server whose move waits for the image service until `heal` lets it go on."""
     server = cloud.boot()
+    cloud.without_rounds()
     cloud.fail("delay", "/file$", method="PUT", service="image", seconds=60, times=1)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     until(
@@ -67,6 +68,7 @@ def test_a_move_shows_its_step_while_it_runs(cloud: Cloud) -> None:
 def test_a_move_that_is_cancelled_gives_the_server_back(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.reality(server)
+    cloud.without_rounds()
     cloud.fail("delay", "/file$", method="PUT", service="image", seconds=60, times=1)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     (moving,) = until(
@@ -101,12 +103,16 @@ class Transfer:
         cloud.parts.around.transports.on_send = on_send
 
 
-@pytest.mark.parametrize("step", ["PrepResizeAtSource", "FinishResizeAtDest"])
+@pytest.mark.parametrize(
+    ("step", "is_direct"), [("PrepResizeAtSource", False), ("FinishResizeAtDest", False), ("FinishResizeAtDest", True)]
+)
 def test_a_transfer_under_way_stops_when_its_move_is_cancelled(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, step: str, is_direct: bool
 ) -> None:
     server = cloud.boot()
     before = cloud.reality(server)
+    if not is_direct:
+        cloud.without_rounds()
     transfer = Transfer(cloud, monkeypatch, step)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert transfer.reached.wait(30)
@@ -121,6 +127,7 @@ def test_a_transfer_under_way_stops_when_its_move_is_cancelled(
 
 def test_a_transfer_under_way_stops_when_its_server_is_deleted(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
+    cloud.without_rounds()
     transfer = Transfer(cloud, monkeypatch, "PrepResizeAtSource")
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert transfer.reached.wait(30)

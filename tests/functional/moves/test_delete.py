@@ -105,6 +105,7 @@ def test_while_the_resize_is_being_ended(cloud: Cloud, end: str) -> None:
 
 def test_a_server_whose_move_failed(cloud: Cloud) -> None:
     server, volume = server_and_volume(cloud)
+    cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=413)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

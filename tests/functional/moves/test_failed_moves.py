@@ -27,6 +27,34 @@ def service(action: str, path: str, **fields: Any) -> Break:
     return lambda cloud, _server: cloud.fail(action, path, **fields)
 
 
+def as_image(action: str, path: str, **fields: Any) -> Break:
+    """`service`, of the image service, through which the disk goes when its guest is off."""
+
+    def breaks(cloud: Cloud, _server: Any) -> None:
+        cloud.without_rounds()
+        cloud.fail(action, path, service="image", **fields)
+
+    return breaks
+
+
+def cut(path: str, action: str = "status", **fields: Any) -> Break:
+    """The hosts do not reach one another any more when the guest is off, and the image service fails, too."""
+
+    def breaks(cloud: Cloud, _server: Any) -> None:
+        cloud.cut_offers()
+        cloud.fail(action, path, service="image", **fields)
+
+    return breaks
+
+
+def cut_and_lost(verdict: Verdict) -> Break:
+    def breaks(cloud: Cloud, _server: Any) -> None:
+        cloud.cut_offers()
+        cloud.lose("send_offered", verdict, 2)
+
+    return breaks
+
+
 def source(method: str, times: int = 1) -> Break:
     """The hypervisor of the source fails."""
     return lambda cloud, server: cloud.break_driver([cloud.show(server).compute_host], method, times)
@@ -54,14 +82,11 @@ FAILURES: dict[str, tuple[Break, str]] = {
         lost(PREP_DEST.removeprefix("compute_"), Verdict.LOSE_REPLY, 9),
         PREP_DEST,
     ),
-    "an image is refused": (service("status", "/images$", service="image", method="POST", status=403), CONDUCTOR),
+    "an image is refused": (as_image("status", "/images$", method="POST", status=403), CONDUCTOR),
     "the guest can't be powered off": (source("power_off"), PREP_SOURCE),
     "the disk can't be exported": (source("open_changes"), PREP_SOURCE),
-    "the upload is refused": (service("status", "/file$", service="image", method="PUT", status=413), PREP_SOURCE),
-    "the upload dies in the middle": (
-        service("drop", "/file$", service="image", method="PUT", after_bytes=50),
-        PREP_SOURCE,
-    ),
+    "the upload is refused": (as_image("status", "/file$", method="PUT", status=413), PREP_SOURCE),
+    "the upload dies in the middle": (as_image("drop", "/file$", method="PUT", after_bytes=50), PREP_SOURCE),
     "the guest can't be removed": (source("destroy"), PREP_SOURCE),
     "the disks can't be put aside": (source("stash_disks"), PREP_SOURCE),
     "the source's answer is lost": (lost(PREP_SOURCE.removeprefix("compute_"), Verdict.LOSE_REPLY), PREP_SOURCE),
@@ -82,11 +107,16 @@ FAILURES: dict[str, tuple[Break, str]] = {
         service("status", "/bindings/cell2-host./activate", service="network", method="PUT", status=403),
         FINISH_DEST,
     ),
-    "the download breaks off": (
-        service("drop", "/file$", service="image", method="GET", after_bytes=50),
+    "the download breaks off": (as_image("drop", "/file$", method="GET", after_bytes=50), FINISH_DEST),
+    "the download is damaged": (as_image("corrupt", "/file$", method="GET"), FINISH_DEST),
+    "what is offered can't be fetched, and an image is refused": (
+        cut("/images$", method="POST", status=403),
         FINISH_DEST,
     ),
-    "the download is damaged": (service("corrupt", "/file$", service="image", method="GET"), FINISH_DEST),
+    "what is offered can't be fetched, and the upload is refused": (
+        cut("/file$", method="PUT", status=413),
+        FINISH_DEST,
+    ),
     "the target's attachment gets no connector": (
         service("status", "/attachments/", service="volume", method="PUT", status=400, times=1),
         FINISH_DEST,
@@ -115,7 +145,13 @@ PASSING: dict[str, Break] = {
     ),
     "the guest can't be powered off": source("power_off"),
     "the disk can't be exported": source("open_changes"),
-    "the upload dies in the middle": service("drop", "/file$", service="image", method="PUT", after_bytes=50, times=1),
+    "the upload dies in the middle": as_image("drop", "/file$", method="PUT", after_bytes=50, times=1),
+    "what is offered can't be fetched": lambda cloud, _server: cloud.cut_offers(),
+    "what is offered can't be fetched, and its upload dies in the middle": cut(
+        "/file$", "drop", method="PUT", after_bytes=50, times=1
+    ),
+    "the order to send what was offered is lost": cut_and_lost(Verdict.LOSE_REQUEST),
+    "its answer is lost": cut_and_lost(Verdict.LOSE_REPLY),
     "the guest can't be removed": source("destroy"),
     "the disks can't be put aside": source("stash_disks"),
     "the source does not get its order": lost(PREP_SOURCE.removeprefix("compute_"), Verdict.LOSE_REQUEST, 2),
@@ -125,8 +161,8 @@ PASSING: dict[str, Break] = {
     "the binding can't be activated": service(
         "status", "/bindings/cell2-host./activate", service="network", method="PUT", status=503, times=6
     ),
-    "the download breaks off": service("drop", "/file$", service="image", method="GET", after_bytes=50, times=2),
-    "the download is damaged": service("corrupt", "/file$", service="image", method="GET", times=1),
+    "the download breaks off": as_image("drop", "/file$", method="GET", after_bytes=50, times=2),
+    "the download is damaged": as_image("corrupt", "/file$", method="GET", times=1),
     "the guest can't be made": target("spawn", 2),
     "the guest breaks in the middle of its making": target("_boot", 2),
 }
@@ -188,11 +224,16 @@ def test_what_passes_is_waited_for(cloud: Cloud, one_server: Any, failure: str) 
     assert len(cloud.attachments(one_server)) == 1
 
 
+@pytest.mark.parametrize("cut_off", [False, True])
 def test_an_image_whose_upload_its_service_did_not_survive_is_made_anew(
-    cloud: Cloud, one_server: Any, monkeypatch: pytest.MonkeyPatch
+    cloud: Cloud, one_server: Any, cut_off: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays "saving" for good, and takes no data any more."""
     monkeypatch.setattr(files, "_set_queued", lambda *_: None)
+    if cut_off:
+        cloud.cut_offers()
+    else:
+        cloud.without_rounds()
     cloud.fail("drop", "/file$", service="image", method="PUT", after_bytes=50, times=1)
     after = cloud.resized(one_server)
     cloud.settle()

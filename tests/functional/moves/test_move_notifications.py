@@ -110,6 +110,7 @@ def test_a_resize_that_fails(cloud: Cloud, consumer: Consumer) -> None:
     server = cloud.boot()
     start = len(consumer.heard)
     cloud.without_patience()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", method="PUT", service="image", status=507)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

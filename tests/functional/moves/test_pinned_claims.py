@@ -266,6 +266,7 @@ def test_a_claim_that_comes_after_it_was_given_up_is_refused(cloud: Cloud) -> No
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     cloud.without_patience()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
     cloud.failed(server)
@@ -283,6 +284,7 @@ def test_a_move_that_failed_does_not_count_for_the_next_one(cloud: Cloud) -> Non
     source = cloud.show(server).compute_host
     large = pinned(cloud, "pinned.4.2", 4, gen="2")
     cloud.without_patience()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, large)
     cloud.failed(server)

@@ -144,6 +144,7 @@ def test_a_failure_after_the_claim_gives_it_up(cloud: Cloud) -> None:
     server = cloud.boot(flavor=pinned(cloud, "pinned.2", gen="1"))
     source = cloud.show(server).compute_host
     cloud.without_patience()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, pinned(cloud, "pinned.4.2", 4, gen="2"))
     cloud.failed(server)

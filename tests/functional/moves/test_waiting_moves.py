@@ -74,6 +74,7 @@ def test_what_was_rolled_back_for_a_passing_reason_is_tried_once_more(cloud: Clo
     cloud.option("patience_while_off", 0.0, "moves")
     server = cloud.boot()
     cloud.attach(server, cloud.volume())
+    cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=503, times=1)
     after = cloud.resized(server)
     cloud.settle()
@@ -98,6 +99,7 @@ def test_what_fails_a_second_time_is_rolled_back_for_good(cloud: Cloud) -> None:
     cloud.option("patience_while_off", 0.0, "moves")
     server = cloud.boot()
     before = cloud.reality(server)
+    cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=503)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)
@@ -108,6 +110,7 @@ def test_what_fails_a_second_time_is_rolled_back_for_good(cloud: Cloud) -> None:
 
 def test_what_was_refused_is_not_tried_again(cloud: Cloud) -> None:
     server = cloud.boot()
+    cloud.without_rounds()
     cloud.fail("status", "/file$", service="image", method="PUT", status=413)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     cloud.failed(server)

@@ -70,10 +70,10 @@ def test_hosts_that_do_not_know_compression_get_none(
     """As those of the version before: they say nothing of it, and refuse what they do not know."""
     if older == "target":
         monkeypatch.setattr(part_fetch, "_HEADERS", {"Accept-Encoding": "identity"})
-        monkeypatch.setattr(warm, "RoundReceived", lambda sent, _codings: RoundReceived(sent))
+        monkeypatch.setattr(warm, "RoundReceived", lambda sent, _codings, **_newer: RoundReceived(sent))
         monkeypatch.setattr(changes, "unpacked", None)
     else:
-        monkeypatch.setattr(rounds, "CopyRound", lambda *given: CopyRound(*given[:5]))
+        monkeypatch.setattr(rounds, "CopyRound", lambda *given, **_newer: CopyRound(*given[:5]))
         works = rounds.Rounds.read_part
         monkeypatch.setattr(rounds.Rounds, "read_part", lambda *given: works(*given[:5]))
     without_cold_copies(cloud)

@@ -50,6 +50,7 @@ def test_a_server_is_moved_and_reverted(cloud: Cloud) -> None:
 def test_a_move_that_fails_gives_the_server_back(cloud: Cloud) -> None:
     server = cloud.boot()
     before = cloud.show(server)
+    cloud.without_rounds()
     cloud.fail("status", "/file$", method="PUT", service="image", status=413)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     after = cloud.failed(server)

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from tests.functional.processes.deployment import Deployment
+from tests.functional.processes.deployment import OPTIONS, Deployment
 from tests.functional.processes.rabbit import Broker, own_broker
 from tests.integration.database_servers import Server, own_server
 from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
+
+# Hosts of different cells do not reach one another: what is struck in the middle of an upload is uploaded.
+APART = {**OPTIONS, "moves": {**OPTIONS["moves"], "direct": "never"}}
 
 
 class Part(Protocol):
@@ -49,7 +52,7 @@ class Site:
 def site_with_devcloud(directory: Path, kind: str) -> Iterator[Site]:
     """Everything real but the services around."""
     with own_server(kind) as (new_database, server), own_broker(directory / "rabbit") as broker:
-        cloud = Deployment(directory, broker.url, new_database=new_database, cell_conductors=True)
+        cloud = Deployment(directory, broker.url, new_database=new_database, cell_conductors=True, options=APART)
         try:
             cloud.start()
             yield Site(kind, cloud, broker, server)
@@ -65,7 +68,9 @@ def site_with_services(directory: Path, kind: str) -> Iterator[Site]:
     with own_server(kind) as (new_database, server), own_broker(directory / "rabbit") as broker:
 
         def build(surround: Surround) -> Deployment:
-            return Deployment(directory, broker.url, new_database=new_database, surround=surround, cell_conductors=True)
+            return Deployment(
+                directory, broker.url, new_database=new_database, surround=surround, cell_conductors=True, options=APART
+            )
 
         with deployed(build, new_database=new_database, queue=broker.url) as (cloud, services):
             yield Site(kind, cloud, broker, server, services)

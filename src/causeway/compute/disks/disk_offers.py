@@ -1,4 +1,4 @@
-"""The disks of stopped guests that other hosts of the cell may fetch.
+"""The disks of stopped guests, and the memory of saved ones, that other hosts may fetch.
 
 ::
 
@@ -71,7 +71,10 @@ class DiskOffers:
         manifest = Manifest(instance_uuid, secrets.token_urlsafe(32))
         for name in names:
             with export(name) as made:
-                shutil.move(made.path, folder / name)
+                if made.is_kept:
+                    link_or_copy(made.path, folder / name)
+                else:
+                    shutil.move(made.path, folder / name)
                 durable.sync(folder / name)
                 with (folder / name).open("rb") as file:
                     digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -118,6 +121,14 @@ class DiskOffers:
         if not _MOVE.fullmatch(move_id):
             return None
         return next(iter(self._directory.glob(f"{move_id}.*")), None)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Gives a file another name, or copies it to another file system. Both must be left as they are."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _remove(folder: Path) -> None:

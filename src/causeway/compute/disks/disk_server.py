@@ -1,4 +1,4 @@
-"""Serves offered disks to the other hosts of the cell, over HTTP on the host's own address (``my_ip``).
+"""Serves offered disks to the other hosts, over HTTP on the host's own address (``my_ip``).
 
 - ``GET /disks/MOVE/NAME``: a disk; ``Range: bytes=N-`` for what is missing of it.
 - ``DELETE /disks/MOVE``: it was fetched, and nobody needs it any more.

@@ -112,7 +112,8 @@ class Rounds:
             for disk in record.disks
         ]
         codings = list(changes.CODINGS) if self._may_pack() else []
-        return CopyRound(record.number, record.since, f"{url}/{token.move_id}/rounds", record.secret, disks, codings)
+        url = f"{url}/{token.move_id}/rounds"
+        return CopyRound(record.number, record.since, url, record.secret, disks, codings, can_offer=True)
 
     def _begin(self, folder: Path, record: _Record, names: list[str], *, since: int | None, flatten: bool) -> None:
         # Written first: a number is used once, whatever becomes of its round.

@@ -1,4 +1,4 @@
-"""Fetches disks that another host of the cell offers (`disk_server`), and checks that they are what was offered.
+"""Fetches disks that another host offers (`disk_server`), and checks that they are what was offered.
 
 A connection that breaks, or a source that restarts, costs nothing but time: the rest is asked for. Whoever sends nothing for
 ``disk_transfer_patience`` seconds is given up.
@@ -55,7 +55,14 @@ class _Partial:
         self.done += len(chunk)
 
 
-def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress: Callable[[int], None]) -> None:
+def fetch(
+    host: Host,
+    offer: DiskOffer,
+    disk: OfferedDisk,
+    path: Path,
+    progress: Callable[[int], None],
+    patience: float | None = None,
+) -> None:
     """Puts an offered disk into ``path``; ``progress`` is told how many bytes of it have come.
 
     Raises DiskTransferFailed if the source does not offer it (any more), DiskTransferBroken if it sends nothing, or something
@@ -65,11 +72,12 @@ def fetch(host: Host, offer: DiskOffer, disk: OfferedDisk, path: Path, progress:
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file, requests.Session() as session:
-            # No proxy is between hosts of a cell.
+            # No proxy is between hosts.
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {offer.token}"
             got = _Partial(file, hashlib.sha256())
-            _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress)
+            wait = host.conf.disk_transfer_patience if patience is None else patience
+            _receive_all(host, session, f"{offer.url}/{disk.name}", disk, got, progress, wait)
             # A file that ends with a hole has its length all the same.
             file.truncate(got.done)
         if got.digest.hexdigest() != disk.sha256:
@@ -101,8 +109,8 @@ def _receive_all(
     disk: OfferedDisk,
     got: _Partial,
     progress: Callable[[int], None],
+    patience: float,
 ) -> None:
-    patience = host.conf.disk_transfer_patience
     heard, why = time.monotonic(), ""
     while got.done < disk.size:
         before = got.done

@@ -1,7 +1,8 @@
 """The data path of a move: how the local disks of a stopped guest get from host to host.
 
-Between cells only the image service is shared, so a disk goes up as an image and comes down again (`send`, `download`). Hosts
-of one cell reach each other: the source offers its disks over HTTP, and the target fetches them (`offer`, `fetch`).
+Between cells only the image service is sure to be shared, so a disk goes up as an image and comes down again (`send`,
+`download`). Where hosts reach one another, as those of one cell do, the source offers its disks over HTTP, and the target fetches
+them (`offer`, `fetch`); if it can't fetch them after all, they go as images, too (`send_offered`).
 
 A root disk goes as the layer over its base image when the target can get that base image too, else with everything in it.
 Ephemeral disks go along, each by itself; swap is made anew. The receiver checks the digest.
@@ -10,7 +11,6 @@ Ephemeral disks go along, each by itself; swap is made anew. The receiver checks
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import uuid as uuids
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from causeway import errors, metrics
+from causeway.compute.disks.disk_offers import link_or_copy
 from causeway.compute.handover import disk_fetch
 from causeway.compute.host import Host
 from causeway.compute.host.transfer_progress import TransferProgress
@@ -52,7 +53,24 @@ def send(
 
 def send_memory(host: Host, context: RequestContext, token: MoveToken, image_id: str, memory: Path) -> Snapshot:
     """`send`, of the file with a guest's memory."""
-    return _upload(host, context, token, image_id, DiskExport(MEMORY, memory, "raw", memory.stat().st_size))
+    return _upload(host, context, token, image_id, _of_memory(memory))
+
+
+def send_offered(
+    host: Host, context: RequestContext, token: MoveToken, image_ids: dict[str, str]
+) -> dict[str, Snapshot]:
+    """`send`, of all that is offered for a move; its names -> what was sent."""
+    offered = host.offers.find(token.move_id)
+    if offered is None:
+        raise errors.DiskTransferFailed("The server's disks are not offered any more.", details=f"host {host.name}")
+    sent = {}
+    for disk in offered.disks:
+        path = host.offers.path(token.move_id, disk.name)
+        if path is None or disk.name not in image_ids:
+            raise errors.DiskTransferFailed(f"There is no image for disk {disk.name} of the server.")
+        export = DiskExport(disk.name, path, disk.disk_format, disk.size, disk.base_image_id, disk.scale)
+        sent[disk.name] = _upload(host, context, token, image_ids[disk.name], export)
+    return sent
 
 
 def _upload(host: Host, context: RequestContext, token: MoveToken, image_id: str, export: DiskExport) -> Snapshot:
@@ -89,16 +107,21 @@ def offer(
     instance: Instance,
     block_devices: list[BlockDevice],
     since: int | None = None,
+    memory: Path | None = None,
 ) -> DiskOffer:
-    """Makes the local disks of a stopped guest ready for another host of the cell to fetch; made before: nothing is copied.
+    """Makes the local disks of a stopped guest ready for another host to fetch; made before: nothing is copied.
 
-    ``since``: the target has that round, so what changed since will do.
+    ``since``: the target has that round, so what changed since will do. ``memory``: of a guest that does not boot; it stays
+    where it is.
     """
 
     def export(name: str) -> AbstractContextManager[DiskExport]:
+        if name == MEMORY and memory is not None:
+            return nullcontext(_of_memory(memory))
         return _export(host, context, token, instance, name, since)
 
-    made = host.offers.make(token.move_id, instance.uuid, travelling(block_devices), export)
+    names = travelling(block_devices, with_swap=memory is not None)
+    made = host.offers.make(token.move_id, instance.uuid, [*names, *([MEMORY] if memory is not None else [])], export)
     return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
 
 
@@ -106,6 +129,10 @@ def travelling(block_devices: list[BlockDevice], *, with_swap: bool = False) -> 
     """The local disks whose content moves with the server. Swap is made anew, unless the guest does not boot."""
     names = [] if is_volume_backed(block_devices) else [ROOT_DISK]
     return names + [name for name, device in local_disk_names(block_devices) if device.is_ephemeral or with_swap]
+
+
+def _of_memory(memory: Path) -> DiskExport:
+    return DiskExport(MEMORY, memory, "raw", memory.stat().st_size, is_kept=True)
 
 
 def _export(
@@ -118,9 +145,18 @@ def _export(
 
 
 def fetch(
-    host: Host, context: RequestContext, token: MoveToken, instance: Instance, offered: DiskOffer
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    instance: Instance,
+    offered: DiskOffer,
+    *,
+    patience: float | None = None,
 ) -> dict[str, Path]:
-    """Fetches what another host offers; name -> file. The files are `discard`ed if nobody takes them."""
+    """Fetches what another host offers; name -> file. The files are `discard`ed if nobody takes them.
+
+    ``patience``: in seconds, if it is another one than ``disk_transfer_patience``.
+    """
     report = progress(host, context, token, "received")
     paths: dict[str, Path] = {}
     done = 0
@@ -129,7 +165,7 @@ def fetch(
             lambda before, scale, come: report(before + round(come * scale), offered.shown), done, disk.scale
         )
         paths[disk.name] = _received_path(host, token, instance, disk.name)
-        disk_fetch.fetch(host, offered, disk, paths[disk.name], of_all)
+        disk_fetch.fetch(host, offered, disk, paths[disk.name], of_all, patience)
         done += disk.shown
     return paths
 
@@ -145,10 +181,7 @@ def take(host: Host, token: MoveToken, instance: Instance, offered: DiskOffer) -
         # and leave other names of it as they are.
         paths[disk.name] = received = _received_path(host, token, instance, disk.name)
         received.unlink(missing_ok=True)
-        try:
-            received.hardlink_to(path)
-        except OSError:
-            shutil.copy2(path, received)
+        link_or_copy(path, received)
     return paths
 
 

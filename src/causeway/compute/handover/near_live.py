@@ -11,12 +11,13 @@ from collections.abc import Callable
 from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.handover import actions, disk_transfer
+from causeway.compute.handover.handed_over import HandedOver, release_offer
 from causeway.compute.host import Host
-from causeway.compute.host.fence import fenced
+from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
 from causeway.virt.live import LiveSource
@@ -49,28 +50,35 @@ class NearLiveEndpoint:
         token: MoveToken,
         instance: Instance,
         block_devices: list[BlockDevice],
-        memory_image_id: str,
+        memory_image_id: str | None,
         image_id: str | None,
         disk_image_ids: dict[str, str],
         since: int | None,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so what changed since will do."""
-        host, uuid = self._host, instance.uuid
+        """``since``: the target has that round, so what changed since will do.
+
+        ``memory_image_id`` None: memory and disks are offered, not sent.
+        """
+        host, uuid, outcome = self._host, instance.uuid, SourceOutcome(PowerState.PAUSED)
         images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
         with host.lock(uuid):
             host.rounds.end(token.move_id)
             memory = actions.save_memory(host, instance, block_devices)
-            saved = disk_transfer.send_memory(host, context, token, memory_image_id, memory)
-            sent = {
-                name: disk_transfer.send(host, context, token, instance, image, name, since=since)
-                for name, image in images.items()
-            }
+            if memory_image_id is None:
+                outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since, memory)
+            else:
+                saved = disk_transfer.send_memory(host, context, token, memory_image_id, memory)
+                sent = {
+                    name: disk_transfer.send(host, context, token, instance, image, name, since=since)
+                    for name, image in images.items()
+                }
+                outcome.snapshot, outcome.disks = sent.pop(ROOT_DISK, None), sent | {MEMORY: saved}
             actions.destroy_and_stash_disks(host, instance, block_devices)
             # Last: what changed is not read twice if this is repeated.
             host.rounds.discard(token.move_id)
-        return SourceOutcome(PowerState.PAUSED, sent.pop(ROOT_DISK, None), sent | {MEMORY: saved})
+        return outcome
 
-    @fenced
+    @fenced_and_then(release_offer)
     def wake_guest_at_dest(
         self,
         context: RequestContext,
@@ -80,15 +88,19 @@ class NearLiveEndpoint:
         block_devices: list[BlockDevice],
         snapshot: Snapshot | None,
         disks: dict[str, Snapshot],
+        offer: DiskOffer | None = None,
     ) -> GuestOutcome:
-        """``disks``: the guest's memory among them. The guest stands still until `let_guest_go_on`."""
-        host = self._host
-        sent = disks | ({ROOT_DISK: snapshot} if snapshot is not None else {})
-        if MEMORY not in sent or (snapshot is None and not is_volume_backed(block_devices)):
+        """``disks``: the guest's memory among them. The guest stands still until `let_guest_go_on`.
+
+        ``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched.
+        """
+        host, handed_over = self._host, HandedOver(snapshot, disks, offer)
+        sent = handed_over.sent
+        if MEMORY not in sent or (ROOT_DISK not in sent and not is_volume_backed(block_devices)):
             raise errors.DiskTransferFailed(f"Not all of the guest of server {instance.uuid} was sent.")
 
         def receive(spec: GuestSpec) -> None:
-            paths = {name: disk_transfer.download(host, context, token, instance, each) for name, each in sent.items()}
+            paths = handed_over.receive(host, context, token, instance)
             spec.memory = paths.pop(MEMORY)
             wanted = actions.wanted_disks(host, block_devices)
             spec.root_disk, spec.local_disks = disk_transfer.received(
@@ -110,7 +122,7 @@ class NearLiveEndpoint:
                 actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
             outcome = _wake(host, context, instance, block_devices, None if is_complete else receive)
         host.copies.discard(token.move_id)
-        outcome.bytes_done = sum(each.shown for each in sent.values())
+        outcome.bytes_done = handed_over.size
         return outcome
 
     @fenced

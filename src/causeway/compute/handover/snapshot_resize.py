@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.compute.handover import actions, disk_transfer
+from causeway.compute.handover.handed_over import HandedOver, release_offer
 from causeway.compute.host import Host
 from causeway.compute.host.claims import claim_for_move
-from causeway.compute.host.fence import fenced
+from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
-from causeway.model.outcomes import GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
 from causeway.model.states import PowerState
 from causeway.virt.driver import ROOT_DISK
 
@@ -53,24 +54,38 @@ class SnapshotResizeEndpoint:
         image_id: str | None,
         disk_image_ids: dict[str, str] | None = None,
         since: int | None = None,
+        is_direct: bool = False,
     ) -> SourceOutcome:
-        """``since``: the target has that round, so what changed since will do."""
+        """``since``: the target has that round, so what changed since will do. ``is_direct``: it is offered, not sent."""
         host, disks = self._host, disk_image_ids or {}
+        outcome = SourceOutcome(PowerState.SHUTDOWN)
 
         def send(image_id: str, name: str) -> Snapshot:
             return disk_transfer.send(host, context, token, instance, image_id, name, since=since)
 
         with host.lock(instance.uuid):
             host.rounds.end(token.move_id)
-            actions.switch_off(host, instance, block_devices, needs_disks=image_id is not None or bool(disks))
-            snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
-            sent = {name: send(id, name) for name, id in disks.items()}
+            needs_disks = is_direct or image_id is not None or bool(disks)
+            actions.switch_off(host, instance, block_devices, needs_disks=needs_disks)
+            if is_direct:
+                outcome.offer = disk_transfer.offer(host, context, token, instance, block_devices, since)
+            else:
+                outcome.snapshot = send(image_id, ROOT_DISK) if image_id is not None else None
+                outcome.disks = {name: send(id, name) for name, id in disks.items()}
             actions.destroy_and_stash_disks(host, instance, block_devices)
             # Last: what changed is not read twice if this is repeated.
             host.rounds.discard(token.move_id)
-        return SourceOutcome(PowerState.SHUTDOWN, snapshot, sent)
+        return outcome
 
     @fenced
+    def send_offered(
+        self, context: RequestContext, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+    ) -> dict[str, Snapshot]:
+        """The target can't fetch what is offered here: it goes into images. It stays offered."""
+        with self._host.lock(instance.uuid):
+            return disk_transfer.send_offered(self._host, context, token, image_ids)
+
+    @fenced_and_then(release_offer)
     def finish_snapshot_based_resize_at_dest(
         self,
         context: RequestContext,
@@ -81,14 +96,17 @@ class SnapshotResizeEndpoint:
         snapshot: Snapshot | None,
         power_on: bool,
         disks: dict[str, Snapshot] | None = None,
+        offer: DiskOffer | None = None,
     ) -> GuestOutcome:
-        host, local = self._host, disks or {}
+        """``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched."""
+        host = self._host
+        handed_over = HandedOver(snapshot, disks or {}, offer)
 
         def receive() -> actions.Received:
-            if snapshot is None and not is_volume_backed(block_devices):
+            sent = handed_over.sent
+            if ROOT_DISK not in sent and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")
-            sent = local | ({ROOT_DISK: snapshot} if snapshot is not None else {})
-            paths = {name: disk_transfer.download(host, context, token, instance, each) for name, each in sent.items()}
+            paths = handed_over.receive(host, context, token, instance)
             return disk_transfer.received(
                 host, context, token, instance, sent, paths, actions.wanted_disks(host, block_devices)
             )
@@ -97,8 +115,7 @@ class SnapshotResizeEndpoint:
         outcome = actions.make_guest(
             host, context, instance, block_devices, receive, power_on=power_on, move_id=token.move_id
         )
-        sizes = [sent.shown for sent in (snapshot, *local.values()) if sent is not None]
-        outcome.bytes_done = sum(sizes) if sizes else None
+        outcome.bytes_done = handed_over.size
         return outcome
 
     @fenced

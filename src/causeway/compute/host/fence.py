@@ -39,6 +39,7 @@ UNDONE_BY = {
     "prep_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
     "prep_snapshot_based_resize_at_source": ("restore_at_source",),
     "finish_snapshot_based_resize_at_dest": ("drop_move_claim", "drop_move_at_dest"),
+    "send_offered": ("restore_at_source", "wake_guest_at_source"),
     "prep_resize": ("drop_move_claim", "revert_resize"),
     "resize_instance": ("finish_revert_resize",),
     "finish_resize": ("drop_move_claim", "revert_resize"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
+from causeway import errors
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
@@ -16,6 +17,7 @@ from causeway.moves.port_resources import at_target
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.check import require_way_back
+from causeway.moves.steps.direct import send_offered
 from causeway.moves.steps.prepare import place_after_handing_over, volumes
 from causeway.moves.steps.records import target_devices
 
@@ -27,20 +29,21 @@ class FinishResizeAtDest(Step):
     reads = frozenset(
         {
             "attachments",
-            "disks",
+            "keeps_memory",
+            "local_devices",
             "new_flavor",
-            "offer",
             "old_flavor",
             "old_vm_state",
             "port_requests",
             "selection",
-            "snapshot",
             "source_cell",
             "source_host",
+            "volume_backed",
+            "warm",
         }
     )
-    writes = frozenset({"guest"})
-    makes = frozenset({Thing.DISKS, Thing.GUEST})
+    writes = frozenset({"disk_image_ids", "disks", "guest", "image_id", "image_round", "offer", "snapshot"})
+    makes = frozenset({Thing.DISKS, Thing.GUEST, Thing.IMAGE})
     event: ClassVar[str] = "compute_finish_snapshot_based_resize_at_dest"
     notice: ClassVar[str] = "resize_finish"
     #: the server's task meanwhile, and its states then, for those who are told
@@ -91,6 +94,16 @@ class FinishResizeAtDest(Step):
         run.transferred(memory.guest.bytes_done)
 
     def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+        """Has the target make the guest from what it fetches, or downloads."""
+        try:
+            return self._make_guest(run, instance)
+        except errors.DiskTransferBroken as failure:
+            if run.memory.offer is None:
+                raise
+            send_offered(run, self.name, failure)
+        return self._make_guest(run, instance)
+
+    def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.finish_snapshot_based_resize_at_dest(
             run.context,
             run.memory.dest_host,
@@ -100,6 +113,7 @@ class FinishResizeAtDest(Step):
             snapshot=run.memory.snapshot,
             power_on=run.memory.was_running,
             disks=run.memory.disks,
+            offer=run.memory.offer,
         )
 
     def _drop(self, run: Run) -> None:

@@ -25,6 +25,7 @@ from causeway.moves.notices import told
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
+from causeway.moves.steps.direct import is_direct
 from causeway.moves.steps.finish import FinishResizeAtDest
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
@@ -91,7 +92,7 @@ class PrepareOtherHost(PrepResizeAtDest):
 
 
 class SaveGuest(PrepResizeAtSource):
-    """The guest stands still: its memory and the last changes of its disks go into temporary images.
+    """The guest stands still: its memory and the last changes of its disks go into temporary images, or are offered.
 
     Undone, it goes on at its source, from the same memory and disks.
     """
@@ -105,15 +106,16 @@ class SaveGuest(PrepResizeAtSource):
     migration_status = MigrationStatus.RUNNING
 
     def _hand_over(self, run: Run) -> SourceOutcome:
-        images = dict(run.memory.disk_image_ids)
+        direct = is_direct(run)
+        images = dict(run.memory.disk_image_ids) if not direct else {}
         return run.source_computes.save_guest_at_source(
             run.context,
             run.memory.source_host,
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=run.source_devices(),
-            memory_image_id=images.pop(MEMORY),
-            image_id=run.memory.image_id,
+            memory_image_id=images.pop(MEMORY) if not direct else None,
+            image_id=run.memory.image_id if not direct else None,
             disk_image_ids=images,
             since=run.memory.received_round,
         )
@@ -139,7 +141,7 @@ class WakeGuest(FinishResizeAtDest):
     becomes: ClassVar[dict[str, Any]] = {}
     migration_status = None
 
-    def _come_up(self, run: Run, instance: Instance) -> GuestOutcome:
+    def _make_guest(self, run: Run, instance: Instance) -> GuestOutcome:
         return run.target_computes.wake_guest_at_dest(
             run.context,
             run.memory.dest_host,
@@ -148,6 +150,7 @@ class WakeGuest(FinishResizeAtDest):
             block_devices=target_devices(run, run.source_devices()),
             snapshot=run.memory.snapshot,
             disks=run.memory.disks,
+            offer=run.memory.offer,
         )
 
 
@@ -155,7 +158,7 @@ class ShowAtTarget(ShowTarget):
     """What follows from the switch: the copies' hidden flags. The guest waits for nothing more than these."""
 
     name = "ShowAtTarget"
-    reads = frozenset({"selection", "source_cell"})
+    reads = frozenset({"offer", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         self._show(run)

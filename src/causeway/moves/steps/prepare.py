@@ -21,6 +21,7 @@ from causeway.moves.port_resources import profile_at
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.dead_source import go_on_without_source
+from causeway.moves.steps.direct import is_direct
 from causeway.moves.steps.images import KEPT, drop_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
@@ -234,6 +235,8 @@ def with_new_flavor(run: Run) -> Instance:
 class PrepResizeAtSource(Step):
     """The guest is powered off, its local disks go into temporary images, and it leaves its host but for its disks.
 
+    If they were copied directly while it ran, what is left is not sent, but offered to the target, which fetches it.
+
     Undone, the guest comes back up from those disks, with its ports and volumes.
     """
 
@@ -303,8 +306,9 @@ class PrepResizeAtSource(Step):
             )
 
     def _make_room(self, run: Run) -> None:
-        """For what the source sends."""
-        make_images(run)
+        """For what the source sends; what it offers stays there until the target fetches it."""
+        if not is_direct(run):
+            make_images(run)
 
     def _send_all(self, run: Run) -> None:
         """What changed since the target got the rest is not known (the hypervisor was killed), so the rest goes again."""
@@ -316,15 +320,17 @@ class PrepResizeAtSource(Step):
 
     def _hand_over(self, run: Run) -> SourceOutcome:
         """Has the source let go of the guest and send its disks. Raises WarmCopyImpossible if it must be all of them."""
+        direct = is_direct(run)
         return run.source_computes.prep_snapshot_based_resize_at_source(
             run.context,
             run.memory.source_host,
             token=run.token(self.name),
             instance=run.source_instance(),
             block_devices=run.source_devices(),
-            image_id=run.memory.image_id,
-            disk_image_ids=run.memory.disk_image_ids,
+            image_id=run.memory.image_id if not direct else None,
+            disk_image_ids=run.memory.disk_image_ids if not direct else {},
             since=run.memory.received_round,
+            is_direct=direct,
         )
 
     def _swap_attachment(self, run: Run, device: BlockDevice, volume_id: str) -> None:
@@ -389,6 +395,8 @@ class PrepResizeAtSource(Step):
     def _drop_copies(self, run: Run) -> None:
         for image_id in image_ids_of(run):
             run.services.images.delete(run.context, image_id)
+        # The source withdraws what it offered when its guest comes back.
+        run.memory.offer = None
 
 
 def place_after_handing_over(run: Run) -> dict[str, Any]:

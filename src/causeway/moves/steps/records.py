@@ -16,6 +16,7 @@ from causeway.model.states import DELETING, MigrationStatus, TaskState, VmState
 from causeway.moves.hardware import with_new
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
+from causeway.moves.steps.direct import wipe_secret
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
 from causeway.sagas.journal import Write
@@ -215,6 +216,7 @@ class ShowTarget(Step):
             "image_round",
             "keeps_memory",
             "local_devices",
+            "offer",
             "old_vm_state",
             "selection",
             "source_cell",
@@ -229,6 +231,7 @@ class ShowTarget(Step):
     def _show(self, run: Run) -> None:
         instances.show(run.target_database, run.uuid, run.move.id)
         instances.set_hidden(run.source_database, run.uuid, hidden=True)
+        wipe_secret(run)
 
 
 def change_in_place(
@@ -261,6 +264,4 @@ class MoveRecord(Step):
             if instance.host != run.memory.dest_host or instance.vm_state is not VmState.RESIZED:
                 change_in_place(connection, run, instance, as_moved(run, instance), target_devices)
                 actions.add_events_in(connection, run.uuid, run.context.request_id, run.history())
-        if run.memory.offer is not None:
-            # The target has its guest: what opened the source's disks is of no use any more.
-            run.memory.offer.token = ""
+        wipe_secret(run)

@@ -105,18 +105,20 @@ class CopyWhileRunning(Step):
         if may_be_direct and not warm.through_images:
             try:
                 with answering(run, at_target):
-                    return run.target_computes.receive_round(
+                    received = run.target_computes.receive_round(
                         run.context,
                         run.memory.dest_host,
                         token=run.token(self.name),
                         instance=run.source_instance(),
                         copied=copied,
-                    ).sent
+                    )
+                warm.is_direct = copied.can_offer and received.can_fetch
+                return received.sent
             except errors.HostUnreachable as failure:
                 if self.always_direct:
                     raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
-        warm.through_images = True
+        warm.through_images, warm.is_direct = True, False
         return self._through_images(run, warm, copied)
 
     def _through_images(self, run: Run, warm: WarmCopy, copied: CopyRound) -> int:

@@ -1,0 +1,54 @@
+"""What a host of another cell hands over of a guest: images, or an offer that is fetched directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from causeway.compute.handover import disk_fetch, disk_transfer
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.instance import Instance
+from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
+from causeway.virt.driver import ROOT_DISK
+
+# Seconds for which a source that can't be reached is tried: what it offers can go through the image service, too.
+PATIENCE = 10.0
+
+
+@dataclass
+class HandedOver:
+    """``snapshot`` of the root disk, ``disks``: of others, by name; or ``offer`` of all of them."""
+
+    snapshot: Snapshot | None
+    disks: dict[str, Snapshot] = field(default_factory=dict)
+    offer: DiskOffer | None = None
+
+    @property
+    def sent(self) -> Mapping[str, Snapshot | OfferedDisk]:
+        return self._images if self.offer is None else {disk.name: disk for disk in self.offer.disks}
+
+    @property
+    def _images(self) -> dict[str, Snapshot]:
+        return self.disks | ({ROOT_DISK: self.snapshot} if self.snapshot is not None else {})
+
+    @property
+    def size(self) -> int | None:
+        """Bytes in all; None: there are no disks."""
+        return sum(each.shown for each in self.sent.values()) if self.sent else None
+
+    def receive(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> dict[str, Path]:
+        """Name -> file, which is `discard`ed if nobody takes it. Raises DiskTransferBroken if an offer can't be fetched."""
+        if self.offer is not None:
+            patience = min(PATIENCE, host.conf.disk_transfer_patience)
+            return disk_transfer.fetch(host, context, token, instance, self.offer, patience=patience)
+        return {
+            name: disk_transfer.download(host, context, token, instance, each) for name, each in self._images.items()
+        }
+
+
+def release_offer(_endpoint: object, *, offer: DiskOffer | None = None, **_others: object) -> None:
+    """What was offered has come, and that is written down: it will not be fetched again."""
+    if offer is not None and offer.disks:
+        disk_fetch.release(offer)

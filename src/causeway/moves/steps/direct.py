@@ -1,0 +1,52 @@
+"""What is left when the guest is off goes directly from host to host, where what was copied before did; no image is made."""
+
+from __future__ import annotations
+
+import logging
+
+from causeway import errors
+from causeway.model import operations
+from causeway.moves.dead_hosts import answering, at_source
+from causeway.moves.recipe import CROSS_CELL_VERSION, NEAR_LIVE_VERSION
+from causeway.moves.run import Run
+from causeway.moves.steps.images import make_images
+from causeway.virt.driver import ROOT_DISK
+
+LOG = logging.getLogger(__name__)
+
+# Recipes whose moves are only continued by conductors that know of it: since these versions.
+_KNOWN_SINCE = {"cross_cell_resize": CROSS_CELL_VERSION, operations.NEAR_LIVE_MIGRATION: NEAR_LIVE_VERSION}
+
+
+def is_direct(run: Run) -> bool:
+    """Whether the source offers to the target what is left, as it does inside a cell."""
+    warm, known_since = run.memory.warm, _KNOWN_SINCE.get(run.move.recipe)
+    if warm is None or not warm.is_direct or run.services.conf.moves.direct != "auto":
+        return False
+    is_known = known_since is not None and (run.move.recipe_version or 0) >= known_since
+    return is_known and run.source_computes.can_send_offered
+
+
+def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
+    """The target can't fetch what the source offers: the source sends it through the image service."""
+    LOG.info("What is left of move %s goes through the image service: %s", run.move.id, failure.details)
+    memory = run.memory
+    make_images(run)
+    run.save()
+    image_ids = memory.disk_image_ids | ({ROOT_DISK: memory.image_id} if memory.image_id is not None else {})
+    with answering(run, at_source):
+        sent = run.source_computes.send_offered(
+            run.context,
+            memory.source_host,
+            token=run.token(step),
+            instance=run.source_instance(),
+            image_ids=image_ids,
+        )
+    memory.snapshot, memory.disks, memory.offer = sent.pop(ROOT_DISK, None), sent, None
+    run.save()
+
+
+def wipe_secret(run: Run) -> None:
+    """The target has its guest: what opened the source's disks is of no use any more."""
+    if run.memory.offer is not None:
+        run.memory.offer.token = ""
