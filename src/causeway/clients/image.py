@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -146,17 +146,30 @@ class ImageClient:
                     digest.update(chunk)
                     yield chunk
 
+        self.stream(context, image_id, chunks, total)
+        return digest.hexdigest()
+
+    def stream(
+        self, context: RequestContext, image_id: str, data: Callable[[], Iterable[bytes]], size: int | None = None
+    ) -> None:
+        """Sends the image's data; ``data`` is asked for it anew if it is sent once more. ``size`` None: nobody knows how much.
+
+        Raises what ``data`` raises, ServiceFailed if the connection breaks (in both cases the image is ``queued`` again), and
+        ServiceRefused if the image has its data already.
+        """
+        headers = {"Content-Type": "application/octet-stream"}
+        if size is not None:
+            headers["Content-Length"] = str(size)
         self._api.call(
             context,
             "PUT",
             "/v2/images/{image_id}/file",
             f"take the data of image {image_id}",
-            data=chunks,
-            headers={"Content-Type": "application/octet-stream", "Content-Length": str(total)},
+            data=data,
+            headers=headers,
             missing=not_found(image_id),
             image_id=image_id,
         )
-        return digest.hexdigest()
 
     def download(
         self,

@@ -161,8 +161,8 @@ class ServiceApi:
 
         ``what`` completes "refused to ..." in messages. ``body`` is sent as JSON; a callable is asked for it with True if
         the call is made with the service's own credentials. ``missing`` is raised for 404. ``data`` gives
-        what is streamed, and needs a Content-Length header. ``service_token``: send X-Service-Token whenever there are
-        credentials for it. ``as_service``: with our own credentials, whatever the context has. ``only_as_user``: never with
+        what is streamed, in chunks if there is no Content-Length header. ``service_token``: send X-Service-Token whenever there
+        are credentials for it. ``as_service``: with our own credentials, whatever the context has. ``only_as_user``: never with
         them, for where the other service decides what the user may do. ``ours``: with them after the user's token was
         answered with 403 or 404, for what our records say a server has.
 

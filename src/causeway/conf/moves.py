@@ -69,7 +69,7 @@ OPTS: dict[str, list[Opt]] = {
                 ("auto", "before it is powered off, as far as its hosts can"),
                 ("never", "when it is powered off"),
             ],
-            help="When the local disks of a running server are copied that is resized or migrated.",
+            help="When the local disks of a running server are copied that is resized, migrated or shelved.",
         ),
         cfg.IntOpt(
             "warm_rounds",

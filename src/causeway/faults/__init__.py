@@ -27,6 +27,7 @@ Points:
   ``after`` where it was done and not recorded.
 - ``disk.fetch.before|after``, ``disk.release.before``: a host fetches a disk from another one of its cell.
 - ``disk.upload.in``, ``disk.download.in``: a disk goes by the image service, and part of it (a MiB up, 256 KiB down) is through.
+- ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded, and it runs yet; is off.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.
 - ``call.SERVICE METHOD ROUTE.request|reply``: calls to the services around.
 - ``rpc.TOPIC.METHOD.request|reply``: calls between our own services.

@@ -26,7 +26,15 @@ RPC_CLIENTS: dict[str, type] = {
 }
 
 # A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
-DISK_POINTS = ("disk.fetch.before", "disk.fetch.after", "disk.release.before", "disk.upload.in", "disk.download.in")
+DISK_POINTS = (
+    "disk.fetch.before",
+    "disk.fetch.after",
+    "disk.release.before",
+    "disk.upload.in",
+    "disk.download.in",
+    "disk.stream.in",
+    "disk.stream.off",
+)
 # A round of the disks of a running guest is begun, a part of it goes out, one is in.
 WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")
 # Between two looks at how far a live migration has come.

@@ -44,7 +44,7 @@ Run: TypeAlias = OperationRun[ShelveMemory]
 
 
 class StoreDisk(Step[Run]):
-    """The guest is powered off; its root disk goes into an image."""
+    """The guest is powered off; its root disk, as it is then, goes into an image, most of it before if the host can do so."""
 
     name = "StoreDisk"
     reads = frozenset({"image_id", "was_running"})

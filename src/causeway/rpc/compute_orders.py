@@ -177,7 +177,10 @@ class ComputeOrders(ComputeGuests, ComputeVerbs):
     def store_disk(
         self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_id: str | None
     ) -> UploadedDisk:
-        """The guest is powered off, and its disk is uploaded, unless ``image_id`` is None: then the disk is on a volume."""
+        """The guest is powered off, and its disk is uploaded, unless ``image_id`` is None: then the disk is on a volume.
+
+        Most of the disk goes up while the guest still runs, if the host can do so.
+        """
 
         def store(context: RequestContext, host: str, **given: Any) -> UploadedDisk:
             self._order("store_disk", NOTHING, self._store_disk, context, host, token, **given, image_id=image_id)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import AbstractContextManager
 
 from causeway import errors
+from causeway.compute.guests import running_disk
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import ROOT_DISK, DiskExport, Driver, Progress, no_progress
+
+LOG = logging.getLogger(__name__)
 
 
 def upload(
@@ -29,6 +33,23 @@ def upload(
                 raise
             return image.size
         return disk.size
+
+
+def store(host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress) -> int:
+    """`upload` of a guest that is powered off for it: most of it goes up before that, if the host can do so."""
+    driver, uuid = host.driver, instance.uuid
+    with host.lock(uuid):
+        runs = driver.inspect(uuid).power_state is PowerState.RUNNING
+        if runs and driver.supports_warm_copy and host.conf.moves.warm == "auto":
+            try:
+                return running_disk.upload_and_shut_down(host, context, instance, image_id, progress)
+            except (errors.WarmCopyImpossible, errors.GuestFailed) as failure:
+                LOG.info("The disk of server %s is uploaded when its guest is off: %s", uuid, failure.message)
+        elif driver.supports_warm_copy:
+            # Of an attempt whose process died.
+            driver.end_rounds(uuid)
+        driver.power_off(uuid, host.shutdown_timeout(instance))
+    return upload(host, context, instance, image_id, progress)
 
 
 def _root_disk(driver: Driver, instance: Instance) -> AbstractContextManager[DiskExport]:

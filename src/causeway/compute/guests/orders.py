@@ -105,6 +105,10 @@ class OrdersEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
     ) -> GuestOutcome:
+        if self._host.driver.supports_warm_copy:
+            # Of an upload whose process died.
+            with self._host.lock(instance.uuid):
+                self._host.driver.end_rounds(instance.uuid)
         return self._power.power_on_instance(context, instance=instance, block_devices=block_devices)
 
     @fenced
@@ -123,15 +127,15 @@ class OrdersEndpoint:
         self._power.power_off_instance(context, instance=instance)
         if image_id is not None:
             # Conductors of the former release.
-            self._uploaded(context, token, instance, image_id)
+            disk_images.upload(self._host, context, instance, image_id, self._progress(context, token))
 
     @fenced
     def upload_disk(
         self, context: RequestContext, *, token: MoveToken, instance: Instance, image_id: str, power_off: bool
     ) -> UploadedDisk:
-        if power_off:
-            self._power.power_off_instance(context, instance=instance)
-        return self._uploaded(context, token, instance, image_id)
+        """``power_off``: the image is of the disk as it is when the guest was powered off, which it is afterwards."""
+        copy = disk_images.store if power_off else disk_images.upload
+        return UploadedDisk(copy(self._host, context, instance, image_id, self._progress(context, token)))
 
     @fenced
     def connect_volume(
@@ -176,10 +180,6 @@ class OrdersEndpoint:
         vif: Vif,
     ) -> None:
         self._devices.detach_interface(context, instance=instance, vif=vif)
-
-    def _uploaded(self, context: RequestContext, token: MoveToken, instance: Instance, image_id: str) -> UploadedDisk:
-        progress = self._progress(context, token)
-        return UploadedDisk(disk_images.upload(self._host, context, instance, image_id, progress))
 
     def _progress(self, context: RequestContext, token: MoveToken) -> TransferProgress:
         return TransferProgress(self._host, context, token, is_joined=True)

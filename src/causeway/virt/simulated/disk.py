@@ -19,6 +19,7 @@ import msgspec
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.virt import qcow2
 from causeway.virt.driver import ExpectedDisk, LocalDisk, RootDisk
 
 MAGIC = "causeway-simulated-disk"
@@ -117,6 +118,8 @@ class Disk:
 
 def decode(content: bytes) -> Disk | None:
     """The disk that these bytes are, or None if they are something else (a real image)."""
+    if content.startswith(qcow2.MAGIC) and not content.startswith(EXPORTED):
+        content = qcow2.disk_of(content) or b""
     # One that was copied beside its guest has the zeros behind it, too.
     text = content[:_TAIL] if content.startswith(EXPORTED) else content
     first, _, rest = text.removeprefix(EXPORTED).rstrip(b"\0").partition(b"\n")
@@ -253,7 +256,12 @@ def _lines_of_image(source: RootDisk) -> list[str]:
 def _is_ours(path: Path) -> bool:
     """Images can be large: only the beginning is looked at."""
     with path.open("rb") as file:
-        return MAGIC.encode() in file.read(len(EXPORTED) + len(MAGIC) + 20)
+        found = file.read(len(EXPORTED) + len(MAGIC) + 20)
+        if found.startswith(qcow2.MAGIC) and not found.startswith(EXPORTED):
+            # Uploaded while the guest ran: the first cluster is the header.
+            file.seek(qcow2.CLUSTER)
+            found = file.read(len(EXPORTED) + len(MAGIC) + 20)
+        return MAGIC.encode() in found
 
 
 def _received(snapshot: Path) -> Disk:

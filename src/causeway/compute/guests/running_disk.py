@@ -1,0 +1,139 @@
+"""The root disk of a guest that is to be shut down becomes an image, most of which is uploaded while the guest still runs.
+
+One upload has it all: the disk as it is at one instant, then, when the guest is off, what changed since (`virt.qcow2`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from causeway import errors
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.faults import injector
+from causeway.model.instance import Instance
+from causeway.virt import qcow2
+from causeway.virt.driver import ROOT_DISK, Progress
+from causeway.virt.warm import DiskReader
+
+_ROUND = 1
+# Who sends nothing for a while is given up by image services, and by what is before them, and a guest may need long to shut down:
+# so much is kept back, and sent bit by bit meanwhile.
+_KEPT_BYTES, _BIT = 4 << 20, 32 << 10
+_SECONDS_BETWEEN_BITS = 1.0
+# Seconds in which an image service must have noticed that an upload was broken off, and between two looks.
+_NOTICED_SECONDS, _LOOK_EVERY = 20.0, 0.2
+
+
+def upload_and_shut_down(
+    host: Host, context: RequestContext, instance: Instance, image_id: str, progress: Progress
+) -> int:
+    """Uploads the root disk as it is when the guest is off, which it is afterwards; returns how many bytes the image has.
+
+    Raises WarmCopyImpossible or GuestFailed if that can't be done beside the guest, which may be off by then: the image can
+    be made in another way. Whoever calls has the guest's lock.
+    """
+    stream = _Stream(host, instance, progress)
+    opened: list[Generator[bytes, None, None]] = []
+
+    def close_all() -> None:
+        while opened:
+            opened.pop().close()
+
+    def parts() -> Iterator[bytes]:
+        # Perhaps once more, if the user's token was not accepted.
+        close_all()
+        opened.append(stream.parts())
+        return opened[-1]
+
+    try:
+        host.images.stream(context, image_id, parts)
+        if not stream.is_complete:
+            # It answered before it had all, and did not say that it refuses it.
+            raise _cut_short(image_id)
+    except (errors.WarmCopyImpossible, errors.GuestFailed):
+        _await_broken_off(host, context, image_id)
+        raise
+    finally:
+        close_all()
+        host.driver.end_rounds(instance.uuid)
+    return stream.sent
+
+
+def _await_broken_off(host: Host, context: RequestContext, image_id: str) -> None:
+    """Until the image takes data again. Raises DiskTransferBroken if it does not, DiskTransferFailed if it has a part of them."""
+    end = time.monotonic() + _NOTICED_SECONDS
+    while (status := host.images.show(context, image_id).status) == "saving":
+        if time.monotonic() >= end or host.stopping.wait(_LOOK_EVERY):
+            raise errors.DiskTransferBroken(
+                "The image service does not end an upload that was broken off.", details=f"image {image_id}"
+            )
+    if status == "active":
+        raise _cut_short(image_id)
+
+
+def _cut_short(image_id: str) -> errors.DiskTransferFailed:
+    return errors.DiskTransferFailed(
+        "The image service took a part of the server's disk for all of it. Try again.", details=f"image {image_id}"
+    )
+
+
+class _Stream:
+    """What is uploaded. ``sent``: bytes so far; ``is_complete``: these are all."""
+
+    def __init__(self, host: Host, instance: Instance, progress: Progress) -> None:
+        self._host, self._instance, self._progress = host, instance, progress
+        self.sent, self.is_complete = 0, False
+
+    def parts(self) -> Generator[bytes, None, None]:
+        driver, instance = self._host.driver, self._instance
+        self.sent, self.is_complete = 0, False
+        (disk,) = driver.begin_round(instance, [ROOT_DISK], _ROUND, since=None, flatten=True).disks
+        kept: deque[bytes] = deque()
+        with driver.open_round(instance, ROOT_DISK, _ROUND) as reader:
+            extents = reader.extents()
+            image = qcow2.Image(disk.size, extents)
+            yield from self._counted([image.header()], image)
+            for data in _read(reader, extents, disk.size):
+                kept.extend(data[at : at + _BIT] for at in range(0, len(data), _BIT))
+                injector.reach("disk.stream.in")
+                while len(kept) > _KEPT_BYTES // _BIT:
+                    yield from self._counted([kept.popleft()], image)
+        driver.end_round(instance, _ROUND)
+        # Whether it is still wanted.
+        self._progress(self.sent, image.known_bytes)
+        yield from self._counted(self._while_it_shuts_down(kept), image)
+        injector.reach("disk.stream.off")
+        with driver.open_changes(instance, ROOT_DISK, _ROUND) as reader_of_changes:
+            if reader_of_changes is None:
+                raise errors.WarmCopyImpossible(
+                    "What changed of the server's disk while it was uploaded is not known.", details=instance.uuid
+                )
+            changed = reader_of_changes.extents()
+            yield from self._counted(image.tables(changed), image)
+            yield from self._counted(_read(reader_of_changes, changed, disk.size), image)
+        self.is_complete = True
+
+    def _while_it_shuts_down(self, kept: deque[bytes]) -> Iterator[bytes]:
+        host, instance = self._host, self._instance
+        with ThreadPoolExecutor(1, thread_name_prefix="shut-down") as pool:
+            off = pool.submit(host.driver.power_off, instance.uuid, host.shutdown_timeout(instance))
+            while kept and not wait([off], _SECONDS_BETWEEN_BITS).done:
+                yield kept.popleft()
+            off.result()
+        yield from kept
+
+    def _counted(self, parts: Iterator[bytes] | list[bytes], image: qcow2.Image) -> Iterator[bytes]:
+        for part in parts:
+            yield part
+            self.sent += len(part)
+            self._progress(self.sent, image.known_bytes)
+
+
+def _read(reader: DiskReader, extents: qcow2.Extents, size: int) -> Iterator[bytes]:
+    """The clusters that extents touch, whole ones, a few at a time."""
+    for offset, length in qcow2.pieces_of(extents):
+        yield reader.read(offset, min(length, size - offset)).ljust(length, b"\0")
