@@ -34,7 +34,7 @@ BEFORE = "before it is asked for"
 
 
 def points_of(flow: Flow, action: str) -> list[str]:
-    if flow.spoiled_by is not None:
+    if not flow.is_plain:
         return []
     if action in LOST:
         wanted = {"target-lost": "confirm", "source-lost": "revert"}[action]

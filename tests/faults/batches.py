@@ -35,7 +35,7 @@ def run_batch(site: Site, flow: Flow, action: str, points: list[str]) -> list[Ca
     cases = {point: Case(flow, action, point) for point in points}
     servers = prepare(site, flow, len(points))
     rule = RULES[action]
-    spoiled: dict[str, Any] = {flow.spoiled_by: "refuse"} if flow.spoiled_by else {}
+    spoiled = flow.rules
     rules = spoiled | {point: rule | {"times": 1} for point in points}
     paused_moves: paused.Paused | None = None
     site.arm((paused.COUNTED if action in paused.ACTIONS else {}) | rules)

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from .site import WITH_NUMA
 
 
 @dataclass(frozen=True)
 class Flow:
-    """``spoiled_by``: a point that always refuses, so that everything before it is undone."""
+    """``spoiled_by``: a point that always refuses, so that everything before it is undone.
+
+    ``is_cut_off``: the hosts do not reach one another any more when the guest is off.
+    """
 
     operation: str
     reach: str
     backing: str
     spoiled_by: str | None = None
+    is_cut_off: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.reach} {self.operation} {self.backing}" + (" rolled-back" if self.spoiled_by else "")
+        name = f"{self.reach} {self.operation} {self.backing}"
+        return name + (" cut-off" if self.is_cut_off else "") + (" rolled-back" if self.spoiled_by else "")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but the faults of its cases happens to it."""
+        return self.spoiled_by is None and not self.is_cut_off
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """Faults that it meets whenever it comes to them."""
+        always = ([self.spoiled_by] if self.spoiled_by else []) + (["disk.fetch.connect"] if self.is_cut_off else [])
+        return dict.fromkeys(always, "refuse")
 
     @property
     def group(self) -> str:
@@ -70,4 +87,10 @@ FLOWS += [
     Flow(operation, "cross", "numa", spoiled)
     for operation in ("resize", "confirm", "revert")
     for spoiled in (None, SPOILERS[operation, "cross"])
+]
+# What is left when the guest is off goes through the image service after all.
+FLOWS += [
+    Flow("resize", "cross", backing, spoiled, is_cut_off=True)
+    for backing in ("image", "disks")
+    for spoiled in (None, SPOILERS["resize", "cross"])
 ]

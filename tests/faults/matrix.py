@@ -81,15 +81,17 @@ BASE_IMAGES = ("call.image GET /v2/images/{image_id}/file",)
 
 
 def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
-    """The points that the operation reaches; of one that is rolled back, those that are only on the way back.
+    """The points that the operation reaches; of one that is rolled back, or meets an obstacle, those that are only on that way.
 
     Of an action that is done to a conductor, those that a conductor reaches while it works on a move. Accidents have their own.
     """
     if action in accidents.ACTIONS:
         return accidents.points_of(flow, action)
     seen = _trace(site, flow)
-    if flow.spoiled_by is not None:
-        before = _trace(site, replace(flow, spoiled_by=None))
+    if not flow.is_plain:
+        before = _trace(
+            site, replace(flow, spoiled_by=None, is_cut_off=flow.is_cut_off and flow.spoiled_by is not None)
+        )
         seen = {point: of_conductor for point, of_conductor in seen.items() if point not in before}
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
@@ -110,7 +112,7 @@ def _trace(site: LocalSite, flow: Flow) -> dict[str, bool]:
             seen[point] = seen.get(point, False) or of_conductor
 
         assert injector._active is not None
-        site.arm({flow.spoiled_by: "refuse"} if flow.spoiled_by else {})
+        site.arm(flow.rules)
         injector._active.on_reach = note
         try:
             ask(site, flow, flow.operation, uuid)

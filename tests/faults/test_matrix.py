@@ -28,9 +28,11 @@ def test_a_step_that_fails_once_costs_nothing(local_site: LocalSite, flow: Flow)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("operation", ["resize", "confirm", "revert"])
-def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, operation: str) -> None:
-    flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", "volume")]
+@pytest.mark.parametrize(
+    ("operation", "backing"), [("resize", "volume"), ("resize", "image"), ("confirm", "volume"), ("revert", "volume")]
+)
+def test_a_crash_costs_nothing(child_site: ChildSite, local_site: LocalSite, operation: str, backing: str) -> None:
+    flows = [flow for flow in FLOWS if (flow.operation, flow.reach, flow.backing) == (operation, "cross", backing)]
     _run(child_site, "crash", flows, 6, local_site)
 
 

@@ -25,7 +25,8 @@ Points:
   ``before``: the journal has the intent, nothing was done; ``after``: it was done, the journal does not know.
 - ``compute.METHOD.before|in|after``: a host's part of a step. ``in`` is behind each call to its hypervisor's driver,
   ``after`` where it was done and not recorded.
-- ``disk.fetch.before|after``, ``disk.release.before``: a host fetches a disk from another one of its cell.
+- ``disk.fetch.before|after``, ``disk.release.before``: a host fetches a disk from another one.
+- ``disk.fetch.connect``: it can't reach that one.
 - ``disk.upload.in``, ``disk.download.in``: a disk goes by the image service, and part of it (a MiB up, 256 KiB down) is through.
 - ``disk.stream.in``, ``disk.stream.off``: the disk of a guest that is shelved is uploaded, and it runs yet; is off.
 - ``driver.METHOD.before|after``: the calls to the driver that change something.

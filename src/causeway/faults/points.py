@@ -28,6 +28,7 @@ RPC_CLIENTS: dict[str, type] = {
 # A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
 DISK_POINTS = (
     "disk.fetch.before",
+    "disk.fetch.connect",
     "disk.fetch.after",
     "disk.release.before",
     "disk.upload.in",

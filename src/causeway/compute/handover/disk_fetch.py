@@ -69,6 +69,10 @@ def fetch(
     else. What ``progress`` raises ends the transfer, too.
     """
     injector.reach("disk.fetch.before")
+    if injector.fails("disk.fetch.connect"):
+        raise errors.DiskTransferBroken(
+            "A disk of the server could not be fetched: a cut connection was injected.", details=f"{disk.name}"
+        )
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as file, requests.Session() as session:
