@@ -9,7 +9,7 @@
 | 5 | 1.4 | so are guests built, volumes connected and ports plugged; what was undone is not done by an order that comes late |
 | 6 | 1.5 | disks are copied while their guest runs, before it moves; live migrations |
 | 7 | 1.6 | guests are saved, and woken at another host |
-| 8 | 1.7 | hosts say whether their hypervisors reach one another; what is left of a disk when its guest is off goes directly between cells, too |
+| 8 | 1.7 | hosts say whether their hypervisors reach one another; what is left when a guest is off goes directly between cells |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
