@@ -31,6 +31,7 @@ def told(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
 def test_the_services_around_are_told(cloud: Cloud, told: dict[str, set[str]]) -> None:
     server = cloud.boot()
     cloud.attach(server, cloud.volume())
+    cloud.without_rounds()
     action = f"/servers/{server.id}/action"
     resize = cloud.member.compute.post(action, json={"resize": {"flavorRef": "gen2.small"}})
     cloud.wait(server, "VERIFY_RESIZE")

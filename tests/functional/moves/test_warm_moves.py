@@ -198,6 +198,26 @@ def test_hosts_that_do_not_reach_one_another_use_the_image_service(
     assert cloud.temporary_images() == []
 
 
+def test_an_address_that_is_another_hosts_in_the_targets_cell(
+    cloud: Cloud, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers that it does not have the disk."""
+    asked, works = [], part_fetch._ask
+
+    def elsewhere(host: Any, session: Any, url: str) -> Any:
+        asked.append(url)
+        return works(host, session, url.replace("/rounds/", "-of-nobody/rounds/"))
+
+    monkeypatch.setattr(part_fetch, "_ask", elsewhere)
+    without_cold_copies(cloud)
+    resize(cloud, server, "directly")
+    has_moved(cloud, server)
+    assert len(asked) == 3
+    assert "before" in content(cloud, server)
+    assert cloud.moves(server)[0].data["warm"]["through_images"]
+    assert cloud.temporary_images() == []
+
+
 def test_a_server_that_is_off_moves_as_it_is(cloud: Cloud, server: Any, way: str) -> None:
     cloud.member.compute.stop_server(server.id)
     cloud.wait(server, "SHUTOFF")

@@ -26,6 +26,9 @@ from causeway.moves.steps.images import disks_beside_root, make_image
 
 LOG = logging.getLogger(__name__)
 
+# How often a connection to a host of another cell may break, or lead nowhere.
+_DIRECT_TRIES = 3
+
 
 class CopyWhileRunning(Step):
     """The target receives the disks of the running guest: all of them, then what changed meanwhile, until that is little.
@@ -117,6 +120,11 @@ class CopyWhileRunning(Step):
             except errors.HostUnreachable as failure:
                 if self.always_direct:
                     raise errors.WarmCopyImpossible(failure.message, details=failure.details) from failure
+                LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
+            except errors.DiskTransferBroken as failure:
+                # In another cell the source's address may be that of another host, which knows nothing of it.
+                if self.always_direct or run.step is None or run.step.attempt < _DIRECT_TRIES:
+                    raise
                 LOG.info("Move %s goes through the image service: %s", run.move.id, failure.details)
         warm.through_images, warm.is_direct = True, False
         return self._through_images(run, warm, copied)
