@@ -113,7 +113,14 @@ def _lives_there(site: LocalSite, uuid: str, dead: list[str]) -> bool:
 def _switch_on(site: LocalSite, uuid: str, flow: Flow, dead: list[str]) -> None:
     """Guests of a machine that was off are off: their users start them, after a confirm if one is waited for."""
     server = site.admin.compute.get_server(uuid)
-    if server.compute_host not in dead or site.guests.power_states(uuid) != {server.compute_host: PowerState.SHUTDOWN}:
+    if server.compute_host not in dead:
+        return
+    if server.status == "ERROR" and site.guests.power_states(uuid) == {}:
+        # It had handed the guest over, and nobody had its disks yet: they are in their place again.
+        site.member.compute.reboot_server(uuid, "HARD")
+        until(lambda: look.is_settled(site, uuid), bool)
+        return
+    if site.guests.power_states(uuid) != {server.compute_host: PowerState.SHUTDOWN}:
         return
     if server.status == "VERIFY_RESIZE":
         ask(site, flow, "confirm", uuid)

@@ -21,7 +21,8 @@ LOSSES = [
 DEATHS = [
     ("dead-target", "cross revert image", "before it is asked for", "forward"),
     ("dead-target", "cross resize image", "cross_cell_resize.PrepResizeAtSource.do.after", "rolled back"),
-    ("dead-source", "cross resize image", "cross_cell_resize.FinishResizeAtDest.do.before", "forward"),
+    ("dead-source", "cross resize image", "cross_cell_resize.FinishResizeAtDest.do.before", "rolled back"),
+    ("dead-source", "cross resize volume", "cross_cell_resize.FinishResizeAtDest.do.before", "forward"),
 ]
 
 
