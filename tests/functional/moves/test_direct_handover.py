@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import requests
 from audited_cloud import AuditedCloud
 from moves_cloud import PATIENCE, Cloud
 
 from causeway.compute.disks import rounds
-from causeway.compute.handover import warm
+from causeway.compute.handover import disk_fetch, handed_over, warm
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopyRound, RoundReceived
@@ -224,6 +225,28 @@ def test_somebody_dies_while_it_goes_as_an_image(cloud: AuditedCloud, server: An
     cloud.resized(server)
     assert went_as_image(cloud, server)
     cloud.reverted(server)
+    assert cloud.audit().is_clean
+
+
+def test_images_that_were_made_for_nothing_go(
+    cloud: AuditedCloud, server: Any, dies_at: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conductor dies when it has made them; then the hosts reach one another again."""
+    left, works = [None], disk_fetch._receive
+
+    def cut_once(*given: Any) -> None:
+        if left:
+            left.pop()
+            raise requests.ConnectionError("cut")
+        works(*given)
+
+    monkeypatch.setattr(disk_fetch, "_receive", cut_once)
+    monkeypatch.setattr(handed_over, "PATIENCE", 0.0)
+    dies_at("call.image POST /v2/images.reply")
+    cloud.resized(server)
+    assert not went_as_image(cloud, server)
+    assert left == []
+    cloud.confirmed(server)
     assert cloud.audit().is_clean
 
 

@@ -9,7 +9,7 @@ from causeway.model import operations
 from causeway.moves.dead_hosts import answering, at_source
 from causeway.moves.recipe import CROSS_CELL_VERSION, NEAR_LIVE_VERSION
 from causeway.moves.run import Run
-from causeway.moves.steps.images import make_images
+from causeway.moves.steps.images import make_images, note_images
 from causeway.virt.driver import ROOT_DISK
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +31,9 @@ def send_offered(run: Run, step: str, failure: errors.CausewayError) -> None:
     """The target can't fetch what the source offers: the source sends it through the image service."""
     LOG.info("What is left of move %s goes through the image service: %s", run.move.id, failure.details)
     memory = run.memory
+    # First of all: if this is broken off, the target may fetch it in the next attempt, and nobody looks for images any more.
+    note_images(run)
+    run.save()
     make_images(run)
     run.save()
     image_ids = memory.disk_image_ids | ({ROOT_DISK: memory.image_id} if memory.image_id is not None else {})

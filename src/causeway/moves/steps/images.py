@@ -53,15 +53,21 @@ def make_images(run: Run) -> None:
         memory.image_round += 1
 
 
-def _make_round(run: Run) -> bool:
-    """Whether all images of this round can be used."""
-    memory, usable = run.memory, True
-    # What changed since the target has the rest is no disk image.
-    disk_format = "qcow2" if memory.received_round is None else "raw"
+def note_images(run: Run) -> None:
+    """Notes which ones `make_images` makes."""
+    memory = run.memory
     if not memory.volume_backed:
         memory.image_id = image_id_of(run, None, memory.image_round)
-        usable = make_image(run, memory.image_id, "resize-temp", disk_format)
-    memory.disk_image_ids = {disk: image_id_of(run, disk, memory.image_round) for disk in _names(run) if usable}
+    memory.disk_image_ids = {disk: image_id_of(run, disk, memory.image_round) for disk in _names(run)}
+
+
+def _make_round(run: Run) -> bool:
+    """Whether all images of this round can be used."""
+    note_images(run)
+    memory = run.memory
+    # What changed since the target has the rest is no disk image.
+    disk_format = "qcow2" if memory.received_round is None else "raw"
+    usable = memory.image_id is None or make_image(run, memory.image_id, "resize-temp", disk_format)
     return usable and all(
         make_image(run, image_id, f"{disk}-resize-temp", "raw" if disk == MEMORY else disk_format)
         for disk, image_id in memory.disk_image_ids.items()
@@ -72,7 +78,9 @@ def delete_images(run: Run) -> None:
     """After the move has used them."""
     memory = run.memory
     used = [image_id for image_id in (memory.image_id, *memory.disk_image_ids.values()) if image_id is not None]
-    for image_id in image_ids_of(run) if memory.image_round else used:
+    # What was offered was fetched after all, though some were made by then.
+    is_unsure = bool(used) and memory.offer is not None
+    for image_id in image_ids_of(run) if memory.image_round or is_unsure else used:
         run.services.images.delete(run.context, image_id)
 
 

@@ -175,6 +175,7 @@ class LetGuestGoOn(Step):
             "image_round",
             "keeps_memory",
             "local_devices",
+            "offer",
             "old_vm_state",
             "selection",
             "source_cell",
