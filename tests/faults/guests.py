@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 from platformdirs import user_cache_path
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from causeway import errors
 from causeway.cli.demo.guest import GuestReport, last_report
@@ -111,23 +112,35 @@ class LibvirtGuests:
     def __init__(self, lab_directory: Path, hosts: list[str]) -> None:
         from causeway.virt.lab.hosts import Lab
 
-        self._lab = Lab(lab_directory)
+        self.lab = Lab(lab_directory)
         self._hosts = hosts
         self._folders = {host: lab_directory / "hosts" / host for host in hosts}
         self._connections: dict[str, Any] = {}
         self._first: dict[str, str] = {}
 
     def power_states(self, uuid: str) -> dict[str, PowerState]:
-        import libvirt
-
         found = {}
         for host in self._hosts:
-            if host not in self._connections:
-                self._connections[host] = libvirt.open(f"qemu+unix:///system?socket={self._lab._socket(host)}")
-            for domain in self._connections[host].listAllDomains():
+            for domain in self._domains(host):
                 if domain.UUIDString() == uuid:
                     found[host] = PowerState.RUNNING if domain.isActive() else PowerState.SHUTDOWN
         return found
+
+    def _domains(self, host: str) -> Any:
+        """What its libvirtd knows. One that has died since comes back."""
+        import libvirt
+
+        for attempt in Retrying(
+            retry=retry_if_exception_type(libvirt.libvirtError), wait=wait_fixed(0.5), stop=stop_after_delay(30)
+        ):
+            with attempt:
+                known = self._connections.pop(host, None)
+                if known is None:
+                    known = libvirt.open(f"qemu+unix:///system?socket={self.lab._socket(host)}")
+                found = known.listAllDomains()
+                self._connections[host] = known
+                return found
+        raise AssertionError("it is tried once at least")
 
     def devices(self, uuid: str) -> dict[str, list[str]]:
         raise NotImplementedError("storms are of simulated guests")
@@ -163,7 +176,7 @@ class LibvirtGuests:
         """Ends the hosts with their guests."""
         for connection in self._connections.values():
             connection.close()
-        self._lab.stop(keep_guests=False)
+        self.lab.stop(keep_guests=False)
 
 
 def guest_image_cache() -> Path:

@@ -13,9 +13,11 @@ class LibvirtSite(ChildSite):
 
     driver = "libvirt"
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory, hosts_per_cell=1)
-        self.guests: LibvirtGuests = LibvirtGuests(self.state.lab, self.hosts)
+    guests: LibvirtGuests
+
+    def __init__(self, directory: Path, *, hosts_per_cell: int = 1) -> None:
+        super().__init__(directory, hosts_per_cell=hosts_per_cell)
+        self.guests = LibvirtGuests(self.state.lab, self.hosts)
         guest_image_cache().mkdir(parents=True, exist_ok=True)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "cache").symlink_to(guest_image_cache())

@@ -36,6 +36,10 @@ LOST = (
 )
 
 
+# Of migrations.
+_ENDED = ("cancelled", "completed", "confirmed", "error", "failed", "finished", "reverted")
+
+
 def is_lost(complaint: str) -> bool:
     return complaint.removeprefix("afterwards, ").startswith(LOST)
 
@@ -131,7 +135,7 @@ def complaints(site: Site, uuid: str, text: str) -> list[str]:
         )
         expect("allocations of the migration", held, wanted)
     statuses = [each.status for each in site.admin.compute.migrations(instance_uuid=uuid)]
-    unfinished = [status for status in statuses if status not in ("confirmed", "reverted", "error", "finished")]
+    unfinished = [status for status in statuses if status not in _ENDED]
     expect("migrations under way", unfinished, [])
     expect("finished migrations", statuses.count("finished"), 1 if resized else 0)
     return found
