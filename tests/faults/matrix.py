@@ -28,7 +28,7 @@ Actions:
 
 ``python -m tests.faults.matrix [--action ACTION] [--flow NAME] [--sample N] [--json FILE] [--driver libvirt]`` runs them and
 prints the table. With libvirt there are real guests in QEMU, and what crashes is the process of everything else: before, in and
-after each step of moves across cells.
+after each step of moves across cells; and hypervisors and networks meet their accidents, see `real_accidents`.
 
 ``--of operations`` runs everything else that takes long on a server (create, delete, shelve, ...), by ``crash`` and ``error``.
 See `operation_matrix`.
@@ -47,6 +47,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -55,7 +56,7 @@ from causeway.faults import injector
 from causeway.faults.points import every_point
 from causeway.moves.recipes import RECIPES
 
-from . import accidents, look, operation_matrix, paused
+from . import accidents, look, operation_matrix, paused, real_accidents
 from .batches import finish, run_batch
 from .cases import ROLLED_BACK, Case, as_json, summary, table
 from .flows import FLOWS, Flow
@@ -66,6 +67,9 @@ from .site import ChildSite, LocalSite, Site, chunks, until
 from .users import ask, prepare
 
 ACTIONS = ("error", "crash", "power-cut", "hang", *paused.ACTIONS, *accidents.ACTIONS)
+# Of real guests.
+REAL_ACCIDENTS = tuple(real_accidents.ACCIDENTS)
+EVERY_ACTION = (*ACTIONS, *REAL_ACCIDENTS)
 # Servers at once.
 BATCH = {"error": 8, "crash": 20, "power-cut": 20, "hang": 16, "pause": 12, "long-pause": 12, **accidents.BATCH}
 # Real guests need their time and memory.
@@ -205,7 +209,13 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
 
 @click.command()
 @click.option("--of", "what", type=click.Choice(["moves", "operations"]), default="moves")
-@click.option("--action", "actions", multiple=True, type=click.Choice(ACTIONS), default=ACTIONS)
+@click.option(
+    "--action",
+    "actions",
+    multiple=True,
+    type=click.Choice((*ACTIONS, *REAL_ACCIDENTS)),
+    default=(*ACTIONS, *REAL_ACCIDENTS),
+)
 @click.option("--flow", "wanted_flow", default="", help="Only operations whose name has this in it.")
 @click.option("--point", "wanted_point", default="", help="Only points whose name has this in it.")
 @click.option("--sample", "count", type=int, help="So many points of each operation.")
@@ -213,7 +223,7 @@ def sample(points: dict[Flow, list[str]], count: int, seed: int) -> dict[Flow, l
     "--driver",
     type=click.Choice(["simulated", "libvirt"]),
     default="simulated",
-    help="libvirt: real guests, crashes only.",
+    help="libvirt: real guests, crashes and real accidents.",
 )
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case and the counts, too.")
 def main(
@@ -238,8 +248,11 @@ def main(
     if shutil.which("strace") is None and "power-cut" in actions:
         console.print("Without power-cut: there is no strace")
         actions = tuple(action for action in actions if action != "power-cut")
+    real = [action for action in actions if action in REAL_ACCIDENTS] if driver == "libvirt" else []
+    actions = tuple(action for action in actions if action not in REAL_ACCIDENTS)
     if driver == "libvirt":
-        actions, flows = ("crash",), [flow for flow in flows if flow.reach == "cross"]
+        flows = [flow for flow in flows if flow.reach == "cross"]
+        actions = tuple(action for action in actions if action == "crash")
     points = all_points(flows, actions)
     if driver == "libvirt":
         points = {action: {flow: on_steps(of) for flow, of in found.items()} for action, found in points.items()}
@@ -247,10 +260,10 @@ def main(
         points[action] = {flow: [point for point in of if wanted_point in point] for flow, of in found.items()}
         if count is not None:
             points[action] = sample(points[action], count, 0)
-    cases: list[Case[Flow]] = []
+    cases: list[Case[Any]] = []
     seconds: dict[str, float] = {}
 
-    def tell(case: Case[Flow]) -> None:
+    def tell(case: Case[Any]) -> None:
         if case.outcome != "recovered" or case.end == ROLLED_BACK:
             console.print(
                 f"{case.outcome}, {case.end}: {case.action} {case.flow.name} {case.point}",
@@ -266,6 +279,10 @@ def main(
         with temporary_site(action, driver) as site:
             cases += run(site, action, points[action], tell)
         seconds[action] = time.monotonic() - began
+    if real:
+        happened, lasted = real_accidents.run_all(wanted_flow, wanted_point, real, tell)
+        cases += happened
+        seconds |= lasted
     console.print(table(cases, seconds))
     console.print(summary(cases), markup=False, highlight=False, soft_wrap=True)
     if file is not None:

@@ -1,27 +1,24 @@
 """What hypervisors, networks and processes die of while real guests move: each at each phase of each way to go.
 
-``python -m tests.faults.real_accidents [--journey NAME] [--accident NAME] [--json FILE]`` runs them, one server after the other
-(as root, with QEMU and libvirt). A move is held at a point for some seconds, and meanwhile the accident happens. Afterwards the
-server must be somewhere, once, with its disk: running, or off if its own QEMU was killed, and then it starts again.
+One server after the other. A move is held at a point for some seconds, and meanwhile the accident happens. Afterwards the server
+must be somewhere, once, with its disk: running, or off if its own QEMU was killed, and then it starts again.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-import libvirt
+import openstack.exceptions
+from tenacity import RetryError
 
 from causeway.errors import GuestFailed
 from causeway.model.states import PowerState
@@ -207,33 +204,29 @@ def _use(site: LibvirtSite, uuid: str) -> list[str]:
     return found
 
 
-@click.command()
-@click.option("--journey", default="", help="Only those whose name has this in it.")
-@click.option("--accident", default="", help="Only those whose name has this in it.")
-@click.option("--json", "file", type=click.Path(path_type=Path), help="Where to write every case.")
-def main(journey: str, accident: str, file: Path | None) -> None:
-    """Runs all accidents on real guests; exit status 1 if a server was lost or something was left."""
-    cases: list[Case[Journey]] = []
+def run_all(
+    journey: str, point: str, accidents: Iterable[str], tell: Callable[[Case[Journey]], None]
+) -> tuple[list[Case[Journey]], dict[str, float]]:
+    """Those whose journey and point have this in their names; and how many seconds each accident took in all."""
+    cases, seconds = [], {}
     directory = Path(tempfile.mkdtemp(prefix="causeway-accidents-"))
     try:
         with accident_site(directory) as site:
-            for each in (each for each in JOURNEYS if journey in each.name):
-                for point in each.points:
-                    for what in (what for what in ACCIDENTS if accident in what):
-                        began = time.monotonic()
-                        try:
-                            cases.append(run_case(site, each, point, what))
-                        except (GuestFailed, libvirt.libvirtError) as failure:
-                            cases.append(Case(each, what, point, of_texts([f"not looked at: {failure}"]), reached=True))
-                        click.echo(f"{time.monotonic() - began:5.0f} s  {cases[-1]}")
+            for accident in accidents:
+                began = time.monotonic()
+                for each in (each for each in JOURNEYS if journey in each.name):
+                    for at in (at for at in each.points if point in at):
+                        cases.append(look_at(site, each, at, accident))
+                        tell(cases[-1])
+                seconds[accident] = time.monotonic() - began
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    bad = [case for case in cases if not case.is_well]
-    click.echo(f"{len(cases)} cases, {len(cases) - len(bad)} recovered")
-    if file is not None:
-        file.write_text(json.dumps([case.as_json() for case in cases], indent=1))
-    sys.exit(1 if bad else 0)
+    return cases, seconds
 
 
-if __name__ == "__main__":
-    main()
+def look_at(site: LibvirtSite, journey: Journey, point: str, accident: str) -> Case[Journey]:
+    """`run_case`; what can't be looked at is no good end."""
+    try:
+        return run_case(site, journey, point, accident)
+    except (GuestFailed, RetryError, openstack.exceptions.SDKException) as failure:
+        return Case(journey, accident, point, of_texts([f"not looked at: {failure}"]), reached=True)

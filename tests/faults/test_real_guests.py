@@ -1,4 +1,5 @@
-"""A part of the matrix on libvirt: everything but QEMU gets SIGKILL in the middle of moves, and is started again.
+"""A part of the matrix on libvirt: everything but QEMU gets SIGKILL in the middle of moves, and is started again; hypervisors are
+killed, and networks are cut.
 
 ``make faults FAULTS="--driver libvirt"`` runs all of it.
 """
@@ -14,6 +15,7 @@ from causeway.virt.lab.hosts import missing
 from .flows import FLOWS
 from .libvirt_site import LibvirtSite
 from .matrix import run
+from .real_accidents import JOURNEYS, accident_site, look_at
 
 REASON = missing()
 pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(300), pytest.mark.skipif(REASON is not None, reason=str(REASON))]
@@ -32,4 +34,20 @@ def test_real_guests_survive_the_death_of_everything_else(tmp_path: Path) -> Non
         points = {flow: SAMPLE[flow.name] for flow in FLOWS if flow.name in SAMPLE}
         cases = run(site, "crash", points, lambda _case: None)
     bad = [case for case in cases if case.outcome != "recovered"]
+    assert not bad, "\n".join(map(str, bad))
+
+
+ACCIDENTS = (
+    ("warm", "warm.part.out", "source QEMU"),
+    ("live across cells", "live.transfer.in", "network"),
+    ("near-live", "near_live_migration.SwitchInstanceMapping.do.before", "target QEMU"),
+)
+
+
+@pytest.mark.timeout(600)
+def test_real_guests_survive_what_kills_hypervisors_and_networks(tmp_path: Path) -> None:
+    journeys = {journey.name: journey for journey in JOURNEYS}
+    with accident_site(tmp_path / "state") as site:
+        cases = [look_at(site, journeys[name], point, accident) for name, point, accident in ACCIDENTS]
+    bad = [case for case in cases if not case.is_well]
     assert not bad, "\n".join(map(str, bad))
