@@ -49,8 +49,8 @@ def test_a_fraction_of_it_may_be_waited_for(tmp_path: Path) -> None:
 def test_whoever_is_called_away_has_waited_until_then(tmp_path: Path) -> None:
     watched, over = clock.of(str(tmp_path / "clock"), speed=10.0), threading.Event()
     call = threading.Timer(0.05, over.set)
-    call.start()
     began = watched.monotonic()
+    call.start()
     assert watched.wait(over, 1000 * HOUR)
     assert 0.5 <= watched.monotonic() - began < 100 * HOUR
 

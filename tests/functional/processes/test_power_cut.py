@@ -86,7 +86,7 @@ def test_a_resize_with_confirm_syncs_what_it_writes(trace: list[str]) -> None:
         "journal": r"api\.sqlite-wal",
         "cells": r"cell[12]\.sqlite-wal",
         "placement": r"placement\.sqlite-wal",
-        "image": r"devcloud/.*partial",
+        "offer": r"offers/",
         "disk": r"instances/[0-9a-f-]{36}/\.disk\.",
         "guest": r"guests/\.[0-9a-f-]{36}\.json",
         "orders": r"moves/\.[0-9a-f-]{36}\.json",

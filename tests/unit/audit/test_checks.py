@@ -34,7 +34,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
-from causeway.model.operations import LIVE_MIGRATION, Operation
+from causeway.model.operations import DELETE, LIVE_MIGRATION, Operation
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import AttachmentPair, MoveMemory
@@ -71,7 +71,7 @@ def cloud(*found: Record, home: str | None = "cell1", **fields: Any) -> Snapshot
     return snapshot
 
 
-def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Operation:
+def move(state: SagaState = SagaState.RUNNING, recipe: str = "cross_cell_resize", **fields: Any) -> Operation:
     """A resize from cell1 to cell2."""
     memory = MoveMemory(
         migration_type="resize",
@@ -93,7 +93,7 @@ def move(state: SagaState = SagaState.RUNNING, **fields: Any) -> Operation:
         id="move",
         migration_uuid="migration",
         instance_uuid=SERVER,
-        recipe="cross_cell_resize",
+        recipe=recipe,
         state=state,
         data=msgspec.to_builtins(memory),
         **fields,
@@ -186,6 +186,16 @@ def test_a_lease_that_ran_out_is_given_time_to_be_taken_over() -> None:
     for seconds, expected in ((10, []), (120, ["move.without_owner"])):
         running = move(lease_until=NOW - timedelta(seconds=seconds))
         assert kinds(moves.without_owner, cloud(record(), moves=[running])) == expected
+
+
+@pytest.mark.parametrize(
+    ("recipe", "lease", "told"),
+    [("cross_cell_resize", NOW, True), (DELETE, NOW, False), (DELETE, None, True)],
+    ids=["a resize", "a delete about to end", "a delete that nobody began"],
+)
+def test_what_works_on_a_server_that_is_not_there_is_told(recipe: str, lease: datetime | None, told: bool) -> None:
+    found = moves.without_server(cloud(moves=[move(recipe=recipe, lease_until=lease)]))
+    assert [each.kind for each in found] == ["move.without_server"] * told
 
 
 def test_two_moves_of_a_server_are_one_too_many() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from causeway.audit.snapshot import Snapshot, Standing
 from causeway.model.audit import Disagreement, Severity
-from causeway.model.operations import NOT_WAITED_FOR, Operation
+from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, VmState
 
@@ -35,6 +35,9 @@ def stuck(snapshot: Snapshot) -> Iterator[Disagreement]:
 
 def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
     for move in _active(snapshot):
+        # A delete's server goes before the delete ends; one that nobody works on any more has lost its lease.
+        if move.recipe == DELETE and move.lease_until is not None:
+            continue
         gone = snapshot.standing(move.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
         if gone or (snapshot.home(move.instance_uuid) is None and not snapshot.down_cells):
             yield Disagreement(
