@@ -25,7 +25,7 @@ def test_spawned_guest_has_its_flavor_its_address_and_its_disk(cloud: Cloud, net
     assert said["mac"] == port.address
     assert said["ip"] == port.fixed_ips[0].address
     assert said["boot"] == "1"
-    assert network.lab.network.ping(network.id, said["ip"]).lossless
+    assert network.lab.network.ping(network.id, said["ip"]).answered
     facts = guest.driver.inspect(guest.uuid)
     assert (facts.power_state, facts.vcpus, facts.memory_mb, facts.has_disks) == (PowerState.RUNNING, 2, 192, True)
     assert guest.driver.list_guests()[guest.uuid] == PowerState.RUNNING
@@ -96,7 +96,7 @@ def test_interface_attached_and_detached_while_the_guest_runs(cloud: Cloud, netw
     port = network.port()
     guest.driver.attach_interface(guest.uuid, port)
     guest.wait(lambda said: f"CAUSEWAY-NIC device=eth0 mac={port.address}" in said.text)
-    assert network.lab.network.ping(network.id, port.fixed_ips[0].address).lossless
+    assert network.lab.network.ping(network.id, port.fixed_ips[0].address).answered
     guest.driver.detach_interface(guest.uuid, port)
     assert network.lab.network.ping(network.id, port.fixed_ips[0].address, 1).received == 0
 

@@ -82,7 +82,7 @@ def answers(cloud: GuestCloud, server: Any) -> None:
     for host in cloud.hosts:
         until(
             lambda host=host: cloud.services.switches.ping(host, cloud.admin, cloud.network, address),
-            lambda result: result.lossless,
+            lambda result: result.answered,
             f"{address} to answer {host}",
         )
 

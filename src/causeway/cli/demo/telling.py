@@ -126,7 +126,7 @@ class Telling:
             return
         answer = self._cloud.ping(self._network_id, address)
         claim = f"it answers ping on {address}"
-        self._screen.check(claim, answer.lossless, f"{answer.received} of {answer.sent}, {answer.round_trip_ms} ms")
+        self._screen.check(claim, answer.answered, f"{answer.received} of {answer.sent}, {answer.round_trip_ms} ms")
 
     def _arrived(self, server: Traveller, cell: str | None, again: str = "") -> dict[str, Any]:
         """``cell`` None: any."""

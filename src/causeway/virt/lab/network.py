@@ -53,8 +53,9 @@ class PingResult:
     round_trip_ms: float | None
 
     @property
-    def lossless(self) -> bool:
-        return self.sent == self.received > 0
+    def answered(self) -> bool:
+        """At all: a busy machine loses a packet now and then, and so does a guest that has just come."""
+        return self.received > 0
 
 
 def ping_result(said: str, count: int) -> PingResult:
