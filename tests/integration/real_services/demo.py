@@ -72,14 +72,17 @@ class IntegrationCloud:
     def apart(self, host: str) -> None:
         """Nobody sees to that."""
 
-    def tie_flavors(self, client: Client) -> None:
-        """A generation of hardware for each cell: what the embedded cloud has from the start."""
-        for generation, ((name, (vcpus, memory)), host) in enumerate(
-            zip(SIZES.items(), (CELL1, CELL2), strict=True), 1
-        ):
-            words = ("--id", name, "--vcpus", str(vcpus), "--ram", str(memory), "--disk", str(generation))
-            tie = f"aggregate_instance_extra_specs:gen={generation}"
-            client.run("flavor", "create", *words, "--property", tie, name, cloud=ADMIN)
+    def make_flavors(self, client: Client) -> None:
+        """What the embedded cloud has from the start: a generation of hardware for each cell, and a flavor of either."""
+        ties = {"gen1.small": (1, CELL1), "gen2.small": (2, CELL2)}
+        for name, (vcpus, memory) in SIZES.items():
+            generation, host = ties.get(name, (None, None))
+            words = ["--id", name, "--vcpus", str(vcpus), "--ram", str(memory), "--disk", str(generation or 1)]
+            if generation is None or host is None:
+                client.run("flavor", "create", *words, name, cloud=ADMIN)
+                continue
+            words += ["--property", f"aggregate_instance_extra_specs:gen={generation}"]
+            client.run("flavor", "create", *words, name, cloud=ADMIN)
             client.run("aggregate", "create", "--property", f"gen={generation}", f"gen{generation}", cloud=ADMIN)
             client.run("aggregate", "add", "host", f"gen{generation}", host, cloud=ADMIN)
 
@@ -87,7 +90,7 @@ class IntegrationCloud:
 def tell(cloud: GuestCloud, screen: Screen) -> None:
     """The story, and what `causeway audit` says after it."""
     integration = IntegrationCloud(cloud)
-    integration.tie_flavors(Client(screen, integration.state.clouds))
+    integration.make_flavors(Client(screen, integration.state.clouds))
     image = build_guest_image(user_cache_path("causeway") / "guest-image").path
     Story(integration, screen, (image, "qcow2")).tell()
     cloud.settle()

@@ -175,5 +175,5 @@ def test_every_check_of_the_demonstration_holds_beside_the_real_services(cloud: 
     tell(cloud, screen)
 
     assert screen.failed == [], told.getvalue()
-    assert told.getvalue().count("it answers ping on") == 5
+    assert told.getvalue().count("it answers ping on") == 7
     assert screen.held > 80
