@@ -74,6 +74,7 @@ def create(request: ApiRequest) -> Response:
     for server in plan.servers:
         server.drain_id = drain.id
     store.create(request.services.api, drain, plan.servers)
+    request.services.notifier.drain(request.context, drain, "create")
     return Response(201, {"drain": _view(request, drain), "plan": _plan(plan, with_servers=False)})
 
 
@@ -116,7 +117,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "update")
     wanted: Limits = dataclasses.replace(drain.request.limits, **request.body["drain"]["limits"])
     changed = store.revise_limits(request.services.api, drain_id, wanted)
-    _tell(request)
+    _tell(request, changed, "update")
     return Response(200, {"drain": _view(request, changed)})
 
 
@@ -126,6 +127,7 @@ def delete(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "delete")
     if drain.state not in AT_REST or not store.delete(request.services.api, drain_id):
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: cancel it first.")
+    request.services.notifier.drain(request.context, drain, "delete")
     return Response(204)
 
 
@@ -134,14 +136,14 @@ def start(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PLANNED:
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a planned one can be started.")
-    return _transit(request, drain_id, DrainState.RUNNING, started_at=utcnow())
+    return _transit(request, drain_id, DrainState.RUNNING, "start", started_at=utcnow())
 
 
 @handler(body=schemas.bare("pause"), statuses=(202,))
 def pause(request: ApiRequest, drain_id: str) -> Response:
     """Nothing new begins; what is under way comes to its end."""
     _find(request, drain_id, "action")
-    return _transit(request, drain_id, DrainState.PAUSED, note="It was paused on request.")
+    return _transit(request, drain_id, DrainState.PAUSED, "pause", note="It was paused on request.")
 
 
 @handler(body=schemas.bare("resume"), statuses=(202,))
@@ -149,7 +151,7 @@ def resume(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PAUSED:
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a paused one can be resumed.")
-    return _transit(request, drain_id, DrainState.RUNNING, note=None)
+    return _transit(request, drain_id, DrainState.RUNNING, "resume", note=None)
 
 
 @handler(body=schemas.CANCEL, statuses=(202,))
@@ -158,15 +160,15 @@ def cancel(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     undo = bool((request.body["cancel"] or {}).get("undo", False))
     if drain.state is DrainState.PLANNED:
-        return _transit(request, drain_id, DrainState.CANCELLED, ended_at=utcnow())
-    return _transit(request, drain_id, DrainState.CANCELLING, undo=undo)
+        return _transit(request, drain_id, DrainState.CANCELLED, "cancel", ended_at=utcnow())
+    return _transit(request, drain_id, DrainState.CANCELLING, "cancel", undo=undo)
 
 
 @handler(body=schemas.bare("rollback"), statuses=(202,))
 def roll_back(request: ApiRequest, drain_id: str) -> Response:
     """As `cancel` with ``undo``; and what waits for its confirm is reverted."""
     _find(request, drain_id, "action")
-    return _transit(request, drain_id, DrainState.ROLLING_BACK, undo=True, ended_at=None)
+    return _transit(request, drain_id, DrainState.ROLLING_BACK, "rollback", undo=True, ended_at=None)
 
 
 def _find(request: ApiRequest, drain_id: str, verb: str) -> Drain:
@@ -176,13 +178,14 @@ def _find(request: ApiRequest, drain_id: str, verb: str) -> Drain:
     return store.get(request.services.api, drain_id)
 
 
-def _transit(request: ApiRequest, drain_id: str, state: DrainState, **changes: Any) -> Response:
+def _transit(request: ApiRequest, drain_id: str, state: DrainState, action: str, **changes: Any) -> Response:
     changed = store.transit(request.services.api, drain_id, state, **changes)
-    _tell(request)
+    _tell(request, changed, action)
     return Response(202, {"drain": _view(request, changed)})
 
 
-def _tell(request: ApiRequest) -> None:
+def _tell(request: ApiRequest, drain: Drain, action: str) -> None:
+    request.services.notifier.drain(request.context, drain, action)
     request.services.conductor.look_at_drains(request.context)
 
 
