@@ -17,6 +17,8 @@ POLL, PAUSE = 50, 1.0
 TRIES, BETWEEN_TRIES = 30, 2.0
 GATEWAY_FAILURES = frozenset({502, 503, 504})
 
+_UUID = re.compile("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}")
+
 Query = Mapping[str, Any]
 
 
@@ -89,25 +91,29 @@ def id_of_server(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:
     """The id of a server by its name or id, in any project if the caller may look there."""
     name = f"^{re.escape(wanted)}$"
     try:
-        return id_of(compute, "servers", wanted, {"all_tenants": "1", "name": name}, timeout=timeout)
+        return id_of(compute, "/servers", "servers", wanted, {"all_tenants": "1", "name": name}, timeout=timeout)
     except Refused as refusal:
         if refusal.status != 403:
             raise
-    return id_of(compute, "servers", wanted, {"name": name}, timeout=timeout)
+    return id_of(compute, "/servers", "servers", wanted, {"name": name}, timeout=timeout)
 
 
 def id_of_flavor(compute: Any, wanted: str, *, timeout: float = TIMEOUT) -> str:
-    return id_of(compute, "flavors", wanted, {"is_public": "None"}, timeout=timeout)
+    return id_of(compute, "/flavors", "flavors", wanted, {"is_public": "None"}, timeout=timeout)
 
 
-def id_of(compute: Any, kind: str, wanted: str, query: Query, *, timeout: float) -> str:
+def id_of(
+    compute: Any, path: str, key: str, wanted: str, query: Query | None = None, *, timeout: float = TIMEOUT
+) -> str:
     """The id of what has this name; what is no name is taken for an id. Raises NotAsked if names are many."""
-    listed = list(pages(compute, f"/{kind}", kind, query, timeout=timeout))
+    if _UUID.fullmatch(wanted):
+        return wanted
+    listed = list(pages(compute, path, key, query, timeout=timeout))
     if any(each["id"] == wanted for each in listed):
         return wanted
     ids = [str(each["id"]) for each in listed if each.get("name") == wanted]
     if len(ids) > 1:
-        raise NotAsked(f"There are {len(ids)} {kind} named {wanted}: give an id ({', '.join(ids)}).")
+        raise NotAsked(f"There are {len(ids)} {key} named {wanted}: give an id ({', '.join(ids)}).")
     return ids[0] if ids else wanted
 
 
