@@ -23,12 +23,14 @@ def size(count: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
+    """Such as "2 h 5 min"."""
     if seconds is None:
         return ""
-    for most, unit, length in ((120, "s", 1), (7200, "min", 60), (172_800, "h", 3600)):
-        if seconds < most:
-            return f"{seconds / length:.3g} {unit}"
-    return f"{seconds / 86_400:.3g} days"
+    if seconds < 100:
+        return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2g} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    days, hours = divmod(hours, 24)
+    return " ".join(f"{count} {unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if count)
 
 
 def count(number: int, what: str) -> str:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.functional.conftest import Recorder
 
 from causeway.client import asking, drain_requests, drains
 from causeway.model.drains import (
@@ -91,6 +92,7 @@ def a_plan() -> Plan:
 def client(admin: Any, cloud: Any) -> Client:
     # Each plan has servers of its own: a drain's are written.
     cloud.services.conductor.answers["plan_drain"] = lambda *_args, **_words: a_plan()
+    cloud.services.notifier = Recorder("notifier")
     return Client(admin)
 
 
@@ -155,7 +157,7 @@ def test_the_plan(client: Client) -> None:
         "db: Its host is down. Start it.",
         "web: live, a -> b, 5.0 GiB, 5 min",
         "cell2 lacks 1 GiB of memory for 1 server",
-        "2.03 h",
+        "2 h 2 min",
     ):
         assert text in table
     assert table.index("db: ") < table.index("web: ")
