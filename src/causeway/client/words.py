@@ -86,7 +86,8 @@ def step(shown: Shown) -> str:
     phase = "" if shown["phase"] == "do" else f" ({shown['phase']})"
     tries = "" if shown["attempt"] < 2 else f", attempt {shown['attempt']}"
     text = f"{shown['step']}{phase} on {shown['host'] or 'records'}: {shown['state']}{took}{tries}"
-    return "; ".join(filter(None, [text, transferred(shown), errors_of(shown)]))
+    moved = f"bytes: {transferred(shown)}" if shown["bytes_done"] is not None else ""
+    return "; ".join(filter(None, [text, moved, errors_of(shown)]))
 
 
 # --- where a server could be moved to
