@@ -142,8 +142,12 @@ def test_what_was_asked_for_arrives(client: Client, cloud: Any) -> None:
 
 
 def test_what_is_not_given_is_the_apis_to_choose(client: Client, cloud: Any) -> None:
-    client.run(drains.CreateDrain, "all of it", "--cell", "cell1")
-    assert asked(cloud) == DrainRequest("all of it", Scope(["cell1"]))
+    made = client.answer(drains.CreateDrain, "all of it", "--cell", "cell1", "--window", "mon 01:00-02:00")
+    chosen = DrainRequest("all of it", Scope(["cell1"]), windows=[Window([0], "01:00", "02:00")])
+    assert asked(cloud) == chosen
+    # It says what it chose, then and later.
+    for shown in (made, client.answer(drains.ShowDrain, "all of it")):
+        assert {name: shown[name] for name in asdict(chosen)} == asdict(chosen)
 
 
 def test_the_plan(client: Client) -> None:
