@@ -7,6 +7,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from osc_lib import exceptions
+
 from causeway.client import asking
 from causeway.client.columns import natural
 
@@ -56,7 +58,12 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         choices=("confirm", "confirm_later", "owners"),
         help="Who confirms resizes: the drain at once (default), or later, or the servers' owners",
     )
-    how.add_argument("--confirm-after", metavar="<hours>", type=float, help="With --afterwards confirm_later")
+    how.add_argument(
+        "--confirm-after",
+        metavar="<hours>",
+        type=float,
+        help="Confirm resizes so much later: --afterwards confirm_later",
+    )
     how.add_argument("--retries", metavar="<number>", type=natural, help="Try each move that failed so often again")
     how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
     how.add_argument("--reason", metavar="<text>", help="What the servers' owners are told")
@@ -87,6 +94,10 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
         "projects": [identity.find_project(each, ignore_missing=False).id for each in parsed_args.project],
         "servers": [asking.id_of_server(compute, each) for each in parsed_args.server],
     }
+    if not _given(scope):
+        raise exceptions.CommandError(
+            "Say what is to be moved: --cell, --host, --aggregate, --zone, --project or --server."
+        )
     targets = {
         "cells": parsed_args.to_cell,
         "hosts": parsed_args.to_host,
@@ -100,6 +111,8 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
         "windows": parsed_args.windows,
         "limits": limits_of(parsed_args),
     }
+    if parsed_args.confirm_after is not None and parsed_args.afterwards is None:
+        parsed_args.afterwards = "confirm_later"
     plain = ("how", "deadline", "first", "afterwards", "confirm_after", "retries", "stop_after", "reason")
     return {"drain": wanted | {key: value for key in plain if (value := getattr(parsed_args, key)) is not None}}
 
