@@ -72,7 +72,7 @@ def test_an_operation_is_followed_to_its_end(cloud: Cloud) -> None:
     _server, operation = held_at_the_upload(cloud)
     words = ("operation", "show", operation["id"], "--wait", "-f", "value", "-c", "state")
     with started(cloud, *words) as process:
-        assert process.stderr is not None and "running: UploadDisk" in process.stderr.readline()
+        assert process.stderr is not None and any("running: UploadDisk" in line for line in process.stderr)
         cloud.heal()
         written, _said = ended(process)
     assert written.strip() == "done"
