@@ -10,6 +10,8 @@ from cliff.columns import FormattableColumn
 from osc_lib import exceptions
 from osc_lib.command import command
 
+from causeway.client import asking
+
 Entry = Mapping[str, Any]
 # (title, what an entry has there)
 Columns = Sequence[tuple[str, Callable[[Entry], Any]]]
@@ -94,7 +96,7 @@ def for_each(self: Ours, wanted: Sequence[str], act: Callable[[str], None], what
     for one in wanted:
         try:
             act(one)
-        except Exception as failure:  # noqa: BLE001 (each is said)
+        except asking.NotAsked as failure:
             failures += 1
             self.log.error("%s: %s", one, failure)
     if failures:

@@ -113,10 +113,13 @@ class ShowOperation(Judged, command.ShowOne):
         if not parsed_args.wait:
             return _shown(asking.ask(self.compute, f"/operations/{parsed_args.operation}")["operation"])
         operation: dict[str, Any] = {}
+        said = ""
         for operation in asking.follow(self.compute, parsed_args.operation):
-            if operation["ended_at"] is None:
-                at = f"{operation['step'] or 'begins'} {words.transferred(operation)}".strip()
-                self.note(f"{words.standing(operation)}: {at}")
+            now = f"{words.standing(operation)}: {operation['step'] or 'begins'}"
+            # A log gets no line for each second of a transfer.
+            if operation["ended_at"] is None and (now != said or self.app.stderr.isatty()):
+                self.note(f"{now} {words.transferred(operation)}".rstrip())
+                said = now
         self.status = 0 if operation["state"] == "done" else 1
         return _shown(operation)
 
