@@ -20,12 +20,12 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import drains as schemas
 from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.validation import is_uuid
+from causeway.decoding import all_fields
 from causeway.model.drains import (
     AT_REST,
     Afterwards,
     Drain,
     DrainRequest,
-    DrainServer,
     DrainServerState,
     DrainState,
     Limits,
@@ -103,7 +103,7 @@ def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
         marker=request.param("marker"),
         limit=paging.limit_of(request),
     )
-    entries = [_server(server) for server in found]
+    entries = [all_fields(server) for server in found]
     body: dict[str, Any] = {"servers": entries}
     path, last = f"/os-causeway/drains/{drain_id}/servers", found[-1].instance_uuid if found else None
     if links := paging.next_link(request, path, entries, last):
@@ -191,7 +191,8 @@ def _tell(request: ApiRequest, drain: Drain, action: str) -> None:
 
 def _wanted(request: ApiRequest) -> DrainRequest:
     """Raises BadRequest for what no schema can tell."""
-    wanted = msgspec.convert(request.body["drain"], DrainRequest)
+    # With the defaults of today, whatever they are in the release that carries it out.
+    wanted = msgspec.convert(all_fields(msgspec.convert(request.body["drain"], DrainRequest)), DrainRequest)
     for window in wanted.windows:
         try:
             ZoneInfo(window.zone)
@@ -210,18 +211,12 @@ def _wanted(request: ApiRequest) -> DrainRequest:
 
 def _view(request: ApiRequest, drain: Drain) -> dict[str, Any]:
     """As it stands, with the numbers of its servers by state, and bytes of those that are through."""
-    shown: dict[str, Any] = msgspec.to_builtins(drain)
     progress = store.progress(request.services.api, drain.id)
-    return shown | {"name": drain.name, "progress": msgspec.to_builtins(progress)}
-
-
-def _server(server: DrainServer) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(server)
-    return shown
+    return all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
 
 
 def _plan(found: Plan, *, with_servers: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(found)
+    shown = all_fields(found)
     if not with_servers:
         del shown["servers"]
     return shown

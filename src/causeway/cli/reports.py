@@ -11,12 +11,12 @@ from typing import Any
 import jinja2
 import msgspec
 
+from causeway.client import words
 from causeway.model.drains import ARRIVED, Drain, DrainServer, DrainServerState
 
 # Of the plots, in pixels of the page.
 WIDTH, HEIGHT = 640, 200
 _BARS = 20
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass
@@ -105,7 +105,7 @@ def as_text(report: DrainReport, template: str) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"size": size, "span": span, "cell": _cell}
+    environment.filters |= {"size": words.size, "span": words.duration, "cell": _cell}
     names = {"report": report, "width": WIDTH, "height": HEIGHT, "taken": taken, "failed": DrainServerState.FAILED}
     return environment.get_template(template).render(names)
 
@@ -114,27 +114,6 @@ def as_json(report: DrainReport) -> dict[str, Any]:
     """All but what is only drawn."""
     built: dict[str, Any] = msgspec.to_builtins(report)
     return {name: value for name, value in built.items() if name not in ("curve", "bars")}
-
-
-def size(count: int) -> str:
-    """Bytes for people: "1.5 GiB"."""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{count} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
-
-
-def span(seconds: float | None) -> str:
-    """Seconds for people: "2 h 5 min"."""
-    if seconds is None:
-        return ""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes, hours = round(seconds / 60), 0
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    parts = ((days, "d"), (hours, "h"), (minutes, "min"))
-    return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
 def _cell(text: object) -> str:

@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-import pytest
 
-from causeway.cli.reports import as_json, as_text, report_of, size, span
+from causeway.cli.reports import as_json, as_text, report_of
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Scope
 
 BEGAN = datetime(2027, 3, 1, 22)
@@ -89,17 +88,3 @@ def test_one_that_was_never_started_has_a_report() -> None:
     report = report_of(drain, servers)
     assert report.curve is None
     assert "0 of 5 servers arrived" in as_text(report, "drain.html.j2")
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (2**60, "1024.0 PiB")]
-)
-def test_sizes(count: int, text: str) -> None:
-    assert size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(None, ""), (0.04, "0.0 s"), (99, "99.0 s"), (3600, "1 h"), (90061, "1 d 1 h 1 min")]
-)
-def test_spans(seconds: float | None, text: str) -> None:
-    assert span(seconds) == text
