@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains import packing, paths, schedule, scope, targets
+from causeway.drains.holds import PROPERTY, held_until
 from causeway.drains.paths import Cost, Obstacle
 from causeway.drains.schedule import Pace, Transfer
 from causeway.drains.scope import Scoped, Tenant
@@ -123,6 +125,11 @@ def _blocked_here(
     )
     if obstacle is None and row.new_flavor is not None:
         obstacle = _too_small(tenant, resized[server.flavor.name])
+    if obstacle is None:
+        try:
+            row.not_before = held_until(server.metadata)
+        except errors.BadRequest as unreadable:
+            obstacle = Obstacle(unreadable.message, f"Have its owner set or unset its property {PROPERTY}.")
     if obstacle is not None:
         _block(row, obstacle)
     return obstacle is not None
@@ -175,6 +182,7 @@ def _transfer(row: DrainServer, cost: Cost) -> Transfer:
         cells=(row.source_cell, row.target_cell or ""),
         mib=cost.mib,
         seconds=cost.beside,
+        not_before=row.not_before,
     )
 
 
@@ -193,7 +201,7 @@ def _whole(
 ) -> Plan:
     rows = list(planned.rows.values())
     going = [row for row in rows if row.state is DrainServerState.PENDING]
-    begin = utcnow()
+    begin = utcnow().replace(microsecond=0)
     pace = Pace(request.limits, paths.rate_of(services.conf), tuple(request.windows), request.first)
     seconds = schedule.simulate(planned.transfers, pace, begin).makespan
     bound = schedule.bound_of(planned.transfers, pace, begin, seconds)
@@ -203,15 +211,15 @@ def _whole(
         movable=len(going),
         blocked=len(rows) - len(going),
         bytes=sum(row.bytes for row in going),
-        seconds=round(seconds, 1),
+        seconds=float(ceil(seconds)),
         bound=bound.what if bound is not None else None,
-        doubled=round(bound.seconds, 1) if bound is not None else None,
+        doubled=float(ceil(bound.seconds)) if bound is not None else None,
         fits=fits,
         shortages=shortages,
         notes=notes,
     )
     if going or not rows:
-        plan.ends_at = begin + timedelta(seconds=seconds) + _until_confirmed(request, going)
+        plan.ends_at = begin + timedelta(seconds=plan.seconds) + _until_confirmed(request, going)
     if request.deadline is not None:
         plan.meets_deadline = not plan.blocked and plan.ends_at is not None and plan.ends_at <= _utc(request.deadline)
     plan.summary = _summary(plan, request)
@@ -257,6 +265,12 @@ def _notes(request: DrainRequest, scoped: Scoped, planned: _Planned, silent: lis
     if locked:
         notes.append(
             f"{_count(locked, 'server')} of these {'is' if locked == 1 else 'are'} locked, which a drain does not heed."
+        )
+    held = [row.not_before for row in planned.rows.values() if row.not_before is not None and row.not_before > utcnow()]
+    if held:
+        notes.append(
+            f"The {'owner of' if len(held) == 1 else 'owners of'} {_count(len(held), 'server')} asked to wait, at the longest until"
+            f" {max(held):%Y-%m-%d %H:%M} UTC."
         )
     ways = Counter(row.how for row in planned.rows.values())
     waiting = sum(ways[how] for how in _TO_BE_CONFIRMED)

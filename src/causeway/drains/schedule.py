@@ -19,13 +19,13 @@ from enum import StrEnum
 from causeway.drains.windows import Opening, openings
 from causeway.model.drains import First, Limits, Window
 
-# What is less is done: rates are rounded.
-_LITTLE = 1e-9
+# The part of a drain's time that something must save to be what bounds it.
+_WORTH = 0.01
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A move: MiB that travel, and seconds for all else."""
+    """A move: MiB that travel, and seconds for all else. ``not_before``: what its server's owner asked for."""
 
     id: str
     source: str
@@ -33,6 +33,7 @@ class Transfer:
     cells: tuple[str, str]
     mib: float
     seconds: float
+    not_before: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,12 @@ def simulate(transfers: Sequence[Transfer], pace: Pace, begin: datetime) -> Time
 
 
 def bound_of(transfers: Sequence[Transfer], pace: Pace, begin: datetime, seconds: float) -> Bound | None:
-    """What bounds a drain that takes ``seconds``; None: nothing that could be doubled would help."""
+    """What bounds a drain that takes ``seconds``; None: nothing of which there could be twice as much would help."""
     best: Bound | None = None
     for what, doubled in _doubled(pace):
-        found = simulate(transfers, doubled, begin).makespan
-        if found < (best.seconds if best is not None else seconds * (1 - _LITTLE)):
+        # More at once may take longer, if what is large begins later: nobody has to make use of it.
+        found = min(seconds, simulate(transfers, doubled, begin).makespan)
+        if seconds - found > _WORTH * seconds and (best is None or found < best.seconds):
             best = Bound(what, found)
     return best
 
@@ -113,6 +115,7 @@ def _minutes(clock: str) -> int:
 
 class _Kind(StrEnum):
     OPENING = "opening"
+    RELEASED = "released"
     SENT = "sent"
     ENDED = "ended"
 
@@ -144,7 +147,7 @@ class _Simulation:
         self._busy: Counter[tuple[str, object]] = Counter()
         self._under_way = 0
         # Numbers of moves that may be looked at; who waits for what is in a queue of its own until that is free.
-        self._ready = list(range(len(self._order)))
+        self._ready: list[int] = []
         self._parked: dict[tuple[str, object], list[int]] = {}
         self._events: list[tuple[float, int, _Kind, int]] = []
         self._count = 0
@@ -154,6 +157,12 @@ class _Simulation:
         self._opening: Opening | None = next(self._openings) if self._openings is not None else None
 
     def run(self) -> Times:
+        for number, transfer in enumerate(self._order):
+            held = (transfer.not_before - self._begin).total_seconds() if transfer.not_before is not None else 0.0
+            if held > 0:
+                self._happens(held, _Kind.RELEASED, number)
+            else:
+                self._ready.append(number)
         self._begin_moves(0.0)
         while self._events:
             now, version, kind, number = heapq.heappop(self._events)
@@ -163,6 +172,8 @@ class _Simulation:
                 continue
             if kind is _Kind.ENDED:
                 self._ended(number, now)
+            elif kind is _Kind.RELEASED:
+                heapq.heappush(self._ready, number)
             self._begin_moves(now)
         return self._times
 

@@ -32,6 +32,7 @@ _COLUMNS = (
     TABLE.c.flavor,
     TABLE.c.image_meta,
     TABLE.c.network_info,
+    TABLE.c.metadata,
 )
 _DEVICE_COLUMNS = (
     DEVICES.c.uuid,
@@ -58,6 +59,7 @@ class Resident:
     locked: bool
     flavor: Flavor
     image: ImageMeta | None = None
+    metadata: dict[str, str] = field(default_factory=dict)
     vnic_types: list[str] = field(default_factory=list)
     devices: list[BlockDevice] = field(default_factory=list)
 
@@ -120,6 +122,7 @@ def _resident(row: sa.Row[Any], devices: list[BlockDevice]) -> Resident:
         locked=row.locked,
         flavor=msgspec.convert(row.flavor, Flavor),
         image=None if row.image_meta is None else msgspec.convert(row.image_meta, ImageMeta),
+        metadata=row._mapping[TABLE.c.metadata],
         vnic_types=[vif.get("vnic_type", "normal") for vif in row.network_info],
         devices=devices,
     )
