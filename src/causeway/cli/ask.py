@@ -47,26 +47,43 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
         raise unreachable(failure) from failure
 
 
-def ask(connection: Any, path: str, *, timeout: float, method: str = "GET", **query: str | None) -> Any:
+def ask(
+    connection: Any, path: str, *, timeout: float, method: str = "GET", body: Any = None, **query: str | None
+) -> Any:
     """The body of an answer. Raises NotAsked if there is no answer, Refused with what the API says if it refuses."""
     import openstack
     from keystoneauth1 import exceptions as keystone_errors
 
     given = {name: value for name, value in query.items() if value is not None}
+    sent = {} if body is None else {"json": body}
     try:
-        answer = connection.compute.request(path, method, params=given, timeout=timeout, raise_exc=False)
+        answer = connection.compute.request(path, method, params=given, timeout=timeout, raise_exc=False, **sent)
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
         raise unreachable(failure) from failure
-    body: dict[str, Any] = answer.json() if answer.content else {}
-    if answer.status_code not in (200, 202):
-        message = next((value.get("message", "") for value in body.values() if isinstance(value, dict)), "")
+    said: dict[str, Any] = answer.json() if answer.content else {}
+    if answer.status_code >= 300:
+        message = next((value.get("message", "") for value in said.values() if isinstance(value, dict)), "")
         raise Refused(answer.status_code, message)
-    return body
+    return said
 
 
 def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
     """The id of a server by its name or id. Raises NotAsked."""
     return id_of(connection, "servers", wanted, timeout, all_tenants="1", name=f"^{re.escape(wanted)}$")
+
+
+def id_of_project(connection: Any, wanted: str) -> str:
+    """The id of a project by its name or id. Raises NotAsked if there is none."""
+    import openstack
+    from keystoneauth1 import exceptions as keystone_errors
+
+    try:
+        found = connection.identity.find_project(wanted)
+    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
+        raise unreachable(failure) from failure
+    if found is None:
+        raise NotAsked(f"There is no project {wanted}.")
+    return str(found.id)
 
 
 def id_of(connection: Any, kind: str, wanted: str, timeout: float, **query: str) -> str:

@@ -16,7 +16,7 @@ from causeway.drains.paths import Cost, Obstacle
 from causeway.drains.schedule import Pace, Transfer
 from causeway.drains.scope import Scoped, Tenant
 from causeway.model.block_device import is_volume_backed
-from causeway.model.drains import Afterwards, DrainRequest, DrainServer, DrainServerState, How, Plan, Shortage
+from causeway.model.drains import Afterwards, DrainRequest, DrainServer, DrainServerState, How, Plan, Shortage, duration
 from causeway.model.flavor import Flavor
 from causeway.moves.steps.local_disks import refuse_smaller_disks
 from causeway.parts.services import ConductorServices
@@ -243,7 +243,7 @@ def _summary(plan: Plan, request: DrainRequest) -> str:
         return f"None of {_count(total, 'server')} can go{_lacking(plan)}."
     who = f"All {total} servers" if plan.movable == total > 1 else f"{plan.movable} of {_count(total, 'server')}"
     end = f"; the end would be {plan.ends_at:%Y-%m-%d %H:%M} UTC" if plan.ends_at is not None else ""
-    goes = f"{who} can go: {plan.bytes / (1 << 30):.0f} GiB in {_duration(plan.seconds)}{end}"
+    goes = f"{who} can go: {plan.bytes / (1 << 30):.0f} GiB in {duration(plan.seconds)}{end}"
     in_time = ""
     if request.deadline is not None:
         in_time = (
@@ -269,8 +269,8 @@ def _notes(request: DrainRequest, scoped: Scoped, planned: _Planned, silent: lis
     held = [row.not_before for row in planned.rows.values() if row.not_before is not None and row.not_before > utcnow()]
     if held:
         notes.append(
-            f"The {'owner of' if len(held) == 1 else 'owners of'} {_count(len(held), 'server')} asked to wait, at the longest until"
-            f" {max(held):%Y-%m-%d %H:%M} UTC."
+            f"The {'owner of' if len(held) == 1 else 'owners of'} {_count(len(held), 'server')} asked to wait, at the longest"
+            f" until {max(held):%Y-%m-%d %H:%M} UTC."
         )
     ways = Counter(row.how for row in planned.rows.values())
     waiting = sum(ways[how] for how in _TO_BE_CONFIRMED)
@@ -287,13 +287,3 @@ def _notes(request: DrainRequest, scoped: Scoped, planned: _Planned, silent: lis
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}" + ("" if number == 1 else "s")
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 2:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    words = [(days, "days" if days != 1 else "day"), (hours, "h"), (minutes, "min")]
-    return " ".join(f"{number} {unit}" for number, unit in words if number)
