@@ -246,9 +246,9 @@ def _summary(plan: Plan, request: DrainRequest) -> str:
     goes = f"{who} can go: {plan.bytes / (1 << 30):.0f} GiB in {duration(plan.seconds)}{end}"
     in_time = ""
     if request.deadline is not None:
-        in_time = (
-            ", in time" if plan.meets_deadline else f", and {_utc(request.deadline):%Y-%m-%d %H:%M} UTC is not met"
-        )
+        late = plan.ends_at is not None and plan.ends_at > _utc(request.deadline)
+        but = " but for those that can't go" if plan.blocked else ""
+        in_time = f", too late for {_utc(request.deadline):%Y-%m-%d %H:%M} UTC" if late else f", in time{but}"
     return f"{goes}{in_time}{_lacking(plan)}."
 
 
