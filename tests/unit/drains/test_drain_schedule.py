@@ -187,3 +187,16 @@ def test_who_goes_first(first: First, order: list[str]) -> None:
     ]
     times = simulate(moves, Pace(Limits(total=1), 100.0, first=first), BEGIN)
     assert sorted(times.began, key=lambda name: times.began[name]) == order
+
+
+def test_who_waits_for_a_full_host_keeps_nobody_else_from_going() -> None:
+    cells = ("cell1", "cell2")
+    moves = [
+        Transfer("longest", "other", "t1", cells, 4.0, 1000.0),
+        Transfer("before", "s", "t3", cells, 3.0, 10.0),
+        # Its host is free when the one before has gone, and its target is not.
+        Transfer("waits", "s", "t1", cells, 2.0, 10.0),
+        Transfer("goes", "s", "t2", cells, 1.0, 10.0),
+    ]
+    times = simulate(moves, Pace(Limits(per_source_host=1, per_target_host=1), 100.0), BEGIN)
+    assert times.began["goes"] == times.ended["before"] < times.began["waits"] == times.ended["longest"]
