@@ -63,10 +63,12 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
         raise NotAsked(str(asking.unreachable(failure))) from failure
 
 
-def ask(connection: Any, path: str, *, timeout: float, method: str = "GET", **query: str | None) -> Any:
+def ask(
+    connection: Any, path: str, *, timeout: float, method: str = "GET", body: Any = None, **query: str | None
+) -> Any:
     """The body of an answer. Raises NotAsked if there is no answer, Refused with what the API says if it refuses."""
     with _told():
-        return asking.ask(connection.compute, path, method=method, query=query, timeout=timeout)
+        return asking.ask(connection.compute, path, method=method, body=body, query=query, timeout=timeout)
 
 
 def pages(connection: Any, path: str, key: str, *, timeout: float, **query: Any) -> list[dict[str, Any]]:
@@ -85,6 +87,20 @@ def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:
     """As `id_of_server`."""
     with _told():
         return asking.id_of_flavor(connection.compute, wanted, timeout=timeout)
+
+
+def id_of_project(connection: Any, wanted: str) -> str:
+    """The id of a project by its name or id. Raises NotAsked if there is none."""
+    import openstack
+    from keystoneauth1 import exceptions as keystone_errors
+
+    try:
+        found = connection.identity.find_project(wanted)
+    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
+        raise NotAsked(str(asking.unreachable(failure))) from failure
+    if found is None:
+        raise NotAsked(f"There is no project {wanted}.")
+    return str(found.id)
 
 
 @contextmanager

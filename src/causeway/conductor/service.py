@@ -12,6 +12,7 @@ from causeway.conductor.cells.cell_queues import CellQueues
 from causeway.conductor.endpoints.audit import AuditEndpoint
 from causeway.conductor.endpoints.candidates import CandidatesEndpoint
 from causeway.conductor.endpoints.devices import DevicesEndpoint
+from causeway.conductor.endpoints.drains import DrainsEndpoint
 from causeway.conductor.endpoints.external_events import EventsEndpoint
 from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
 from causeway.conductor.endpoints.live import LiveEndpoint
@@ -76,6 +77,7 @@ class ConductorService:
                     AuditEndpoint(services),
                     CandidatesEndpoint(services),
                     devices,
+                    DrainsEndpoint(services, lambda: None),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),

@@ -22,5 +22,6 @@ Where to read what::
     packing   who fits where, all of them together         following what became of what was asked for
     paths     how each goes, and what it costs             closing   source hosts are closed, and opened again
     schedule  when all is over, and what bounds it         pace      what may begin now: limits and windows
-    plan      all of it, as one answer
+    plan      all of it, as one answer                     windows   when moves may begin: hours of the week, in their zone
+    holds     owners who ask to wait
 """

@@ -273,3 +273,12 @@ class Plan:
     shortages: list[Shortage] = field(default_factory=list)
     summary: str = ""
     notes: list[str] = field(default_factory=list)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: "1 h 20 min"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    days, hours = divmod(hours, 24)
+    return " ".join(f"{number} {unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "min")) if number)

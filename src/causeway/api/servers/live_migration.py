@@ -15,6 +15,7 @@ from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import has_local_disks
 from causeway.model.instance import Instance
+from causeway.model.live_obstacles import live_obstacle
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, TaskState, VmState
 from causeway.moves import near_live
@@ -31,15 +32,6 @@ from causeway.store.cell import hosts as cell_hosts
 _ACTION = server_actions.LIVE_MIGRATE
 _MIGRATE_LIVE = "os_compute_api:os-migrate-server:migrate_live"
 _SERVER_RULE = "os_compute_api:servers:migrations:"
-# Of a flavor's extra specs, or an image's properties: what no hypervisor takes along.
-_NOT_MOVABLE = {
-    "accel:device_profile": "instance with accelerators",
-    "hw:mem_encryption": "SEV-enabled instance",
-    "hw_mem_encryption": "SEV-enabled instance",
-    "hw:tpm_version": "vTPM-enabled instance",
-    "hw_tpm_version": "vTPM-enabled instance",
-}
-_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
 # From here on nobody waits for what becomes of a request; before, seconds that its client waits at most.
 _ASYNCHRONOUS, _LONGEST_WAIT = (2, 34), 60.0
 
@@ -100,15 +92,9 @@ def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None)
 
 def _check_movable(instance: Instance) -> None:
     """Raises BadRequest for a server that has what can't be taken along."""
-    image = instance.image_meta.properties if instance.image_meta is not None else {}
-    for name, what in _NOT_MOVABLE.items():
-        value = instance.flavor.extra_specs.get(name, image.get(name))
-        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
-            raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
-    if any(vif.vnic_type in _ACCELERATED_PORTS for vif in instance.network_info):
-        raise errors.BadRequest(
-            f"Operation 'live-migration' not supported for instance with ports that have accelerators ({instance.uuid})."
-        )
+    obstacle = live_obstacle(instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info))
+    if obstacle is not None:
+        raise errors.BadRequest(f"Operation 'live-migration' not supported for {obstacle} ({instance.uuid}).")
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell: bool) -> bool:
