@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from causeway.model.drains import Afterwards, How, Limits, Scope, Targets
+from causeway.drains import pace, replanning
+from causeway.model.drains import (
+    Afterwards,
+    DrainServer,
+    DrainServerState,
+    How,
+    Limits,
+    Plan,
+    Scope,
+    Targets,
+    Window,
+)
+from causeway.store.api import drains as store
+from causeway.store.database import utcnow
 
 from .drains_cloud import CLOUD as CLOUD
 from .drains_cloud import LIMITS, DrainsCloud, until
@@ -82,7 +96,6 @@ def test_limits_are_kept_at_every_look(cloud: DrainsCloud) -> None:
 
 def test_limits_may_be_changed_while_it_runs(cloud: DrainsCloud) -> None:
     servers = [cloud.on(ONE) for _ in range(3)]
-    cloud.driver(ONE)
     seen = cloud.count_under_way()
     with cloud.held("begin_round"):
         drain = cloud.started({server.id: (THERE, How.WARM) for server in servers}, limits=Limits(total=1))
@@ -112,13 +125,9 @@ def test_a_drain_that_is_paused_begins_nothing_and_goes_on_when_it_is_resumed(cl
 
 def test_nothing_begins_outside_of_its_windows(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.on(ONE)
-    windows = [{"days": [0], "start": "00:00", "end": "00:01", "zone": "UTC"}]
-    from causeway.drains import pace
-    from causeway.model.drains import Window
-
     opened: list[bool] = []
     monkeypatch.setattr(pace, "is_open", lambda _windows, _now: bool(opened))
-    drain = cloud.started({server.id: (THERE, How.WARM)}, windows=[Window(**windows[0])])
+    drain = cloud.started({server.id: (THERE, How.WARM)}, windows=[Window([0], "00:00", "00:01")])
     cloud.sees(drain)
     assert cloud.states(drain) == {"pending": 1}
     # The hosts are closed all the same.
@@ -128,11 +137,6 @@ def test_nothing_begins_outside_of_its_windows(cloud: DrainsCloud, monkeypatch: 
 
 
 def test_a_closed_window_is_said(cloud: DrainsCloud) -> None:
-    from datetime import timedelta
-
-    from causeway.model.drains import Window
-    from causeway.store.database import utcnow
-
     server = cloud.on(ONE)
     tomorrow = utcnow() + timedelta(days=1)
     drain = cloud.started(
@@ -247,9 +251,11 @@ def test_what_users_do_meanwhile_wins(cloud: DrainsCloud) -> None:
 
 
 def test_a_server_that_is_busy_waits_and_keeps_no_other_ones_place(cloud: DrainsCloud) -> None:
-    first, second = cloud.on(ONE), cloud.on(ONE)
-    with cloud.held("snapshot_instance"):
+    # The larger one goes first.
+    first, second = cloud.on(ONE, flavor="any.medium"), cloud.on(ONE)
+    with cloud.held("store_disk") as reached:
         cloud.member.compute.post(f"/servers/{first.id}/action", json={"createImage": {"name": "kept"}})
+        assert reached.wait(30)
         drain = cloud.started({each.id: (THERE, How.WARM) for each in (first, second)}, limits=Limits(total=1))
         cloud.becomes_row(drain, second, "done")
         assert cloud.row(drain, first)["state"] == "pending"
@@ -290,8 +296,6 @@ def test_a_target_that_there_is_not_is_no_reason_to_try_again(cloud: DrainsCloud
     server, other = cloud.on(ONE), cloud.on(ONE)
     drain = cloud.drain({server.id: (THERE, How.WARM), other.id: (THERE, How.WARM)})
     api = cloud.parts.api_database
-    from causeway.store.api import drains as store
-
     with api.write() as connection:
         rows = store.SERVERS
         connection.execute(rows.update().where(rows.c.instance_uuid == server.id).values(target_host="nowhere"))
@@ -324,10 +328,6 @@ def test_servers_of_another_drain_are_left_to_it(cloud: DrainsCloud) -> None:
 def test_one_that_has_no_target_is_planned_again_if_targets_are_named(
     cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from causeway.drains import replanning
-    from causeway.model.drains import DrainServer, DrainServerState, Plan
-    from causeway.store.database import utcnow
-
     server = cloud.on(ONE)
     ways: list[Any] = [DrainServerState.PENDING, DrainServerState.BLOCKED]
     asked: list[Any] = []
