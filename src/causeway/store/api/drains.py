@@ -7,7 +7,7 @@ former owner writes is refused. What an administrator asks for is written withou
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -56,7 +56,7 @@ def create(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> 
 def add_servers(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> None:
     """Servers that came to the drain's scope after it was planned. Raises TakenOver."""
     with database.write() as connection:
-        _check_owner_in(connection, drain)
+        check_owner_in(connection, drain)
         for server in servers:
             connection.execute(SERVERS.insert(), SERVER.to_row(server, without=frozenset()))
 
@@ -167,16 +167,29 @@ def release(database: Database, owner: str) -> None:
 def change(database: Database, drain: Drain, **changes: Any) -> None:
     """Writes what its owner has found out. Raises TakenOver if the drain has another owner by now."""
     with database.write() as connection:
-        _check_owner_in(connection, drain)
+        check_owner_in(connection, drain)
         connection.execute(DRAINS.update().where(DRAINS.c.id == drain.id).values(DRAIN.changes(changes)))
     for name, value in changes.items():
+        setattr(drain, name, value)
+
+
+def advance(database: Database, drain: Drain, state: DrainState, **changes: Any) -> None:
+    """Its owner brings a drain to another state; one that nobody works on any more is let go.
+
+    Raises TakenOver if it has another owner by now, or another state than its owner knows: it has to be looked at again.
+    """
+    values = {"state": state, **changes} | ({"owner": None, "lease_until": None} if state in AT_REST else {})
+    with database.write() as connection:
+        check_owner_in(connection, drain, drain.state)
+        connection.execute(DRAINS.update().where(DRAINS.c.id == drain.id).values(DRAIN.changes(values)))
+    for name, value in values.items():
         setattr(drain, name, value)
 
 
 def change_server(database: Database, drain: Drain, server: DrainServer, **changes: Any) -> None:
     """As `change`, of one of its servers."""
     with database.write() as connection:
-        _check_owner_in(connection, drain)
+        check_owner_in(connection, drain)
         connection.execute(
             SERVERS.update()
             .where(SERVERS.c.drain_id == drain.id, SERVERS.c.instance_uuid == server.instance_uuid)
@@ -212,14 +225,36 @@ def revise_limits(database: Database, drain_id: str, limits: Limits) -> Drain:
     return drain
 
 
-def _check_owner_in(connection: sa.Connection, drain: Drain) -> None:
-    query = sa.select(DRAINS.c.epoch).where(DRAINS.c.id == drain.id).with_for_update()
-    if connection.execute(query).scalar_one_or_none() != drain.epoch:
+def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | None = None) -> None:
+    """Raises TakenOver if a drain has another owner than the one that read it, or another state than this one.
+
+    Until the end of the transaction nobody changes that.
+    """
+    query = sa.select(DRAINS.c.epoch, DRAINS.c.state).where(DRAINS.c.id == drain.id).with_for_update()
+    found = connection.execute(query).one_or_none()
+    if found is None or found.epoch != drain.epoch:
         raise errors.TakenOver(f"Drain {drain.id} was taken over by another conductor.")
+    if state is not None and found.state != state.value:
+        raise errors.TakenOver(f"Drain {drain.id} is {found.state} by now.")
 
 
-def _refuse_second_drain(connection: sa.Connection, drain_id: str, uuids: list[str]) -> None:
-    query = (
+def of_others(database: Database, drain_id: str, uuids: Collection[str]) -> set[str]:
+    """Those servers that belong to another drain that has not ended."""
+    found: set[str] = set()
+    with database.read() as connection:
+        for batch in _batches(sorted(uuids)):
+            query = _of_others(drain_id, batch).with_only_columns(SERVERS.c.instance_uuid)
+            found.update(connection.execute(query).scalars())
+    return found
+
+
+def _batches(uuids: list[str]) -> Iterator[list[str]]:
+    for first in range(0, len(uuids), _BATCH):
+        yield uuids[first : first + _BATCH]
+
+
+def _of_others(drain_id: str, uuids: list[str]) -> sa.Select[Any]:
+    return (
         sa.select(SERVERS.c.instance_uuid, SERVERS.c.drain_id)
         .join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id)
         .where(
@@ -228,8 +263,10 @@ def _refuse_second_drain(connection: sa.Connection, drain_id: str, uuids: list[s
             SERVERS.c.state.not_in(_OVER),
             DRAINS.c.state.not_in([state for state in _AT_REST if state != DrainState.PLANNED.value]),
         )
-        .limit(1)
     )
-    other = connection.execute(query).one_or_none()
+
+
+def _refuse_second_drain(connection: sa.Connection, drain_id: str, uuids: list[str]) -> None:
+    other = connection.execute(_of_others(drain_id, uuids).limit(1)).one_or_none()
     if other is not None:
         raise errors.Conflict(f"Server {other.instance_uuid} belongs to drain {other.drain_id}, which has not ended.")
