@@ -103,9 +103,7 @@ def contents(moves: Shown) -> str:
 def why(candidate: Shown) -> str:
     """Why a host was refused, or how the server would go there and what weighed for it."""
     if candidate["fits"]:
-        weights = [
-            f"{name.removesuffix('Weigher')} {value:g}" for name, value in candidate["weights"].items() if value
-        ]
+        weights = [f"{name.removesuffix('Weigher')} {value:g}" for name, value in candidate["weights"].items() if value]
         weighed = f"{candidate['recipe']}; weight {candidate['weight'] or 0:g}"
         return weighed + (f": {', '.join(weights)}" if weights else "")
     compared = [f"{name}: {value}" for name, value in candidate["values"].items()]

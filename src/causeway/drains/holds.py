@@ -1,4 +1,7 @@
-"""An owner's wish that a server is not moved before a moment: ``openstack server set --property causeway:hold=2027-03-05 SERVER``."""
+"""An owner's wish that a server is not moved before a moment.
+
+``openstack server set --property causeway:hold=2027-03-05 SERVER``.
+"""
 
 from __future__ import annotations
 
