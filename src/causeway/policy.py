@@ -258,7 +258,7 @@ _RULES: list[tuple[str, str, str, str]] = [
      "GET /os-causeway/audit, POST /os-causeway/audit, POST /os-causeway/audit/servers/{server_id}"),
     ("causeway:leftovers:index", ADMIN, "List what hosts are to clean when they come back", "GET /os-causeway/leftovers"),
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),
-    ("causeway:cells:show", ADMIN, "Show a cell", "GET /os-causeway/cells/{cell}"),
+    ("causeway:cells:show", ADMIN, "Show a cell and its hosts", "GET /os-causeway/cells/{cell}, GET /os-causeway/cells/{cell}/hosts"),
     ("causeway:drains:index", ADMIN, "List drains", "GET /os-causeway/drains"),
     ("causeway:drains:show", ADMIN, "Show a drain and its servers",
      "GET /os-causeway/drains/{drain_id}, GET /os-causeway/drains/{drain_id}/servers"),

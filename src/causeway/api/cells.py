@@ -8,7 +8,7 @@ from causeway import errors
 from causeway.api import zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.flavor_access import NO_QUERY
-from causeway.model.host import CellMapping, Service
+from causeway.model.host import CellMapping, ComputeNode, Service
 from causeway.store.api import cells as records
 from causeway.store.cell import hosts
 from causeway.store.cells import Answers
@@ -29,14 +29,56 @@ def index(request: ApiRequest) -> Response:
 def show(request: ApiRequest, cell: str) -> Response:
     """One cell, by its name or id."""
     request.authorize(RULE + "show")
+    found = _find(request, cell)
     cells = request.services.cells
+    (view,) = _views(request, [found], cells.ask([found.uuid], _computes))
+    return Response(200, {"cell": view})
+
+
+@handler(query=NO_QUERY)
+def index_of_hosts(request: ApiRequest, cell: str) -> Response:
+    """The hosts of a cell that answers, with what their hypervisors have and what of it is used."""
+    request.authorize(RULE + "show")
+    found = _find(request, cell)
+    answers = request.services.cells.ask([found.uuid], _hosts)
+    if found.uuid not in answers.by_cell:
+        raise errors.CellDown(f"Cell {found.name} does not answer now. Try again later.")
+    computes, nodes = answers.by_cell[found.uuid]
+    by_host = {compute.host: compute for compute in computes}
+    return Response(
+        200,
+        {"hosts": [_host(request, by_host.get(node.host), node) for node in sorted(nodes, key=lambda one: one.host)]},
+    )
+
+
+def _find(request: ApiRequest, cell: str) -> CellMapping:
     # A cell that was made just now is known to the database only.
-    known = [*cells.mappings(), *records.list_cells(request.services.api)]
+    known = [*request.services.cells.mappings(), *records.list_cells(request.services.api)]
     found = next((one for one in known if cell == one.uuid), next((one for one in known if cell == one.name), None))
     if found is None:
         raise errors.NotFound(f"Cell {cell} could not be found.")
-    (view,) = _views(request, [found], cells.ask([found.uuid], _computes))
-    return Response(200, {"cell": view})
+    return found
+
+
+def _hosts(cell: CellMapping, database: Database) -> tuple[list[Service], list[ComputeNode]]:
+    return _computes(cell, database), hosts.list_nodes(database)
+
+
+def _host(request: ApiRequest, compute: Service | None, node: ComputeNode) -> dict[str, Any]:
+    return {
+        "host": node.host,
+        "hypervisor_hostname": node.hypervisor_hostname,
+        "up": compute is not None and zones.is_up(request.services, compute),
+        "disabled": compute is None or compute.disabled,
+        "disabled_reason": None if compute is None else compute.disabled_reason,
+        "guests": node.running_vms,
+        "vcpus": node.vcpus,
+        "vcpus_used": node.vcpus_used,
+        "memory_mb": node.memory_mb,
+        "memory_mb_used": node.memory_mb_used,
+        "local_gb": node.local_gb,
+        "local_gb_used": node.local_gb_used,
+    }
 
 
 def _computes(_cell: CellMapping, database: Database) -> list[Service]:

@@ -152,6 +152,7 @@ ROUTES: list[Route] = [
     _get("/os-causeway/leftovers", leftovers.index),
     _get("/os-causeway/cells", cells.index),
     _get("/os-causeway/cells/{cell}", cells.show),
+    _get("/os-causeway/cells/{cell}/hosts", cells.index_of_hosts),
     _get("/os-causeway/drains", drains.index),
     _post("/os-causeway/drains", drains.create),
     _post("/os-causeway/drains/plan", drains.plan),
