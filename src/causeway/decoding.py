@@ -1,4 +1,4 @@
-"""Makes types known to msgspec before threads use them.
+"""Makes types known to msgspec before threads use them; and what it makes whole again.
 
 msgspec learns of a dataclass when it first has to do with it, and keeps that at the class. Two threads that come to the same
 class for the first time at once see each other's half of it, and the process dies of it (seen with 0.22). So everything that
@@ -11,6 +11,7 @@ import dataclasses
 import logging
 import sys
 import threading
+from typing import Any
 
 import msgspec
 
@@ -38,3 +39,12 @@ def _learn(found: type) -> None:
     except (TypeError, NameError) as reason:
         # One that holds threads, databases and the like: nobody decodes it.
         LOG.debug("%s is not for decoding: %s", found.__qualname__, reason)
+
+
+def all_fields(value: Any) -> dict[str, Any]:
+    """A dataclass as `msgspec.to_builtins` gives it, whole: of one that msgspec made itself, that leaves out what was not given.
+
+    (It does not set a field that has a plain default, and then writes the fields that are set: seen with 0.22.)
+    """
+    found: dict[str, Any] = msgspec.to_builtins(dataclasses.asdict(value))
+    return found

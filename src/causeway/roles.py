@@ -35,6 +35,7 @@ from causeway.rpc.transport import Transports
 from causeway.sagas.lives import Life
 from causeway.scheduler.cells_source import CellsSource
 from causeway.scheduler.explain import Explanation
+from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
 from causeway.store.cells import Cells
@@ -134,6 +135,9 @@ class SchedulerEndpoint:
 
     def explain(self, context: RequestContext, *, spec: RequestSpec) -> Explanation:
         return self._service.explain(context, spec)
+
+    def pack(self, context: RequestContext, *, request: PackRequest) -> Packing:
+        return self._service.pack(context, request)
 
 
 def conductor(

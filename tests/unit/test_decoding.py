@@ -5,6 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import msgspec
+
+from causeway.decoding import all_fields
+from causeway.model.drains import DrainRequest, Limits, Scope
+
 LEARN = """
 import causeway.roles
 from causeway import decoding
@@ -31,3 +36,10 @@ def test_a_process_with_roles_learns_before_it_listens() -> None:
     learn += "around = roles.surroundings(new_config(), mock.Mock()); assert len(decoding._known) > 100; around.close()"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", learn], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_msgspec_made_of_a_part_is_shown_whole() -> None:
+    part = {"name": "empty", "scope": {"cells": ["cell1"]}, "limits": {"total": 3}}
+    made, whole = msgspec.convert(part, DrainRequest), DrainRequest("empty", Scope(["cell1"]), limits=Limits(3))
+    assert made == whole
+    assert all_fields(made) == all_fields(whole) == msgspec.to_builtins(whole)

@@ -1,14 +1,12 @@
 """``/os-services``. Source: Compute API reference, "Compute services".
 
-A disabled compute service carries the trait COMPUTE_STATUS_DISABLED in Placement, which keeps new servers away. The trait
-is changed first: if Placement refuses, the service stays as it was.
+A disabled compute service carries the trait COMPUTE_STATUS_DISABLED in Placement, which keeps new servers away (see
+`causeway.parts.disabling`).
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import os_traits
 
 from causeway import errors
 from causeway.api import zones
@@ -18,13 +16,13 @@ from causeway.api.schemas import compute_services as schemas
 from causeway.api.validation import is_uuid
 from causeway.api.views import common
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
+from causeway.parts.disabling import set_disabled
 from causeway.store.api import aggregates as aggregate_records
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as migration_records
 from causeway.store.cell import hosts, instances
 
 RULE = "os_compute_api:os-services:"
-DISABLED_TRAIT: str = os_traits.COMPUTE_STATUS_DISABLED
 
 
 def _view(request: ApiRequest, found: zones.ServiceInCell) -> dict[str, Any]:
@@ -92,15 +90,10 @@ def _by_host(request: ApiRequest) -> zones.ServiceInCell:
 def change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> None:
     """Changes a service's record, and before it what Placement knows of it."""
     database = request.services.cells.database(found.cell.uuid)
-    disabled = changes.get("disabled")
-    if disabled is not None and zones.is_compute(found.service):
-        trait = {DISABLED_TRAIT}
-        for node in hosts.list_nodes(database, host=found.service.host):
-            if disabled:
-                request.services.placement.change_traits(node.uuid, add=trait)
-            else:
-                request.services.placement.change_traits(node.uuid, remove=trait)
-    hosts.update_service(database, found.service.uuid, **changes)
+    if "disabled" in changes and zones.is_compute(found.service):
+        set_disabled(request.services.placement, database, found.service, **changes)
+    else:
+        hosts.update_service(database, found.service.uuid, **changes)
     for name, value in changes.items():
         setattr(found.service, name, value)
     found.up = zones.is_up(request.services, found.service)

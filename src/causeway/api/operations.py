@@ -34,6 +34,7 @@ def index(request: ApiRequest) -> Response:
     return _page(
         request,
         "/operations",
+        instance_uuid=request.param("server"),
         recipes=request.query.get("recipe"),
         state=None if state is None else SagaState(state),
         host=request.param("host"),

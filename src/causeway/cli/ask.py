@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from causeway.cli.up import DEFAULT_STATE_DIR
+from causeway.client import asking
 from causeway.embedded.settings import StateDir
 
 ADMIN_CLOUD = "causeway-admin"
+
+
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_STATE_DIR,
+    show_default=True,
+    help="The state directory of a cloud that `causeway up` runs.",
+)
+os_cloud_option = click.option(
+    "--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes."
+)
+timeout_option = click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for the answer.")
 
 
 class NotAsked(click.ClickException):
@@ -44,41 +60,55 @@ def connect(state_dir: Path, os_cloud: str | None) -> Any:
         config = OpenStackConfig(config_files=files, load_envvars=files is None)
         return openstack.connection.Connection(config=config.get_one(cloud=os_cloud or ADMIN_CLOUD))
     except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
-        raise unreachable(failure) from failure
+        raise NotAsked(str(asking.unreachable(failure))) from failure
 
 
-def ask(connection: Any, path: str, *, timeout: float, method: str = "GET", **query: str | None) -> Any:
+def ask(
+    connection: Any, path: str, *, timeout: float, method: str = "GET", body: Any = None, **query: str | None
+) -> Any:
     """The body of an answer. Raises NotAsked if there is no answer, Refused with what the API says if it refuses."""
-    import openstack
-    from keystoneauth1 import exceptions as keystone_errors
+    with _told():
+        return asking.ask(connection.compute, path, method=method, body=body, query=query, timeout=timeout)
 
-    given = {name: value for name, value in query.items() if value is not None}
-    try:
-        answer = connection.compute.request(path, method, params=given, timeout=timeout, raise_exc=False)
-    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
-        raise unreachable(failure) from failure
-    body: dict[str, Any] = answer.json() if answer.content else {}
-    if answer.status_code not in (200, 202):
-        message = next((value.get("message", "") for value in body.values() if isinstance(value, dict)), "")
-        raise Refused(answer.status_code, message)
-    return body
+
+def pages(connection: Any, path: str, key: str, *, timeout: float, **query: Any) -> list[dict[str, Any]]:
+    """The entries of all pages of a list. Raises as `ask` does."""
+    with _told():
+        return list(asking.pages(connection.compute, path, key, query, timeout=timeout))
 
 
 def id_of_server(connection: Any, wanted: str, timeout: float) -> str:
-    """The id of a server by its name or id. Raises NotAsked."""
-    return id_of(connection, "servers", wanted, timeout, all_tenants="1", name=f"^{re.escape(wanted)}$")
+    """The id of a server by its name or id; what is no name is taken for an id. Raises NotAsked if names are many."""
+    with _told():
+        return asking.id_of_server(connection.compute, wanted, timeout=timeout)
 
 
-def id_of(connection: Any, kind: str, wanted: str, timeout: float, **query: str) -> str:
-    """The id of a server or flavor of this name; what is no name is taken for an id. Raises NotAsked if names are many."""
-    listed = ask(connection, f"/{kind}", timeout=timeout, **query)[kind]
-    if any(each["id"] == wanted for each in listed):
-        return wanted
-    ids = [str(each["id"]) for each in listed if each.get("name") == wanted]
-    if len(ids) > 1:
-        raise NotAsked(f"There are {len(ids)} {kind} named {wanted}: give an id ({', '.join(ids)}).")
-    return ids[0] if ids else wanted
+def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:
+    """As `id_of_server`."""
+    with _told():
+        return asking.id_of_flavor(connection.compute, wanted, timeout=timeout)
 
 
-def unreachable(failure: Exception) -> NotAsked:
-    return NotAsked(f"The cloud could not be asked. Does it run? {failure}")
+def id_of_project(connection: Any, wanted: str) -> str:
+    """The id of a project by its name or id. Raises NotAsked if there is none."""
+    import openstack
+    from keystoneauth1 import exceptions as keystone_errors
+
+    try:
+        found = connection.identity.find_project(wanted)
+    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as failure:
+        raise NotAsked(str(asking.unreachable(failure))) from failure
+    if found is None:
+        raise NotAsked(f"There is no project {wanted}.")
+    return str(found.id)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What goes wrong is said as the other errors of a command are."""
+    try:
+        yield
+    except asking.Refused as refusal:
+        raise Refused(refusal.status, refusal.message) from refusal
+    except asking.NotAsked as failure:
+        raise NotAsked(str(failure)) from failure

@@ -17,8 +17,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
-from causeway.cli.ask import NotAsked, ask, connect
-from causeway.cli.up import DEFAULT_STATE_DIR
+from causeway.cli.ask import NotAsked, ask, connect, os_cloud_option, state_dir_option
+from causeway.client import words
 from causeway.model.audit import Disagreement, Report, Severity
 
 PATH = "/os-causeway/audit"
@@ -35,14 +35,8 @@ class Place:
 
 
 @click.command()
-@click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_STATE_DIR,
-    show_default=True,
-    help="The state directory of a cloud that `causeway up` runs.",
-)
-@click.option("--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes.")
+@state_dir_option
+@os_cloud_option
 @click.option("--config-file", multiple=True, help="Audit from this process, with these options.")
 @click.option("--fix", is_flag=True, help="Mend what is safe, and say what is left.")
 @click.option(
@@ -162,15 +156,6 @@ def _table(title: str, disagreements: list[Disagreement]) -> Table:
         Column("Kind", no_wrap=True), "Server", "What", "Mend", title=title, title_justify="left", show_lines=True
     )
     for found in sorted(disagreements, key=lambda each: (list(Severity).index(each.severity), each.kind)):
-        if found.left:
-            mend = found.left
-        elif found.fix is not None:
-            mend = (
-                "--fix: " + found.fix.action.replace("_", " ")
-                if title != "Mended"
-                else found.fix.action.replace("_", " ")
-            )
-        else:
-            mend = ""
+        mend = words.mend(msgspec.to_builtins(found), mended=title == "Mended")
         table.add_row(f"[{COLORS[found.severity]}]{found.kind}[/]", found.server or "", found.message, mend)
     return table

@@ -31,6 +31,12 @@ COMMANDS = {
     ),
     "move": ("causeway.cli.move", "move", "The same of moves of servers only."),
     "explain": ("causeway.cli.explain", "explain", "Say where a server could be moved to, and why not elsewhere."),
+    "drain": ("causeway.cli.drain", "drain", "Empty a cell, hosts or a project: planned, explained, paced."),
+    "console": (
+        "causeway.cli.console",
+        "console",
+        "Serve a page that shows cells, drains and operations as they go on.",
+    ),
     "faults": ("causeway.cli.faults", "faults", "Fault injection: lists the points."),
 }
 

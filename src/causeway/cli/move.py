@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from causeway.cli.timelines import add_commands, database_option, json_option, open_journal, state_dir_option
+from causeway.cli import ask
+from causeway.cli.timelines import add_commands, json_option
 from causeway.moves.recipes import RECIPES
-from causeway.store.api import leftovers
 
 
 @click.group()
@@ -23,19 +23,18 @@ add_commands(move, "move", RECIPES)
 
 
 @move.command("leftovers")
-@state_dir_option
-@database_option
+@ask.state_dir_option
+@ask.os_cloud_option
+@ask.timeout_option
 @json_option
-def list_leftovers(state_dir: Path, database: str | None, as_json: bool) -> None:
+def list_leftovers(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
     """What is left on hosts that were forced down, and is cleaned when they come back."""
-    found = leftovers.listed(open_journal(state_dir, database))
-    rows = [(each.host, each.instance_uuid, each.what, str(each.created_at)) for each in found]
+    connection = ask.connect(state_dir, os_cloud)
+    found = ask.ask(connection, "/os-causeway/leftovers", timeout=timeout)["leftovers"]
     if as_json:
-        click.echo(
-            json.dumps([dict(zip(("host", "server", "missed", "since"), row, strict=True)) for row in rows], indent=2)
-        )
+        click.echo(json.dumps(found, indent=2))
         return
     table = Table("Host", "Server", "Missed", "Since")
-    for row in rows:
-        table.add_row(*row)
+    for each in found:
+        table.add_row(each["host"], each["server"], each["missed"], each["since"])
     Console().print(table)

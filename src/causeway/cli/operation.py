@@ -1,4 +1,4 @@
-"""``causeway operation``: how far everything has come that takes long, read from the journal; and cancelling it."""
+"""``causeway operation``: how far everything has come that takes long; and cancelling it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from causeway.cli import ask
-from causeway.cli.timelines import add_commands, state_dir_option
+from causeway.cli.timelines import add_commands
 from causeway.model.sagas import NOT_ACCEPTED
 
 
@@ -21,9 +21,9 @@ add_commands(operation, "operation", None)
 
 @operation.command()
 @click.argument("server")
-@state_dir_option
-@click.option("--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes.")
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for the answer.")
+@ask.state_dir_option
+@ask.os_cloud_option
+@ask.timeout_option
 def cancel(server: str, state_dir: Path, os_cloud: str | None, timeout: float) -> None:
     """Cancel what is being done with SERVER (name or id), if that can still be taken back: it is undone.
 

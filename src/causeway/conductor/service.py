@@ -12,6 +12,7 @@ from causeway.conductor.cells.cell_queues import CellQueues
 from causeway.conductor.endpoints.audit import AuditEndpoint
 from causeway.conductor.endpoints.candidates import CandidatesEndpoint
 from causeway.conductor.endpoints.devices import DevicesEndpoint
+from causeway.conductor.endpoints.drains import DrainsEndpoint
 from causeway.conductor.endpoints.external_events import EventsEndpoint
 from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
 from causeway.conductor.endpoints.live import LiveEndpoint
@@ -23,6 +24,7 @@ from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, recl
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
+from causeway.drains.runner import Drains
 from causeway.operations.engine import engine_of
 from causeway.parts.services import ConductorServices
 from causeway.rpc import conductor as super_conductor
@@ -66,6 +68,9 @@ class ConductorService:
                 services.stopping,
             ),
         ]
+        self._drains = Drains(services, conductor)
+        drains = Periodic("drains", services.conf.drains.interval, self._drains.look, services.stopping)
+        self._periodic.append(drains)
         devices = DevicesEndpoint(services, engine)
         self._servers = [
             RpcServer(
@@ -76,6 +81,7 @@ class ConductorService:
                     AuditEndpoint(services),
                     CandidatesEndpoint(services),
                     devices,
+                    DrainsEndpoint(services, drains.wake),
                     EventsEndpoint(services),
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),
@@ -122,6 +128,7 @@ class ConductorService:
         self._services.stopping.set()
         for periodic in self._periodic:
             periodic.stop()
+        self._drains.release()
         self._keeper.stop()
 
     def stop(self) -> None:

@@ -40,6 +40,20 @@ DISK_POINTS = (
 WARM_POINTS = ("warm.round.begun", "warm.part.out", "warm.part.in")
 # Between two looks at how far a live migration has come.
 LIVE_POINTS = ("live.transfer.in",)
+# A drain's move, confirm or revert is asked for: before it is noted, then before the request, and after it; a host is closed.
+DRAIN_POINTS = (
+    "drain.move.before",
+    "drain.move.noted",
+    "drain.move.after",
+    "drain.confirm.before",
+    "drain.confirm.after",
+    "drain.revert.before",
+    "drain.revert.after",
+    "drain.close.noted",
+    "drain.close.after",
+    "drain.open.before",
+    "drain.open.after",
+)
 # These only ask, or are carried out beside the order that they are about.
 _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
     "live_migration",
@@ -69,6 +83,7 @@ def every_point() -> list[str]:
         *DISK_POINTS,
         *WARM_POINTS,
         *LIVE_POINTS,
+        *DRAIN_POINTS,
         *driver_points(),
         *call_points(),
         *rpc_points(),

@@ -7,10 +7,12 @@ migration.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from causeway.model import server_actions
 from causeway.model.exclusion import Work
-from causeway.model.sagas import Saga, StepRecord
+from causeway.model.sagas import Saga, SagaState, StepRecord
 from causeway.model.states import TaskState
 
 
@@ -37,6 +39,23 @@ class Operation(Saga):
     @property
     def is_for_migration(self) -> bool:
         return self.migration_uuid != self.id
+
+
+@dataclass(kw_only=True)
+class OperationBrief:
+    """How an operation stands, without what it remembers: for who looks at thousands."""
+
+    id: str
+    recipe: str
+    state: SagaState
+    migration_uuid: str
+    instance_uuid: str
+    pivoted: bool = False
+    cancel_requested: bool = False
+    request_id: str | None = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
 
 
 BUILD, DELETE = "build", "delete"

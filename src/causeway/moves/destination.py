@@ -13,6 +13,7 @@ from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
 from causeway.hardware.requests import asked_of
+from causeway.model.flavor import Flavor
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import Destination, RequestSpec
 from causeway.store.api import mappings
@@ -27,9 +28,7 @@ def request_spec(
     ``has_volumes`` is only asked if it matters. Raises NoValidHost if the server is where it is to go.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
-    spec.flavor = memory.new_flavor
-    asked = asked_of(conf, spec.flavor, spec.image)
-    spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
+    ask_for_flavor(conf, spec, memory.new_flavor)
     cell: str | None = memory.source_cell
     if memory.requested_host is not None and memory.cross_cell_allowed:
         # The host that was asked for may be in any cell.
@@ -40,7 +39,9 @@ def request_spec(
         allow_cross_cell_move=memory.cross_cell_allowed,
         leave_cell=memory.source_cell if memory.keeps_memory else None,
     )
-    if spec.availability_zone is None and _keeps_zone(conf, memory, has_volumes):
+    if spec.availability_zone is None and keeps_zone(
+        conf, names_host=memory.requested_host is not None, has_volumes=has_volumes
+    ):
         spec.availability_zone = memory.source_zone
     same_host_allowed = conf.allow_resize_to_same_host
     if memory.migration_type != "resize":
@@ -52,7 +53,15 @@ def request_spec(
     return spec
 
 
-def _keeps_zone(conf: ConfigOpts, memory: MoveMemory, has_volumes: Callable[[], bool]) -> bool:
-    if memory.requested_host is None and conf.scheduler.move_keeps_availability_zone:
+def ask_for_flavor(conf: ConfigOpts, spec: RequestSpec, flavor: Flavor) -> None:
+    """Has the spec ask for this flavor, and for the hardware that it means."""
+    spec.flavor = flavor
+    asked = asked_of(conf, flavor, spec.image)
+    spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
+
+
+def keeps_zone(conf: ConfigOpts, *, names_host: bool, has_volumes: Callable[[], bool]) -> bool:
+    """Whether a server that is pinned to no zone stays in its own. ``names_host``: an administrator says where it goes."""
+    if not names_host and conf.scheduler.move_keeps_availability_zone:
         return True
     return not conf.cinder.cross_az_attach and has_volumes()

@@ -12,6 +12,8 @@ from causeway.moves.run import Run
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.live import LiveSource
 
+# Seconds that a guest stands still at most which hypervisors hand over.
+LIVE_PAUSE = 1.0
 # What two hosts answer who can't, or whom nobody can ask.
 _CAN_NOT = (
     errors.ClaimRefused,

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 import uuid as uuids
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
@@ -41,10 +44,12 @@ def request_resize(
     auto_disk_config: bool | None = None,
     reason: str | None = None,
     cell_uuid: str | None = None,
+    also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
     """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
 
-    ``cell_uuid``: where the caller read it. Raises StateChanged if another request was quicker.
+    ``cell_uuid``: where the caller read it. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
+    Raises StateChanged if another request was quicker.
     """
     cell, database = _home(services, instance, cell_uuid)
     nodes = hosts.list_nodes(database, host=instance.host)
@@ -74,7 +79,7 @@ def request_resize(
         expected_task={None},
         expected_vm={instance.vm_state},
         changes={"task_state": acceptance.task_of(move), "progress": 0} | changes,
-        on_acceptance=lambda connection: migrations.insert_in(connection, migration),
+        on_acceptance=acceptance.all_of(also, partial(migrations.insert_in, migration=migration)),
     )
     enter(services, context, cell.uuid, request)
     tell_conductor(services, context, move)
@@ -105,10 +110,12 @@ def request_confirm(
     *,
     start: bool = True,
     cell_uuid: str | None = None,
+    also: Callable[[sa.Connection], None] | None = None,
 ) -> str:
     """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
 
-    ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state.
+    ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state. ``also``: see
+    `request_resize`.
     """
     migration = finished_migration(services.api, instance)
     cell, _database = _home(services, instance, cell_uuid)
@@ -118,6 +125,7 @@ def request_confirm(
         action_of(context, instance, "confirmResize"),
         expected_task={None, TaskState.DELETING} if start else None,
         expected_vm={VmState.RESIZED} if start else None,
+        on_acceptance=also,
     )
     enter(services, context, cell.uuid, request)
     if start:
@@ -126,9 +134,14 @@ def request_confirm(
 
 
 def request_revert(
-    services: RequestServices, context: RequestContext, instance: Instance, *, cell_uuid: str | None = None
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    *,
+    cell_uuid: str | None = None,
+    also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """Asks for the revert of a finished migration; MigrationNotFinished if there is none."""
+    """Asks for the revert of a finished migration; MigrationNotFinished if there is none. ``also``: see `request_resize`."""
     migration = finished_migration(services.api, instance)
     cell, _database = _home(services, instance, cell_uuid)
     move = _follow_up(services, context, migration, "revert")
@@ -138,6 +151,7 @@ def request_revert(
         expected_task={None},
         expected_vm={VmState.RESIZED},
         changes={"task_state": acceptance.task_of(move)},
+        on_acceptance=also,
     )
     enter(services, context, cell.uuid, request)
     tell_conductor(services, context, move)

@@ -21,11 +21,12 @@ from oslo_utils import timeutils
 
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
+from causeway.model.drains import Drain, DrainServer
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate, ServerGroup, Service
 from causeway.model.instance import Instance, KeyPair
 from causeway.model.states import TaskState, VmState
-from causeway.notify import instance_payloads, payloads
+from causeway.notify import drain_payloads, instance_payloads, payloads
 from causeway.notify.instance_payloads import Extra
 from causeway.notify.payloads import Payload
 from causeway.notify.sender import Outgoing, Sender
@@ -257,6 +258,19 @@ class Notifier:
         if self._sender is not None:
             payload = payloads.service(service, availability_zone)
             self._tell(context, f"service.{action}", payload, f"{service.binary}:{service.host}")
+
+    # Drains: ours, with object names and a namespace of our own.
+
+    def drain(self, context: RequestContext, drain: Drain, action: str) -> None:
+        """``causeway.drain.<action>``: create, start, pause, resume, update, cancel, rollback, end, delete."""
+        if self._sender is not None:
+            self._tell(context, f"causeway.drain.{action}", drain_payloads.drain(drain))
+
+    def drain_server(self, context: RequestContext, drain: Drain, server: DrainServer, phase: str) -> None:
+        """``causeway.drain.server.<phase>``: start, end, error, of the way of one server in a drain."""
+        if self._sender is not None:
+            payload = drain_payloads.server(drain, server)
+            self._tell(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")
 
     def _block_devices(self, instance: Instance, given: Iterable[BlockDevice] | None) -> Iterable[BlockDevice] | None:
         if given is None and self._block_devices_of is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import uuid as uuids
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.clients.image import ImageClient
@@ -49,15 +51,19 @@ def ask(
     prepare: Callable[[], None] | None = None,
     discard: Callable[[], None] | None = None,
     migration: Migration | None = None,
+    reason: str | None = None,
+    also: Callable[[sa.Connection], None] | None = None,
     **changes: Any,
 ) -> None:
     """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
 
     ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
+    ``reason``: why, in the words of who asks. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
     ``changes``: of the server, together with its task.
     Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
     move = operation_of(context, instance.uuid, recipe, memory, migration)
+    move.reason = reason
     request = acceptance.Request(
         move,
         action_of(context, instance, action.name),
@@ -66,7 +72,9 @@ def ask(
         changes={"task_state": action.begins} | changes,
         prepare=prepare,
         discard=discard,
-        on_acceptance=None if migration is None else lambda connection: migrations.insert_in(connection, migration),
+        on_acceptance=acceptance.all_of(
+            also, None if migration is None else partial(migrations.insert_in, migration=migration)
+        ),
     )
     enter(services, context, cell_uuid, request)
     tell_conductor(services, context, move)

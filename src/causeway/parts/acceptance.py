@@ -69,8 +69,19 @@ class Request:
     discard: Callable[[], None] | None = None
     #: whose rights whoever takes the operation over has
     requester: Requester | None = None
-    #: written together with the acceptance
+    #: written together with the acceptance; what it raises refuses the request
     on_acceptance: Callable[[sa.Connection], None] | None = None
+
+
+def all_of(*writes: Callable[[sa.Connection], None] | None) -> Callable[[sa.Connection], None]:
+    """For `Request.on_acceptance`: one after the other."""
+
+    def write(connection: sa.Connection) -> None:
+        for one in writes:
+            if one is not None:
+                one(connection)
+
+    return write
 
 
 def task_of(operation: Operation) -> TaskState | None:

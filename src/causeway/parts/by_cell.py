@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from causeway import errors
 
@@ -37,8 +37,17 @@ class ByCell:
         end = time.monotonic() + patience
         for cell, one in work.items():
             self.start(cell, one)
+        self._join(work, end)
+
+    def wait(self, patience: float) -> None:
+        """Until all that was started is done, ``patience`` seconds at most."""
         with self._lock:
-            threads = [self._threads[cell] for cell in work if cell in self._threads]
+            cells = list(self._threads)
+        self._join(cells, time.monotonic() + patience)
+
+    def _join(self, cells: Iterable[Hashable], end: float) -> None:
+        with self._lock:
+            threads = [self._threads[cell] for cell in cells if cell in self._threads]
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
 

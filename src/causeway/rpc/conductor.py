@@ -11,6 +11,7 @@ from causeway.context import RequestContext
 from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import MoveCandidates
+from causeway.model.drains import DrainRequest, Plan
 from causeway.model.events import HostEvents
 from causeway.model.flavor import Flavor
 from causeway.model.network import RequestedNetwork, Vif
@@ -119,6 +120,17 @@ class ConductorClient(ConductorVerbs):
             flavor=flavor,
             cross_cell_allowed=cross_cell_allowed,
         )
+
+    def plan_drain(self, context: RequestContext, *, request: DrainRequest) -> Plan:
+        """What a drain would do, server by server, and whether it all fits. Changes nothing.
+
+        Raises BadRequest for what can't be asked for.
+        """
+        return self._rpc.call(context, "plan_drain", result=Plan, monitor=True, request=request)
+
+    def look_at_drains(self, context: RequestContext) -> None:
+        """Tells a conductor that something was asked of a drain; they look by themselves, too."""
+        self._rpc.cast(context, "look_at_drains")
 
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
         """Hands events to the hosts that may wait for them, each through its own cell."""

@@ -7,6 +7,7 @@ when no host was found or somebody asks for an explanation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from causeway.clients.placement import Candidates, CandidatesRequest, Capacity, PlacementClient, RequestGroup
@@ -26,10 +27,10 @@ class Offer:
     traits: set[str] = field(default_factory=set)
 
 
-def look_closer(placement: PlacementClient, asked: CandidatesRequest) -> dict[str, Offer]:
-    """Root provider -> what it has, for every host that has some of any class that is asked for."""
+def look_closer(placement: PlacementClient, classes: Iterable[str]) -> dict[str, Offer]:
+    """Root provider -> what it has, for every host that has some of any of these resource classes. One call for each of them."""
     offers: dict[str, Offer] = {}
-    for resource_class in sorted(asked.resources):
+    for resource_class in sorted(classes):
         relaxed = CandidatesRequest([RequestGroup(resources={resource_class: 1})])
         offers |= _offers(placement.allocation_candidates(relaxed))
     return offers
@@ -46,9 +47,10 @@ def why_not_offered(
 
     ``offers`` None: nobody looked closer.
     """
-    refusal = first_refusal(decisive, host, request) or _not_in_aggregates(host, request, asked)
+    refusal = first_refusal(decisive, host, request) or not_in_aggregates(host, request, asked)
     if refusal is None and offers is not None:
-        refusal = _too_little(offers.get(host.node_uuid), asked)
+        offer = offers.get(host.node_uuid)
+        refusal = too_little(offer, asked) or wrong_traits(offer.traits if offer is not None else set(), asked)
     if refusal is None:
         refusal = Refusal("has not what was asked for", "have not what was asked for")
     refusal.filter = refusal.filter or PLACEMENT
@@ -66,7 +68,7 @@ def _offers(candidates: Candidates) -> dict[str, Offer]:
     return offers
 
 
-def _not_in_aggregates(host: HostState, request: Request, asked: CandidatesRequest) -> Refusal | None:
+def not_in_aggregates(host: HostState, request: Request, asked: CandidatesRequest) -> Refusal | None:
     of_host = {aggregate.uuid for aggregate in host.aggregates}
     for group in asked.groups:
         if all(of_host & wanted for wanted in group.member_of) and not of_host & group.forbidden_aggregates:
@@ -85,7 +87,8 @@ def _not_in_aggregates(host: HostState, request: Request, asked: CandidatesReque
     return None
 
 
-def _too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
+def too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None:
+    """What a host has not, or not enough of."""
     if offer is None:
         return Refusal("has nothing free", "have nothing free")
     for name, needs in sorted(asked.resources.items()):
@@ -94,13 +97,18 @@ def _too_little(offer: Offer | None, asked: CandidatesRequest) -> Refusal | None
             return Refusal(f"has no {name}", f"have no {name}")
         if known.free < needs:
             return Refusal(f"is full on {name}", f"are full on {name}", needs=needs, free=max(0, known.free))
+    return None
+
+
+def wrong_traits(traits: set[str], asked: CandidatesRequest) -> Refusal | None:
+    """The host's trait that it may not have, or the one that it has not."""
     forbidden = asked.root_forbidden.union(*(group.forbidden for group in asked.groups))
     required = asked.root_required.union(*(group.required for group in asked.groups))
-    if DISABLED in offer.traits & forbidden:
+    if DISABLED in traits & forbidden:
         return Refusal("is disabled", "are disabled")
-    for trait in sorted(offer.traits & forbidden):
+    for trait in sorted(traits & forbidden):
         return Refusal(f"has the trait {trait}, which is forbidden", f"have the trait {trait}, which is forbidden")
-    for trait in sorted(required - offer.traits):
-        has = ", ".join(sorted(offer.traits)) or "none"
+    for trait in sorted(required - traits):
+        has = ", ".join(sorted(traits)) or "none"
         return Refusal(f"lacks the trait {trait}", f"lack the trait {trait}", {"traits": has})
     return None

@@ -100,7 +100,7 @@ class Search:
     def add_those_not_offered(self, ranking: Ranking, *, closer: bool) -> None:
         """Verdicts on the hosts that are not among the candidates. ``closer``: worth more questions to Placement."""
         missing = self._tools.hosts.states(without=self._offered.keys())
-        offers = look_closer(self._tools.placement, self._asked) if closer and missing else None
+        offers = look_closer(self._tools.placement, self._asked.resources) if closer and missing else None
         for host in missing:
             refusal = why_not_offered(host, self._request, self._asked, self._tools.decisive, offers)
             ranking.verdicts[host.node_uuid] = verdict_on(host, refusal)

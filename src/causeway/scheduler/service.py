@@ -5,6 +5,8 @@
 3. The best host is claimed, the next one if Placement refuses; alternates are of the chosen host's cell.
 4. Whatever comes out, every host has its verdict (`explain`, `diagnose`).
 
+Many servers that are to go one day are packed in memory, with the same filters and words, and claim nothing (`many`, `packing`).
+
 A boot costs two Placement calls, a move two. A claim is atomic in Placement, so two requests that race for the last slot
 are told apart there. What Placement does not know, server groups, is kept apart per scheduler (`group_picks`); the conductor
 checks it again when a host is taken (`causeway.parts.groups`).
@@ -14,21 +16,24 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors, metrics
-from causeway.clients.placement import PlacementClient
-from causeway.scheduler.diagnose import PLACEMENT
+from causeway.clients.placement import CandidatesRequest, PlacementClient
+from causeway.scheduler.diagnose import PLACEMENT, Offer, look_closer
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.aggregates import AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation
 from causeway.scheduler.filters.compute import ComputeFilter
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
+from causeway.scheduler.many import Packing, PackRequest
+from causeway.scheduler.packing import Filters, Kind, Packer, alike, with_capacity
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
-from causeway.scheduler.resources import Prefilters, candidates_request
+from causeway.scheduler.resources import Prefilters, candidates_request, tenants_of
 from causeway.scheduler.search import NO_VALID_HOST, Search, Tools
 from causeway.scheduler.select import Ranker, verdict_on
 
@@ -69,6 +74,7 @@ class Scheduler:
             service_down_time=getattr(conf, "service_down_time", DEFAULT_SERVICE_DOWN_TIME),
         )
         self._groups = GroupPicks()
+        self._isolates_images = bool(conf.filter_scheduler.isolated_images)
         ranker = Ranker(conf)
         self._tools = Tools(
             placement=placement,
@@ -138,13 +144,47 @@ class Scheduler:
             search = self._search(spec)
         except errors.NoValidHost as none:
             # No query could be made: what is wrong with the request is wrong with every host.
-            said = none.message.removeprefix(NO_VALID_HOST).strip().rstrip(".")
-            return self._all_refused(spec, said)
+            return self._all_refused(spec, _reason(none))
         ranking = search.rank()
         if ranking.fitting:
             ranking.verdicts[ranking.fitting[0].node_uuid].selected = True
         search.add_those_not_offered(ranking, closer=True)
         return ranking.explanation(self._hosts.silent_cells())
+
+    def pack(self, context: RequestContext | None, request: PackRequest) -> Packing:  # noqa: ARG002
+        """Hosts for many servers together, none of which is claimed; Placement is asked once for each resource class."""
+        self._hosts.invalidate()
+        specs, of_spec = alike(
+            request.specs,
+            by_project=any(tenants_of(aggregate) for aggregate in self._hosts.aggregates()),
+            by_image=self._isolates_images,
+        )
+        kinds = [self._kind(spec) for spec in specs]
+        classes = {name for kind in kinds for name in kind.asked.resources}
+        offers: dict[str, Offer] = {}
+        for name in sorted(classes):
+            try:
+                offers |= look_closer(self._placement, [name])
+            except errors.ServiceRefused as unknown:
+                LOG.info("Placement says nothing of %s: %s", name, unknown.details)
+        wanted = set(request.hosts)
+        hosts = [host for host in self._hosts.states() if host.host in wanted]
+        packer = Packer(
+            Filters(self._tools.decisive, self._tools.ranker.filters),
+            with_capacity(hosts, offers, classes),
+            {uuid: offer.traits for uuid, offer in offers.items()},
+            kinds,
+            request.groups,
+            request.instance_hosts,
+        )
+        movers = [replace(mover, spec=of_spec[mover.spec]) for mover in request.movers]
+        return packer.pack(movers, self._hosts.silent_cells())
+
+    def _kind(self, spec: RequestSpec) -> Kind:
+        try:
+            return Kind(spec, candidates_request(spec, self._hosts.aggregates(), self._prefilters))
+        except errors.NoValidHost as none:
+            return Kind(spec, CandidatesRequest([]), note=_reason(none))
 
     def _all_refused(self, spec: RequestSpec, reason: str) -> Explanation:
         request, unfit = self._request(spec), "can't serve this request"
@@ -213,3 +253,7 @@ class Scheduler:
         if named:
             request.instance_hosts = self._source.instance_hosts(named)
         return request
+
+
+def _reason(none: errors.NoValidHost) -> str:
+    return none.message.removeprefix(NO_VALID_HOST).strip().rstrip(".")

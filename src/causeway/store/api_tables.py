@@ -305,4 +305,59 @@ class HostLeftovers(ApiBase):
     created_at: Mapped[datetime]
 
 
+class Drains(ApiBase):
+    """A `causeway.model.drains.Drain`: what an administrator asks for, how it stands, and which conductor works on it."""
+
+    __tablename__ = "drains"
+
+    id: Mapped[str] = mapped_column(Uuid, primary_key=True)
+    # A `causeway.model.drains.DrainRequest`.
+    request: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    closed: Mapped[list[Any]]
+    note: Mapped[str | None] = mapped_column(LongText)
+    undo: Mapped[bool]
+    epoch: Mapped[int]
+    owner: Mapped[str | None] = mapped_column(Name)
+    lease_until: Mapped[datetime | None]
+    user_id: Mapped[str | None] = mapped_column(Name)
+    project_id: Mapped[str | None] = mapped_column(Name)
+    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    created_at: Mapped[datetime] = mapped_column(index=True)
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+
+
+class DrainServers(ApiBase):
+    """A `causeway.model.drains.DrainServer`."""
+
+    __tablename__ = "drain_servers"
+    __table_args__ = (sa.Index("drain_servers_by_state", "drain_id", "state"),)
+
+    drain_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("drains.id", ondelete="CASCADE"), primary_key=True)
+    instance_uuid: Mapped[str] = mapped_column(Uuid, primary_key=True, index=True)
+    state: Mapped[str] = mapped_column(sa.String(16))
+    name: Mapped[str] = mapped_column(Name)
+    owner_project: Mapped[str] = mapped_column(Name)
+    how: Mapped[str | None] = mapped_column(sa.String(16))
+    # Names of cells.
+    source_cell: Mapped[str] = mapped_column(Name)
+    source_host: Mapped[str] = mapped_column(Name)
+    target_cell: Mapped[str | None] = mapped_column(Name)
+    target_host: Mapped[str | None] = mapped_column(Name)
+    flavor: Mapped[str | None] = mapped_column(Name)
+    new_flavor: Mapped[str | None] = mapped_column(Name)
+    bytes: Mapped[int] = mapped_column(sa.BigInteger)
+    memory_mb: Mapped[int]
+    seconds: Mapped[float | None]
+    pause: Mapped[float | None]
+    why: Mapped[str | None] = mapped_column(LongText)
+    help: Mapped[str | None] = mapped_column(LongText)
+    request_id: Mapped[str | None] = mapped_column(sa.String(64))
+    attempts: Mapped[int]
+    not_before: Mapped[datetime | None]
+    began_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+
+
 keep_all_of_unicode(ApiBase.metadata)

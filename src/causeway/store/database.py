@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -17,6 +17,10 @@ from sqlalchemy import event
 from causeway import errors
 from causeway.store.patterns import sqlite_regexp
 
+T = TypeVar("T")
+
+# Of one condition in a statement.
+_MOST_VALUES = 500
 # Seconds a writer waits for another one (SQLite) or for a connection of the pool.
 LOCK_TIMEOUT = 30
 # Seconds until a server must have taken a connection, and until it must have answered a statement.
@@ -33,6 +37,12 @@ _RETURNED = "returned"
 def utcnow() -> datetime:
     """Now, in UTC without a zone, as every time in the databases is."""
     return datetime.now(UTC).replace(tzinfo=None)
+
+
+def parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The values in portions that one statement takes."""
+    for first in range(0, len(values), _MOST_VALUES):
+        yield values[first : first + _MOST_VALUES]
 
 
 class StatementCounter:

@@ -8,7 +8,7 @@ from causeway.model.host import CellMapping
 from causeway.store.api import mappings
 from causeway.store.cell import instances
 from causeway.store.cells import Cells
-from causeway.store.database import Database
+from causeway.store.database import Database, parts
 
 
 @dataclass
@@ -36,13 +36,14 @@ def look_up(cells: Cells, uuids: set[str]) -> Places:
         return Places()
 
     def ask(_cell: CellMapping, database: Database) -> dict[str, list[str]]:
-        query = instances.SELECT.where(instances.TABLE.c.uuid.in_(uuids), instances.TABLE.c.deleted.is_(False))
         found: dict[str, list[str]] = {}
-        for instance in instances.select(database, query, with_tags=False):
-            moving = instance.migration_context
-            ends = [moving.source_host, moving.dest_host] if moving is not None else []
-            if not instance.hidden:
-                found[instance.uuid] = list(dict.fromkeys(h for h in [instance.host, *ends] if h))
+        for part in parts(sorted(uuids)):
+            query = instances.SELECT.where(instances.TABLE.c.uuid.in_(part), instances.TABLE.c.deleted.is_(False))
+            for instance in instances.select(database, query, with_tags=False):
+                moving = instance.migration_context
+                ends = [moving.source_host, moving.dest_host] if moving is not None else []
+                if not instance.hidden:
+                    found[instance.uuid] = list(dict.fromkeys(h for h in [instance.host, *ends] if h))
         return found
 
     answers = cells.ask_all(ask, cell0=False)

@@ -99,6 +99,8 @@ def test_those_of_a_server_with_their_steps(admin: Any, server: Instance, writte
     (step,) = shown.steps
     assert (step.step, step.state, step.attempt, step.host) == ("UploadDisk", StepState.STARTED, 1, "host1")
     assert ids(admin.get(f"/servers/{server.uuid}/operations?all=1")) == [written[1].id, written[0].id]
+    assert ids(admin.get(f"/operations?all=1&server={server.uuid}")) == [written[1].id, written[0].id]
+    assert ids(admin.get(f"/operations?server={server.uuid}")) == [written[1].id]
     assert admin.get(f"/servers/{uuid.uuid4()}/operations").status == 404
     assert admin.get("/servers/nobody/operations").status == 404
 

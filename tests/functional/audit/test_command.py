@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from audited_cloud import AuditedCloud
 from click.testing import CliRunner, Result
+from openstack_client import listed, openstack
 
 from causeway.cli.main import cli
 
@@ -53,11 +54,25 @@ def test_fix_mends_and_then_all_agree(cloud: AuditedCloud) -> None:
     assert run(cloud).exit_code == 0
 
 
+def test_the_openstack_client_audits_and_mends(cloud: AuditedCloud, orphan: str) -> None:
+    (found,) = listed(cloud, "cloud", "audit", status=1)
+    (known,) = cloud.admin.compute.get("/os-causeway/audit").json()["audit"]["disagreements"]
+    assert {name.lower(): value for name, value in found.items() if name.lower() in known} == {
+        name: known[name] for name in ("severity", "kind", "server", "resource", "message")
+    }
+    assert (found["Server"], found["Mended"], found["Mend"]) == (orphan, False, "--fix: set allocation")
+    (mended,) = listed(cloud, "cloud", "audit", "--fix")
+    assert (mended["Server"], mended["Mended"], mended["Mend"]) == (orphan, True, "set allocation")
+    written, said = openstack(cloud, "cloud", "audit", "-f", "value")
+    assert written.strip() == "" and "Looked at " in said
+
+
 def test_who_could_not_be_asked_makes_status_2(cloud: AuditedCloud) -> None:
     cloud.fail("status", "/attachments", service="volume", method="GET", status=503)
     result = run(cloud)
     assert result.exit_code == 2
     assert "volume service" in result.output
+    assert "Not asked: " in openstack(cloud, "cloud", "audit", status=2)[1]
 
 
 def test_where_there_is_no_cloud_it_says_so(tmp_path: Path) -> None:

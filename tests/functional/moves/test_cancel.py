@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 from moves_cloud import Cloud, until
+from openstack_client import listed, openstack
 
 from causeway.clients import image
 from causeway.compute.host import transfer_progress
@@ -149,35 +145,23 @@ def test_a_move_behind_its_pivot_is_not_cancelled(cloud: Cloud) -> None:
     assert cancel(cloud, server, 4711).status_code == 404
 
 
-def openstack(cloud: Cloud, *words: str, version: str = "2.96") -> str:
-    """The unmodified client, as an administrator, in a microversion."""
-    done = subprocess.run(
-        [Path(sys.executable).with_name("openstack"), "--os-compute-api-version", version, *words],
-        env=os.environ | {"OS_CLIENT_CONFIG_FILE": str(cloud.parts.state.clouds), "OS_CLOUD": "causeway-admin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("version", ["2.1", "2.56", "2.96"])
 def test_the_openstack_client_takes_the_microversion_it_is_told(cloud: Cloud, version: str) -> None:
     """clouds.yaml names none: a default there is taken for the only one that the client may use."""
     server = cloud.boot()
-    listed = json.loads(openstack(cloud, "server", "list", "--all-projects", "-f", "json", version=version))
-    assert server.id in [each["ID"] for each in listed]
+    found = listed(cloud, "--os-compute-api-version", version, "server", "list", "--all-projects")
+    assert server.id in [each["ID"] for each in found]
 
 
 def test_the_openstack_client_lists_shows_and_cancels_moves(cloud: Cloud) -> None:
     server = held_at_the_upload(cloud)
-    (listed,) = json.loads(openstack(cloud, "server", "migration", "list", "--server", server.id, "-f", "json"))
-    assert (listed["Status"], listed["Type"], listed["Server UUID"]) == ("migrating", "resize", server.id)
+    version = ("--os-compute-api-version", "2.96")
+    (found,) = listed(cloud, *version, "server", "migration", "list", "--server", server.id)
+    assert (found["Status"], found["Type"], found["Server UUID"]) == ("migrating", "resize", server.id)
     # By its number the client (10.5) asks for the server of that number.
-    shown = json.loads(openstack(cloud, "server", "migration", "show", server.id, listed["UUID"], "-f", "json"))
+    shown = listed(cloud, *version, "server", "migration", "show", server.id, found["UUID"])
     assert (shown["Status"], shown["Server UUID"]) == ("migrating", server.id)
-    openstack(cloud, "server", "migration", "abort", server.id, str(listed["Id"]))
+    openstack(cloud, *version, "server", "migration", "abort", server.id, str(found["Id"]))
     cloud.heal()
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"

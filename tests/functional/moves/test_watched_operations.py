@@ -13,7 +13,13 @@ from click.testing import CliRunner, Result
 from moves_cloud import Cloud, until
 
 from causeway.cli.main import cli
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.model.missed import Missed, MissedOrder
 from causeway.model.progress import OperationProgress
+from causeway.store.api import leftovers
+
+FLAVOR = Flavor("1", "m1.tiny", vcpus=1, memory_mb=512, root_gb=1)
 
 
 def operations(cloud: Cloud, server: Any, *, everything: bool = False) -> list[dict[str, Any]]:
@@ -45,13 +51,12 @@ def held_at_the_upload(cloud: Cloud) -> tuple[Any, str, dict[str, Any]]:
 
 
 def run(cloud: Cloud, *words: str) -> Result:
-    """A command that reads the journal."""
-    database = ["--database", str(cloud.parts.api_database.url.render_as_string(hide_password=False))]
-    return CliRunner().invoke(cli, [*words, *database], env={"COLUMNS": "400"})
+    state_dir = ["--state-dir", str(cloud.parts.state.path)]
+    return CliRunner().invoke(cli, [*words, *state_dir], env={"COLUMNS": "400"})
 
 
 def cancel(cloud: Cloud, server: str) -> Result:
-    return CliRunner().invoke(cli, ["operation", "cancel", server, "--state-dir", str(cloud.parts.state.path)])
+    return run(cloud, "operation", "cancel", server)
 
 
 def check_cancelled(cloud: Cloud, server: Any, image_id: str) -> None:
@@ -179,7 +184,7 @@ def test_list_and_show_tell_of_every_operation_and_move_of_moves_only(cloud: Clo
     for group, recipes in (("operation", ["build", *moves, "create_image"]), ("move", moves)):
         shown = json.loads(run(cloud, group, "show", server.id, "--json").output)
         assert [each["recipe"] for each in shown] == recipes
-        assert {"attempt", "seconds", "events", "percent"} <= shown[0]["steps"][0].keys()
+        assert {"attempt", "seconds", "percent", "first_error"} <= shown[0]["steps"][0].keys()
         assert "data" not in shown[0]
         listed = json.loads(run(cloud, group, "list", "--all", "--server", server.id, "--json").output)
         assert [each["recipe"] for each in listed] == recipes
@@ -222,6 +227,31 @@ def test_cancel_says_that_it_is_too_late(cloud: Cloud) -> None:
     assert result.exit_code == 1 and "Too late" in result.output and "only goes forward" in result.output
     cloud.settle()
     assert cloud.wait(server, "ACTIVE").status == "ACTIVE"
+
+
+def test_another_cloud_by_its_name(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.boot(name="known-by-its-name")
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(cloud.parts.state.clouds))
+    words = ["operation", "show", "known-by-its-name", "--json", "--os-cloud", "causeway-admin"]
+    shown = json.loads(CliRunner().invoke(cli, words).output)
+    assert [(each["recipe"], each["instance_uuid"]) for each in shown] == [("build", server.id)]
+
+
+def test_what_is_left_on_hosts(cloud: Cloud) -> None:
+    assert json.loads(run(cloud, "move", "leftovers", "--json").output) == []
+    uuid = str(uuids.uuid4())
+    missed = MissedOrder("1", Missed.DESTROY, Instance(uuid, "project", "user", "left", FLAVOR))
+    cell = cloud.parts.cells.mappings()[-1].uuid
+    # A host that is not there: nobody carries it out.
+    with cloud.parts.api_database.write() as connection:
+        leftovers.note_in(connection, "gone", cell, missed)
+    try:
+        (left,) = json.loads(run(cloud, "move", "leftovers", "--json").output)
+        assert (left["host"], left["server"], left["missed"]) == ("gone", uuid, "destroy_instance")
+        table = run(cloud, "move", "leftovers").output
+        assert "gone" in table and uuid in table
+    finally:
+        leftovers.delete(cloud.parts.api_database, "gone", ["1"])
 
 
 def test_who_can_not_be_asked(tmp_path: Any) -> None:

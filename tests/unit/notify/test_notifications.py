@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.conf import new_config
 from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
+from causeway.model.drains import Drain, DrainRequest, DrainServer, How, Scope
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate, ServerGroup, Service
 from causeway.model.image import ImageMeta
@@ -34,6 +35,8 @@ action_initiator_user action_initiator_project locked_reason shares"
 )
 REQUEST_SPEC = "instance_uuid project_id user_id availability_zone flavor force_hosts force_nodes ignore_hosts image_meta \
 instance_group image numa_topology pci_requests num_instances requested_destination retry scheduler_hints security_groups"
+
+DRAIN = Drain(id="d", request=DrainRequest("empty cell1", Scope(cells=["cell1"])))
 
 
 def told(listening: Any, tell: Any, **options: Any) -> Any:
@@ -282,6 +285,20 @@ def test_the_scheduler_tells_what_was_asked(listening: Any, context: RequestCont
             "service.update",
             ("ServiceStatusPayload", "1.1"),
             "host binary topic report_count disabled disabled_reason availability_zone last_seen_up forced_down version uuid",
+        ),
+        (
+            lambda n, c: n.drain(c, DRAIN, "start"),
+            "causeway.drain.start",
+            ("DrainPayload", "1.0"),
+            "uuid name state note reason scope targets limits deadline closed_hosts user_id project_id created_at started_at"
+            " ended_at",
+        ),
+        (
+            lambda n, c: n.drain_server(c, DRAIN, DrainServer(drain_id="d", instance_uuid="i", how=How.LIVE), "end"),
+            "causeway.drain.server.end",
+            ("DrainServerPayload", "1.0"),
+            "drain_uuid drain_name reason instance_uuid display_name project_id state how source_cell source_host target_cell"
+            " target_host flavor new_flavor why attempts request_id began_at ended_at",
         ),
     ],
 )

@@ -14,6 +14,7 @@ _PAGE = {
 _RECIPE = {"type": "string", "minLength": 1, "maxLength": 64}
 _HOST = {"type": "string", "minLength": 1, "maxLength": 255}
 _FILTERS = {
+    "server": common.once(common.UUID),
     "recipe": common.many(_RECIPE),
     "state": common.once({"type": "string", "enum": [state.value for state in SagaState]}),
     "host": common.once(_HOST),

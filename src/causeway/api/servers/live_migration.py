@@ -12,34 +12,20 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import loading, schemas_verbs
 from causeway.api.servers.loading import Home
-from causeway.model import operations, server_actions
+from causeway.model import server_actions
 from causeway.model.block_device import has_local_disks
-from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_IN_PROGRESS, LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus, TaskState, VmState
-from causeway.moves import near_live
-from causeway.moves.memory import MoveMemory
-from causeway.operations import requests
-from causeway.operations.live_migration import LiveMemory, migration_of
+from causeway.operations import live_requests, requests
 from causeway.policy import CROSS_CELL_LIVE
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as store
 from causeway.store.api import shown_moves
 from causeway.store.cell import actions, block_devices
-from causeway.store.cell import hosts as cell_hosts
 
 _ACTION = server_actions.LIVE_MIGRATE
 _MIGRATE_LIVE = "os_compute_api:os-migrate-server:migrate_live"
 _SERVER_RULE = "os_compute_api:servers:migrations:"
-# Of a flavor's extra specs, or an image's properties: what no hypervisor takes along.
-_NOT_MOVABLE = {
-    "accel:device_profile": "instance with accelerators",
-    "hw:mem_encryption": "SEV-enabled instance",
-    "hw_mem_encryption": "SEV-enabled instance",
-    "hw:tpm_version": "vTPM-enabled instance",
-    "hw_tpm_version": "vTPM-enabled instance",
-}
-_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
 # From here on nobody waits for what becomes of a request; before, seconds that its client waits at most.
 _ASYNCHRONOUS, _LONGEST_WAIT = (2, 34), 60.0
 
@@ -51,38 +37,30 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     rule = _MIGRATE_LIVE if host is None else f"{_MIGRATE_LIVE}:host"
     home = loading.load_in_cell(request, server_id, rule, _ACTION.name)
     forced = _is_forced(request, wanted, host)
-    _check_movable(home.instance)
+    live_requests.check_movable(home.instance)
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, _ACTION.name, vm=_ACTION.vm, task=_ACTION.task)
-    source = loading.check_host(home.instance)
+    loading.check_host(home.instance)
     may_leave_cell = request.allows(CROSS_CELL_LIVE, loading.target_of(home.instance))
     leaves_cell = host is not None and _check_target(request, home, host, may_leave_cell=may_leave_cell)
-    node = next(iter(cell_hosts.list_nodes(home.database, host=source)), None)
-    if node is None:
-        raise errors.HostNotFound(f"Compute host {source} could not be found.")
     block = wanted["block_migration"]
     block_migration = None if block == "auto" else to_bool(block)
-    is_told = request.version < _ASYNCHRONOUS
-    migration = migration_of(request.context, home.instance, home.cell_uuid, dest_compute=host if forced else None)
-    memory: LiveMemory | MoveMemory
     if leaves_cell:
         _check_leaves(home, forced=forced, block_migration=block_migration)
-        recipe = operations.NEAR_LIVE_MIGRATION
-        memory = near_live.memory_of(home.instance, home.cell_uuid, node, host=host)
-    else:
-        recipe = operations.LIVE_MIGRATION
-        memory = LiveMemory(
-            source_host=source,
-            source_node=node.uuid,
-            old_vm_state=home.instance.vm_state,
-            wanted_host=host,
-            forced=forced,
-            block_migration=block_migration,
-            disk_over_commit=to_bool(wanted["disk_over_commit"]) if "disk_over_commit" in wanted else None,
-            may_leave_cell=may_leave_cell and host is None and block_migration is not False,
-            event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
-        )
-    loading.ask_for(request, home, server_actions.LIVE_MIGRATION, recipe, memory, migration=migration, progress=0)
+    is_told = request.version < _ASYNCHRONOUS
+    migration = live_requests.request_live_migration(
+        request.services,
+        request.context,
+        home.instance,
+        home.cell_uuid,
+        host=host,
+        leaves_cell=leaves_cell,
+        may_leave_cell=may_leave_cell,
+        forced=forced,
+        block_migration=block_migration,
+        disk_over_commit=to_bool(wanted["disk_over_commit"]) if "disk_over_commit" in wanted else None,
+        event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
+    )
     if is_told:
         _wait_for_checks(request, migration)
     return Response(202)
@@ -96,19 +74,6 @@ def _is_forced(request: ApiRequest, wanted: dict[str, object], host: str | None)
     if forced and host is None:
         raise errors.BadRequest("Can't force to a non-provided destination")
     return forced
-
-
-def _check_movable(instance: Instance) -> None:
-    """Raises BadRequest for a server that has what can't be taken along."""
-    image = instance.image_meta.properties if instance.image_meta is not None else {}
-    for name, what in _NOT_MOVABLE.items():
-        value = instance.flavor.extra_specs.get(name, image.get(name))
-        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
-            raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
-    if any(vif.vnic_type in _ACCELERATED_PORTS for vif in instance.network_info):
-        raise errors.BadRequest(
-            f"Operation 'live-migration' not supported for instance with ports that have accelerators ({instance.uuid})."
-        )
 
 
 def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell: bool) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 from typing import Any
 
-import sqlalchemy as sa
 from rich.table import Table
 
 from causeway.cli.demo.client import execute
@@ -22,10 +21,8 @@ BEFORE, MEANWHILE = {"CopyWhileRunning", "CopyInsideCell"}, {"PrepResizeAtSource
 
 def moves_of(cloud: Cloud, server: str, screen: Screen) -> list[dict[str, Any]]:
     """What ``causeway operation show`` tells of a server's moves, live migrations among them."""
-    url = cloud.database("api")
-    words = ["causeway", "operation", "show", server, "--json", "--database"]
-    screen.command([*words, sa.make_url(url).render_as_string(hide_password=True)])
-    words.append(url)
+    words = ["causeway", "operation", "show", server, "--json", "--state-dir", str(cloud.state.path)]
+    screen.command(words)
     told: list[dict[str, Any]] = json.loads(execute(words, screen, dict(os.environ)))
     return [each for each in told if each["recipe"] in {*RECIPES, LIVE_MIGRATION}]
 

@@ -32,8 +32,8 @@ from causeway.store.cell import block_devices, hosts, instances
 
 # Who refused a host that passed the scheduler, and says itself that it could not take the server.
 HOST_CHECK = "HostCheck"
-# How a guest that is migrated live would come to a host of another cell; seconds that it stands still if it is handed over.
-MEMORY, LIVE_PAUSE = "memory", 1.0
+# How a guest that is migrated live would come to a host of another cell.
+MEMORY = "memory"
 _WITH_MEMORY = (VmState.ACTIVE, VmState.PAUSED)
 # Hosts that are asked at the same time.
 THREADS = 5
@@ -184,7 +184,7 @@ class CandidatesEndpoint:
                 target = services.computes(candidate.cell_uuid)
                 why = reach.why_not_reached(context, guest, here, source, target, candidate.host)
             if why is None:
-                return [PreCheck(MEMORY, True, f"would come live, standing still for {LIVE_PAUSE:.0f} s at most")]
+                return [PreCheck(MEMORY, True, f"would come live, standing still for {reach.LIVE_PAUSE:.0f} s at most")]
             pause = near_live.longest_pause(instance.flavor.memory_mb)
             return [
                 PreCheck(MEMORY, True, f"would come near-live, standing still for {pause:.0f} s at most: {why.message}")

@@ -13,15 +13,13 @@ from functools import partial
 from causeway import errors
 from causeway.context import admin_context
 from causeway.model.migration import Migration
-from causeway.model.sagas import SagaState
 from causeway.model.states import DELETING, MigrationStatus, VmState
+from causeway.moves.confirmable import obstacle as obstacle_to
 from causeway.moves.requests import request_confirm
-from causeway.parts import liveness
-from causeway.parts.liveness import HostLife
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
-from causeway.store.api import journal, mappings, migrations
+from causeway.store.api import mappings, migrations
 from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
@@ -29,8 +27,6 @@ LOG = logging.getLogger(__name__)
 
 # Seconds between two looks, as in the field.
 INTERVAL = 60.0
-# Until a confirm that failed is tried again.
-AFTER_FAILURE = timedelta(hours=1)
 
 
 def interval(services: ConductorServices) -> float:
@@ -82,32 +78,10 @@ class AutoConfirm:
         instance = instances.get(database, migration.instance_uuid)
         if instance.vm_state is not VmState.RESIZED or instance.task_state in DELETING:
             return
-        obstacle = _obstacle(services, migration)
+        obstacle = obstacle_to(services, migration)
         if obstacle is None:
             self._told.discard(migration.uuid)
             request_confirm(Requests(services.conf, services.api, services.cells, conductor), admin_context(), instance)
         elif migration.uuid not in self._told:
             self._told.add(migration.uuid)
             LOG.warning("Migration %s waits to be confirmed by itself: %s", migration.uuid, obstacle)
-
-
-def _obstacle(services: ConductorServices, migration: Migration) -> str | None:
-    """Why a confirm would fail now."""
-    for cell_uuid in (migration.source_cell, migration.dest_cell):
-        if services.cells.is_down(cell_uuid or ""):
-            return f"cell {cell_uuid} does not answer"
-    source = _life(services, migration.source_cell, migration.source_compute)
-    target = _life(services, migration.dest_cell, migration.dest_compute)
-    if source.is_down:
-        return source.explained()
-    if not target.is_up:
-        return target.explained()
-    for move in journal.of_migration(services.api, migration.uuid):
-        failed_at = move.ended_at if move.state is SagaState.FAILED else None
-        if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
-            return f"it failed: {(move.error or {}).get('message')}"
-    return None
-
-
-def _life(services: ConductorServices, cell_uuid: str | None, host: str | None) -> HostLife:
-    return liveness.of_host(services, services.cells.database(cell_uuid or ""), host or "")

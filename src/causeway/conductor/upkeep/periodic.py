@@ -12,26 +12,36 @@ LOG = logging.getLogger(__name__)
 
 
 class Periodic:
-    """Calls ``look`` every ``interval`` seconds on a thread of its own; never, if the interval is 0."""
+    """Calls ``look`` every ``interval`` seconds on a thread of its own, and when it is woken; never, if the interval is 0."""
 
     def __init__(self, name: str, interval: float, look: Callable[[], None], stopping: threading.Event) -> None:
         self.look = look
         self._name = name
         self._interval = interval
         self._stopping = stopping
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         if self._interval > 0:
             self._thread.start()
 
+    def wake(self) -> None:
+        """Has it look now."""
+        self._woken.set()
+
     def stop(self) -> None:
         """``stopping`` must have been set."""
+        self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._interval):
+        while True:
+            self._woken.wait(self._interval)
+            self._woken.clear()
+            if self._stopping.is_set():
+                return
             try:
                 self.look()
             except errors.CausewayError as failure:

@@ -74,6 +74,23 @@ def cell_of_host(database: Database, host: str) -> str:
     return str(found)
 
 
+def contents(database: Database) -> dict[str, tuple[int, int]]:
+    """cell -> how many hosts are mapped to it, and how many servers that are not deleted. In one statement."""
+    none = sa.literal(0)
+    of_hosts = sa.select(HOSTS.c.cell_uuid, sa.func.count(), none).group_by(HOSTS.c.cell_uuid)
+    of_servers = (
+        sa.select(SERVERS.c.cell_uuid, none, sa.func.count())
+        .where(SERVERS.c.queued_for_delete.is_(False), SERVERS.c.cell_uuid.is_not(None))
+        .group_by(SERVERS.c.cell_uuid)
+    )
+    found: dict[str, tuple[int, int]] = {}
+    with database.read() as connection:
+        for cell_uuid, host_count, server_count in connection.execute(sa.union_all(of_hosts, of_servers)):
+            hosts_before, servers_before = found.get(cell_uuid, (0, 0))
+            found[cell_uuid] = (hosts_before + host_count, servers_before + server_count)
+    return found
+
+
 def hosts(database: Database) -> dict[str, str]:
     """host -> uuid of its cell."""
     with database.read() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from causeway.model.host import ServerGroup
 from causeway.store.api import group_claims
 from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database, parts, utcnow
 
 TABLE: sa.Table = InstanceGroups.__table__  # type: ignore[assignment]
 MEMBERS: sa.Table = InstanceGroupMembers.__table__  # type: ignore[assignment]
@@ -61,6 +62,15 @@ def of_server(database: Database, instance_uuid: str) -> ServerGroup | None:
     """The group that a server is a member of, if any."""
     found = _load(database, _OF_SERVER, {"of_server": instance_uuid})
     return found[0] if found else None
+
+
+def of_servers(database: Database, instance_uuids: Sequence[str]) -> list[ServerGroup]:
+    """The groups that any of these servers are members of, with all of their members."""
+    found: dict[str, ServerGroup] = {}
+    for part in parts(instance_uuids):
+        ids = sa.select(MEMBERS.c.group_id).where(MEMBERS.c.instance_uuid.in_(part))
+        found |= {group.uuid: group for group in _load(database, sa.select(*MAPPER.columns).where(TABLE.c.id.in_(ids)))}
+    return list(found.values())
 
 
 def add_member_in(connection: sa.Connection, group_id: int, instance_uuid: str) -> None:

@@ -7,14 +7,15 @@ mapping.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation
+from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation, OperationBrief
 from causeway.model.requesters import Requester
 from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
@@ -26,8 +27,11 @@ from causeway.store.upsert import upsert_of
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 MOVE = RowMapper(Operation, MOVES)
+BRIEF = RowMapper(OperationBrief, MOVES)
 STEP = RowMapper(StepRecord, STEPS)
 
+# Servers that are asked for by one statement.
+_BATCH = 500
 # Made once: an operation writes each of them a dozen times.
 _ENDED = [state.value for state in ENDED]
 _NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
@@ -267,6 +271,26 @@ def states(database: Database, operation_ids: Iterable[str]) -> dict[str, SagaSt
 def of_server(database: Database, instance_uuid: str) -> list[Operation]:
     """All operations of a server, oldest first."""
     return _select(database, MOVES.c.instance_uuid == instance_uuid)
+
+
+def of_requests(database: Database, requests: Mapping[str, str]) -> dict[str, list[OperationBrief]]:
+    """request's id -> the operations that it asked for, and those that followed in their place, oldest first.
+
+    ``requests``: server -> the id of a request that was about it. A server's operations are found by their index.
+    """
+    found: dict[str, list[OperationBrief]] = defaultdict(list)
+    pairs = list(requests.items())
+    for first in range(0, len(pairs), _BATCH):
+        batch = dict(pairs[first : first + _BATCH])
+        query = (
+            sa.select(*BRIEF.columns)
+            .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_(batch.values()))
+            .order_by(MOVES.c.started_at, MOVES.c.id)
+        )
+        with database.read() as connection:
+            for row in connection.execute(query):
+                found[row.request_id].append(BRIEF.from_row(row))
+    return found
 
 
 def of_migration(database: Database, migration_uuid: str) -> list[Operation]:

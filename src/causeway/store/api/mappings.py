@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.store.api_tables import InstanceMappings, RequestSpecs
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database
+from causeway.store.database import Database, parts
 
 TABLE: sa.Table = InstanceMappings.__table__  # type: ignore[assignment]
 SPECS: sa.Table = RequestSpecs.__table__  # type: ignore[assignment]
@@ -53,11 +54,12 @@ def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
     """server -> uuid of the cell it lives in, for those that are mapped."""
     if not uuids:
         return {}
+    found: dict[str, str | None] = {}
     with database.read() as connection:
-        rows = connection.execute(
-            sa.select(TABLE.c.instance_uuid, TABLE.c.cell_uuid).where(TABLE.c.instance_uuid.in_(uuids))
-        )
-        return {row.instance_uuid: row.cell_uuid for row in rows}
+        for part in parts(uuids):
+            query = sa.select(TABLE.c.instance_uuid, TABLE.c.cell_uuid).where(TABLE.c.instance_uuid.in_(part))
+            found |= {row.instance_uuid: row.cell_uuid for row in connection.execute(query)}
+    return found
 
 
 def of_project(database: Database, project_id: str | None, *, cell_uuid: str | None = None) -> list[InstanceMapping]:
@@ -131,6 +133,16 @@ def get_spec(database: Database, uuid: str) -> dict[str, Any]:
     """Raises ServerNotFound if there is none."""
     with database.read() as connection:
         return get_spec_in(connection, uuid)
+
+
+def get_specs(database: Database, uuids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """server -> what it asked of the scheduler, of those of whom that is known."""
+    found: dict[str, dict[str, Any]] = {}
+    with database.read() as connection:
+        for part in parts(uuids):
+            query = sa.select(SPECS.c.instance_uuid, SPECS.c.spec).where(SPECS.c.instance_uuid.in_(part))
+            found |= {row.instance_uuid: dict(row.spec) for row in connection.execute(query)}
+    return found
 
 
 def get_spec_in(connection: sa.Connection, uuid: str) -> dict[str, Any]:

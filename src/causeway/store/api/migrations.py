@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,8 @@ from causeway.store.database import Database, utcnow
 
 TABLE: sa.Table = Migrations.__table__  # type: ignore[assignment]
 MAPPER = RowMapper(Migration, TABLE)
+# Migrations that are asked for by one statement.
+_BATCH = 500
 # Made once: SQLAlchemy needs longer to make a statement than SQLite to run it.
 _UPDATE = TABLE.update().where(TABLE.c.uuid == sa.bindparam("of_uuid"))
 _UPDATE_STATUS = _UPDATE.where(TABLE.c.status.in_(sa.bindparam("statuses_before", expanding=True)))
@@ -34,6 +37,17 @@ def get(database: Database, uuid: str) -> Migration:
     if not found:
         raise errors.MigrationNotFound(f"Migration {uuid} could not be found.")
     return found[0]
+
+
+def of_uuids(database: Database, uuids: Iterable[str]) -> dict[str, Migration]:
+    """Those of them that there are, by their uuids."""
+    wanted = list(uuids)
+    found: dict[str, Migration] = {}
+    for first in range(0, len(wanted), _BATCH):
+        query = sa.select(*MAPPER.columns).where(TABLE.c.uuid.in_(wanted[first : first + _BATCH]))
+        with database.read() as connection:
+            found |= {row.uuid: MAPPER.from_row(row) for row in connection.execute(query)}
+    return found
 
 
 def search(

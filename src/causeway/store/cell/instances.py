@@ -116,6 +116,15 @@ def of_host(database: Database, host: str) -> list[Instance]:
     return select(database, SELECT.where(TABLE.c.host == host, TABLE.c.deleted.is_(False)))
 
 
+def uuids_on(database: Database, hosts: Collection[str]) -> set[str]:
+    """The servers of some hosts; hidden copies are left out."""
+    query = sa.select(TABLE.c.uuid).where(
+        TABLE.c.host.in_(hosts), TABLE.c.deleted.is_(False), sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
+    )
+    with database.read() as connection:
+        return set(connection.execute(query).scalars())
+
+
 def busy_since(database: Database, before: datetime) -> list[Instance]:
     """Servers with a task that did not change since then; hidden copies are left out."""
     changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)

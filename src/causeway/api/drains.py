@@ -1,0 +1,222 @@
+"""``/os-causeway/drains``: many servers are moved away from somewhere. Ours; the Compute API has no such resource.
+
+A drain is a `causeway.model.drains.Drain`; it is planned when it is made, and begins when it is started. What conductors do then
+is in `causeway.drains`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid as uuids
+from datetime import UTC
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import msgspec
+
+from causeway import errors
+from causeway.api import paging
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas import drains as schemas
+from causeway.api.schemas.flavor_access import NO_QUERY
+from causeway.api.validation import is_uuid
+from causeway.decoding import all_fields
+from causeway.model.drains import (
+    AT_REST,
+    Afterwards,
+    Drain,
+    DrainRequest,
+    DrainServerState,
+    DrainState,
+    Limits,
+    Plan,
+)
+from causeway.store.api import drains as store
+from causeway.store.database import utcnow
+
+RULE = "causeway:drains:"
+
+
+@handler(query=schemas.LIST)
+def index(request: ApiRequest) -> Response:
+    """All drains, newest first, a page of them."""
+    request.authorize(RULE + "index")
+    states = [DrainState(state) for state in request.query.get("state", [])]
+    try:
+        found = store.search(
+            request.services.api,
+            states=states or None,
+            marker=request.param("marker"),
+            limit=paging.limit_of(request),
+        )
+    except errors.NotFound:
+        raise errors.BadRequest(f"Marker {request.param('marker')} could not be found.") from None
+    entries = [_view(request, drain) for drain in found]
+    body: dict[str, Any] = {"drains": entries}
+    if links := paging.next_link(request, "/os-causeway/drains", entries, entries[-1]["id"] if entries else None):
+        body["drains_links"] = links
+    return Response(200, body)
+
+
+@handler(body=schemas.CREATE, statuses=(201,))
+def create(request: ApiRequest) -> Response:
+    """Plans a drain and keeps it with its plan. Nothing moves before it is started."""
+    request.authorize(RULE + "create")
+    wanted = _wanted(request)
+    plan = request.services.conductor.plan_drain(request.context, request=wanted)
+    drain = Drain(
+        id=str(uuids.uuid4()),
+        request=wanted,
+        user_id=request.context.user_id,
+        project_id=request.context.project_id,
+        request_id=request.context.request_id,
+    )
+    for server in plan.servers:
+        server.drain_id = drain.id
+    store.create(request.services.api, drain, plan.servers)
+    request.services.notifier.drain(request.context, drain, "create")
+    return Response(201, {"drain": _view(request, drain), "plan": _plan(plan, with_servers=False)})
+
+
+@handler(body=schemas.CREATE)
+def plan(request: ApiRequest) -> Response:
+    """What a drain would do, with each of its servers: a dry run."""
+    request.authorize(RULE + "create")
+    found = request.services.conductor.plan_drain(request.context, request=_wanted(request))
+    return Response(200, {"plan": _plan(found, with_servers=True)})
+
+
+@handler(query=NO_QUERY)
+def show(request: ApiRequest, drain_id: str) -> Response:
+    return Response(200, {"drain": _view(request, _find(request, drain_id, "show"))})
+
+
+@handler(query=schemas.LIST_SERVERS)
+def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
+    """Its servers by their ids, a page of them."""
+    _find(request, drain_id, "show")
+    states = [DrainServerState(state) for state in request.query.get("state", [])]
+    found = store.servers(
+        request.services.api,
+        drain_id,
+        states=states or None,
+        marker=request.param("marker"),
+        limit=paging.limit_of(request),
+    )
+    entries = [all_fields(server) for server in found]
+    body: dict[str, Any] = {"servers": entries}
+    path, last = f"/os-causeway/drains/{drain_id}/servers", found[-1].instance_uuid if found else None
+    if links := paging.next_link(request, path, entries, last):
+        body["servers_links"] = links
+    return Response(200, body)
+
+
+@handler(body=schemas.UPDATE)
+def update(request: ApiRequest, drain_id: str) -> Response:
+    """Other limits, also while it runs; those that are not named stay as they are."""
+    drain = _find(request, drain_id, "update")
+    wanted: Limits = dataclasses.replace(drain.request.limits, **request.body["drain"]["limits"])
+    changed = store.revise_limits(request.services.api, drain_id, wanted)
+    _tell(request, changed, "update")
+    return Response(200, {"drain": _view(request, changed)})
+
+
+@handler(query=NO_QUERY, statuses=(204,))
+def delete(request: ApiRequest, drain_id: str) -> Response:
+    """The record of one that nobody works on. What it moved stays where it is."""
+    drain = _find(request, drain_id, "delete")
+    if drain.state not in AT_REST or not store.delete(request.services.api, drain_id):
+        raise errors.Conflict(f"Drain {drain_id} is {drain.state}: cancel it first.")
+    request.services.notifier.drain(request.context, drain, "delete")
+    return Response(204)
+
+
+@handler(body=schemas.bare("start"), statuses=(202,))
+def start(request: ApiRequest, drain_id: str) -> Response:
+    drain = _find(request, drain_id, "action")
+    if drain.state is not DrainState.PLANNED:
+        raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a planned one can be started.")
+    return _transit(request, drain_id, DrainState.RUNNING, "start", started_at=utcnow())
+
+
+@handler(body=schemas.bare("pause"), statuses=(202,))
+def pause(request: ApiRequest, drain_id: str) -> Response:
+    """Nothing new begins; what is under way comes to its end."""
+    _find(request, drain_id, "action")
+    return _transit(request, drain_id, DrainState.PAUSED, "pause", note="It was paused on request.")
+
+
+@handler(body=schemas.bare("resume"), statuses=(202,))
+def resume(request: ApiRequest, drain_id: str) -> Response:
+    drain = _find(request, drain_id, "action")
+    if drain.state is not DrainState.PAUSED:
+        raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a paused one can be resumed.")
+    return _transit(request, drain_id, DrainState.RUNNING, "resume", note=None)
+
+
+@handler(body=schemas.CANCEL, statuses=(202,))
+def cancel(request: ApiRequest, drain_id: str) -> Response:
+    """It ends, and opens the hosts again that it closed. What is under way comes to its end, or is undone (``undo``)."""
+    drain = _find(request, drain_id, "action")
+    undo = bool((request.body["cancel"] or {}).get("undo", False))
+    if drain.state is DrainState.PLANNED:
+        return _transit(request, drain_id, DrainState.CANCELLED, "cancel", ended_at=utcnow())
+    return _transit(request, drain_id, DrainState.CANCELLING, "cancel", undo=undo)
+
+
+@handler(body=schemas.bare("rollback"), statuses=(202,))
+def roll_back(request: ApiRequest, drain_id: str) -> Response:
+    """As `cancel` with ``undo``; and what waits for its confirm is reverted."""
+    _find(request, drain_id, "action")
+    return _transit(request, drain_id, DrainState.ROLLING_BACK, "rollback", undo=True, ended_at=None)
+
+
+def _find(request: ApiRequest, drain_id: str, verb: str) -> Drain:
+    request.authorize(RULE + verb)
+    if not is_uuid(drain_id):
+        raise errors.NotFound(f"Drain {drain_id} could not be found.")
+    return store.get(request.services.api, drain_id)
+
+
+def _transit(request: ApiRequest, drain_id: str, state: DrainState, action: str, **changes: Any) -> Response:
+    changed = store.transit(request.services.api, drain_id, state, **changes)
+    _tell(request, changed, action)
+    return Response(202, {"drain": _view(request, changed)})
+
+
+def _tell(request: ApiRequest, drain: Drain, action: str) -> None:
+    request.services.notifier.drain(request.context, drain, action)
+    request.services.conductor.look_at_drains(request.context)
+
+
+def _wanted(request: ApiRequest) -> DrainRequest:
+    """Raises BadRequest for what no schema can tell."""
+    # With the defaults of today, whatever they are in the release that carries it out.
+    wanted = msgspec.convert(all_fields(msgspec.convert(request.body["drain"], DrainRequest)), DrainRequest)
+    for window in wanted.windows:
+        try:
+            ZoneInfo(window.zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise errors.BadRequest(f"There is no time zone {window.zone}.") from None
+    if not any(msgspec.to_builtins(wanted.scope).values()):
+        raise errors.BadRequest("The scope is empty: name cells, hosts, aggregates, zones, projects or servers.")
+    if (wanted.afterwards is Afterwards.CONFIRM_LATER) != (wanted.confirm_after is not None):
+        raise errors.BadRequest("confirm_after belongs to afterwards: confirm_later, which needs it.")
+    if wanted.deadline is not None:
+        aware = wanted.deadline if wanted.deadline.tzinfo is not None else wanted.deadline.replace(tzinfo=UTC)
+        if aware.astimezone(UTC).replace(tzinfo=None) <= utcnow():
+            raise errors.BadRequest(f"The deadline {wanted.deadline.isoformat()} is over.")
+    return wanted
+
+
+def _view(request: ApiRequest, drain: Drain) -> dict[str, Any]:
+    """As it stands, with the numbers of its servers by state, and bytes of those that are through."""
+    progress = store.progress(request.services.api, drain.id)
+    return all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
+
+
+def _plan(found: Plan, *, with_servers: bool) -> dict[str, Any]:
+    shown = all_fields(found)
+    if not with_servers:
+        del shown["servers"]
+    return shown

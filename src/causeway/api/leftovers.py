@@ -1,0 +1,32 @@
+"""``/os-causeway/leftovers``: what hosts are to clean when they come back. Ours; the Compute API has no such resource."""
+
+from __future__ import annotations
+
+from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
+from causeway.api.schemas import common
+from causeway.store.api import leftovers
+
+RULE = "causeway:leftovers:index"
+LIST: VersionedSchemas = [(1, None, common.query({"host": common.once(common.HOSTNAME)}, strict=True))]
+
+
+@handler(query=LIST)
+def index(request: ApiRequest) -> Response:
+    """What is left on hosts that were forced down, oldest first."""
+    request.authorize(RULE)
+    found = leftovers.listed(request.services.api, request.param("host"))
+    return Response(
+        200,
+        {
+            "leftovers": [
+                {
+                    "id": each.id,
+                    "host": each.host,
+                    "server": each.instance_uuid,
+                    "missed": each.what,
+                    "since": each.created_at.isoformat(),
+                }
+                for each in found
+            ]
+        },
+    )

@@ -1,0 +1,45 @@
+"""``causeway console``: the page for operators, served on loopback."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from causeway.cli import ask
+
+THREADS = 24
+
+
+@click.command()
+@ask.state_dir_option
+@ask.os_cloud_option
+@click.option("--port", default=0, show_default=True, help="0 picks a free one.")
+def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
+    """Serve a page that shows cells, drains and operations as they go on, for one operator on this machine.
+
+    It uses the API only. Prints a URL that opens it once. Ctrl-C ends it.
+    """
+    from causeway.console.app import Console
+    from causeway.console.cloud import Cloud
+    from causeway.console.doors import Doors
+    from causeway.http.server import make_server
+
+    door = Doors()
+    made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), door)
+    try:
+        server = make_server("127.0.0.1", port, made.app, threads=THREADS, name="causeway-console")
+    except OSError as failure:
+        raise click.ClickException(f"{failure}. Is another console running on this port?") from failure
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    thread = threading.Thread(target=server.serve, name="console", daemon=True)
+    thread.start()
+    click.echo(f"ready: http://127.0.0.1:{server.bind_addr[1]}/enter?token={door.token}")
+    stop.wait()
+    made.stopping.set()
+    server.stop()
+    thread.join()

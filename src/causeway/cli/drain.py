@@ -1,0 +1,105 @@
+"""``causeway drain``: many servers are moved away from a cell, from hosts, of a project. This file: what would happen."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from causeway.cli import ask
+from causeway.cli.drain_request import request_of, request_options
+from causeway.cli.timelines import json_option
+from causeway.cli.up import DEFAULT_STATE_DIR
+from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
+
+_GIB = 1 << 30
+
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_STATE_DIR,
+    show_default=True,
+    help="The state directory of a cloud that `causeway up` runs.",
+)
+cloud_option = click.option(
+    "--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes."
+)
+
+
+@click.group()
+def drain() -> None:
+    """Empty a cell, hosts or a project: planned, explained, paced."""
+
+
+@drain.command()
+@request_options
+@state_dir_option
+@cloud_option
+@json_option
+@click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait for the answer.")
+def plan(state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float, **given: Any) -> None:
+    """Say what a drain would do: where each server would go, how, and how long it takes; or why it can't go.
+
+    Nothing is moved, claimed or written. Exit status: 0 if all servers can go, 1 if some can't, 2 if the cloud could not be
+    asked or refused.
+    """
+    connection = ask.connect(state_dir, os_cloud)
+    body = request_of(connection, "plan", timeout, given)
+    answer = ask.ask(connection, "/os-causeway/drains/plan", timeout=timeout, method="POST", body=body)["plan"]
+    found = msgspec.convert(answer, Plan)
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+    else:
+        show(found, Console())
+    sys.exit(0 if not found.blocked else 1)
+
+
+def show(found: Plan, console: Console) -> None:
+    """The plan for people: each server, those that can't go last; then the whole."""
+    if found.servers:
+        console.print(_table(found))
+    for note in found.notes:
+        console.print(f"[yellow]{escape(note)}[/]")
+    if found.bound is not None and found.doubled is not None:
+        console.print(f"What bounds it: {escape(found.bound)}; with twice as much it takes {duration(found.doubled)}.")
+    console.print(f"[bold]{escape(found.summary)}[/]")
+
+
+def _table(found: Plan) -> Table:
+    table = Table(
+        "Server", "From", "To", "How", "Disks", "Takes", "Stands still", "Why not; what would help", show_lines=False
+    )
+    for server in sorted(
+        found.servers, key=lambda each: (each.state is DrainServerState.BLOCKED, each.name, each.instance_uuid)
+    ):
+        table.add_row(*_row(server))
+    return table
+
+
+def _row(server: DrainServer) -> list[str]:
+    name = f"{escape(server.name)}\n[dim]{server.instance_uuid}[/]"
+    here, size = f"{server.source_cell}\n{server.source_host}", f"{server.bytes / _GIB:.0f} GiB"
+    if server.state is DrainServerState.BLOCKED:
+        why = f"[red]{escape(server.why or '')}[/]\n{escape(server.help or '')}"
+        return [name, here, "[red]-[/]", "", size, "", "", why]
+    how = (server.how or "").replace("_", "-")
+    if server.new_flavor is not None:
+        how += f"\n{escape(server.flavor or '')} -> {escape(server.new_flavor)}"
+    held = "" if server.not_before is None else f"asked to wait until {server.not_before:%Y-%m-%d %H:%M} UTC"
+    return [
+        name,
+        here,
+        f"{server.target_cell}\n{server.target_host}",
+        how,
+        size,
+        duration(server.seconds or 0.0),
+        duration(server.pause or 0.0),
+        held,
+    ]

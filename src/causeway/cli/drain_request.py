@@ -1,0 +1,162 @@
+"""The options that say what a drain is to do, and the request for the API that they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import click
+
+from causeway.cli import ask
+from causeway.model.drains import Afterwards, First, How
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_TIMES = re.compile(r"^(\d{1,2}:\d{2})-(\d{1,2}:\d{2})$")
+_OPTIONS = [
+    click.option("--cell", "cells", multiple=True, help="Empty this cell."),
+    click.option("--host", "hosts", multiple=True, help="Empty this host."),
+    click.option("--aggregate", "aggregates", multiple=True, help="Empty the hosts of this aggregate."),
+    click.option("--zone", "zones", multiple=True, help="Empty the hosts of this availability zone."),
+    click.option("--project", "projects", multiple=True, help="Move all servers of this project (name or id)."),
+    click.option("--server", "servers", multiple=True, help="Move this server (name or id)."),
+    click.option(
+        "--to-cell", "to_cells", multiple=True, help="To hosts of this cell; without any --to: wherever it fits."
+    ),
+    click.option("--to-host", "to_hosts", multiple=True, help="To this host."),
+    click.option("--to-aggregate", "to_aggregates", multiple=True, help="To hosts of this aggregate."),
+    click.option(
+        "--how",
+        type=click.Choice([how.value.replace("_", "-") for how in How]),
+        default=How.GENTLEST.value,
+        show_default=True,
+        help="How servers are moved; gentlest: live, near-live, warm or cold, the first that works for each.",
+    ),
+    click.option(
+        "--flavor", "flavors", multiple=True, metavar="OLD=NEW", help="Resize servers of a flavor to another one."
+    ),
+    click.option(
+        "--window",
+        "windows",
+        multiple=True,
+        metavar='"DAYS FROM-TO [ZONE]"',
+        help='When moves may begin: "mon-fri 22:00-06:00 Europe/Zurich", "sat,sun 00:00-00:00", "daily 01:00-05:00".',
+    ),
+    click.option(
+        "--deadline",
+        metavar="DATE",
+        help="When it must be over: 2027-03-01 or 2027-03-01T18:00+01:00 (UTC without a zone).",
+    ),
+    click.option("--at-once", "total", type=int, help="Moves at once in all."),
+    click.option("--per-source-host", type=int, help="Moves at once from a host."),
+    click.option("--per-target-host", type=int, help="Moves at once to a host."),
+    click.option("--per-cell-pair", type=int, help="Moves at once from one cell to another."),
+    click.option(
+        "--afterwards",
+        type=click.Choice([each.value.replace("_", "-") for each in Afterwards]),
+        default=Afterwards.CONFIRM.value,
+        show_default=True,
+        help="Who confirms moves that wait for it: the drain at once, or after hours, or the servers' owners.",
+    ),
+    click.option("--confirm-after", type=float, metavar="HOURS", help="With --afterwards confirm-later."),
+    click.option("--retries", type=int, help="How often the move of a server is tried again."),
+    click.option("--stop-after", type=int, help="Pause after so many failures; 0: never."),
+    click.option(
+        "--first",
+        type=click.Choice([each.value for each in First]),
+        default=First.LARGEST.value,
+        show_default=True,
+        help="Which servers go first.",
+    ),
+    click.option("--reason", help="What owners are told."),
+]
+
+
+def request_options(command: Command) -> Command:
+    """Adds the options; the command gets them as keyword arguments, for `request_of`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def request_of(connection: Any, name: str, timeout: float, given: dict[str, Any]) -> dict[str, Any]:
+    """The body of a request. Names of projects and servers become ids. Raises UsageError for what can't be read."""
+    scope = {kind: list(given[kind]) for kind in ("cells", "hosts", "aggregates", "zones") if given[kind]}
+    if not scope and not given["projects"] and not given["servers"]:
+        raise click.UsageError("Say what is to be moved: --cell, --host, --aggregate, --zone, --project or --server.")
+    targets = {kind: list(given[f"to_{kind}"]) for kind in ("cells", "hosts", "aggregates") if given[f"to_{kind}"]}
+    drain: dict[str, Any] = {
+        "name": name,
+        "scope": scope,
+        "how": given["how"].replace("-", "_"),
+        "first": given["first"],
+        "afterwards": given["afterwards"].replace("-", "_"),
+    }
+    flavors = dict(_flavors(text) for text in given["flavors"])
+    windows = [window_of(text) for text in given["windows"]]
+    deadline = None if given["deadline"] is None else _moment(given["deadline"])
+    limits = {
+        each: given[each]
+        for each in ("total", "per_source_host", "per_target_host", "per_cell_pair")
+        if given[each] is not None
+    }
+    for key, value in (
+        ("targets", targets),
+        ("flavors", flavors),
+        ("windows", windows),
+        ("deadline", deadline),
+        ("limits", limits),
+    ):
+        if value:
+            drain[key] = value
+    drain |= {key: given[key] for key in ("confirm_after", "retries", "stop_after", "reason") if given[key] is not None}
+    if given["projects"]:
+        scope["projects"] = [ask.id_of_project(connection, project) for project in given["projects"]]
+    if given["servers"]:
+        scope["servers"] = [ask.id_of_server(connection, server, timeout) for server in given["servers"]]
+    return {"drain": drain}
+
+
+def window_of(text: str) -> dict[str, Any]:
+    """ "mon-fri 22:00-06:00 Europe/Zurich". Raises UsageError."""
+    words = text.split()
+    times = _TIMES.match(words[1]) if len(words) in (2, 3) else None
+    days = _days(words[0]) if times is not None else None
+    if times is None or days is None:
+        raise click.UsageError(
+            f'"{text}" is no window: it needs days, times and perhaps a time zone, like "mon-fri 22:00-06:00 Europe/Zurich".'
+        )
+    start, end = (clock.zfill(5) for clock in times.groups())
+    return {"days": days, "start": start, "end": end} | ({"zone": words[2]} if len(words) == 3 else {})
+
+
+def _days(text: str) -> list[int] | None:
+    if text.lower() == "daily":
+        return list(range(7))
+    found: set[int] = set()
+    for part in text.lower().split(","):
+        first, _dash, last = part.partition("-")
+        if first not in _DAYS or (last or first) not in _DAYS:
+            return None
+        begin, end = _DAYS.index(first), _DAYS.index(last or first)
+        # From friday to monday is over the end of the week.
+        found |= {day % 7 for day in range(begin, (end if end >= begin else end + 7) + 1)}
+    return sorted(found)
+
+
+def _flavors(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise click.UsageError(f'"{text}" says of no flavor what it becomes: --flavor OLD=NEW.')
+    return old, new
+
+
+def _moment(text: str) -> str:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.UsageError(f'"{text}" is no date like 2027-03-01 or 2027-03-01T18:00+01:00.') from None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).isoformat()

@@ -1,0 +1,62 @@
+"""``openstack cloud audit``: whether everything that knows of servers agrees."""
+
+from __future__ import annotations
+
+import argparse
+
+from osc_lib.command import command
+
+from causeway.client import asking, words
+from causeway.client.columns import Columns, Entry, Judged, Rows, rows
+
+SEVERITIES = ("critical", "error", "warning")
+
+
+def _columns(*, mended: bool) -> Columns:
+    return [
+        ("Severity", lambda each: each["severity"]),
+        ("Kind", lambda each: each["kind"]),
+        ("Server", lambda each: each["server"]),
+        ("Resource", lambda each: each["resource"]),
+        ("Message", lambda each: each["message"]),
+        ("Mended", lambda _each: mended),
+        ("Mend", lambda each: words.mend(each, mended=mended)),
+    ]
+
+
+def _by_severity(disagreement: Entry) -> tuple[int, str]:
+    return SEVERITIES.index(disagreement["severity"]), disagreement["kind"]
+
+
+class AuditCloud(Judged, command.Lister):
+    """Hold all records, services around and hypervisors against each other, and list where they disagree
+
+    The exit status is 0 if all agree, 1 if not, 2 if a part of the cloud could not be asked.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--fix", action="store_true", help="Mend what is safe, and list what is left")
+        parser.add_argument(
+            "--timeout",
+            metavar="<seconds>",
+            type=float,
+            default=1800.0,
+            help="Wait so long for its end (default: 1800)",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        method = "POST" if parsed_args.fix else "GET"
+        answer = asking.ask(self.compute, "/os-causeway/audit", method=method, timeout=parsed_args.timeout)
+        report = answer["audit"]
+        for missing in report["unreached"]:
+            self.note(f"Not asked: {missing}")
+        if report["in_motion"]:
+            self.note(f"In motion, nothing can be said of them: {', '.join(report['in_motion'])}")
+        looked = ", ".join(f"{count} {name}" for name, count in report["counts"].items())
+        self.note(f"Looked at {looked} in {report['seconds']:.1f} s.")
+        self.status = 1 if report["disagreements"] else 2 if report["unreached"] else 0
+        titles, mended = rows(_columns(mended=True), sorted(report["mended"], key=_by_severity))
+        _titles, left = rows(_columns(mended=False), sorted(report["disagreements"], key=_by_severity))
+        return titles, [*mended, *left]

@@ -1,0 +1,162 @@
+"""The options of ``openstack drain plan`` and ``create``, and the request that they make."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from osc_lib import exceptions
+
+from causeway.client import asking
+from causeway.client.columns import natural
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WINDOW = re.compile(r"(?P<days>\S+) (?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)(?: (?P<zone>\S+))?")
+LIMITS = {
+    "total": "in all",
+    "per_source_host": "from a host",
+    "per_target_host": "to a host",
+    "per_cell_pair": "from a cell to another",
+}
+
+
+def add_request(parser: argparse.ArgumentParser) -> None:
+    scope = parser.add_argument_group("What is moved (each may be repeated)")
+    _add_many(scope, "--cell", "<cell>", "The servers of a cell (name)")
+    _add_many(scope, "--host", "<host>", "The servers of a host")
+    _add_many(scope, "--aggregate", "<aggregate>", "The servers of an aggregate's hosts (name)")
+    _add_many(scope, "--zone", "<zone>", "The servers of an availability zone")
+    _add_many(scope, "--project", "<project>", "The servers of a project (name or ID)")
+    _add_many(scope, "--server", "<server>", "A server (name or ID)")
+    targets = parser.add_argument_group("Where to (each may be repeated; without any of them wherever it fits)")
+    _add_many(targets, "--to-cell", "<cell>", "To hosts of a cell (name)")
+    _add_many(targets, "--to-host", "<host>", "To a host")
+    _add_many(targets, "--to-aggregate", "<aggregate>", "To an aggregate's hosts (name)")
+    how = parser.add_argument_group("How, when, and what then")
+    how.add_argument(
+        "--how",
+        choices=("gentlest", "live", "near_live", "warm", "cold"),
+        help="How servers are moved (default: gentlest, the first of the others that works for a server)",
+    )
+    how.add_argument(
+        "--flavor", metavar="<old>=<new>", type=flavor, action="append", dest="flavors", default=[],
+        help="Resize the servers of one flavor to another (names); others keep theirs. May be repeated",
+    )  # fmt: skip
+    how.add_argument(
+        "--window", metavar="<window>", type=window, action="append", dest="windows", default=[],
+        help='When moves may begin: "DAYS HH:MM-HH:MM [ZONE]", such as "mon-fri 22:00-06:00 Europe/Zurich" or '
+        '"daily 01:00-05:00" (UTC). May be repeated',
+    )  # fmt: skip
+    how.add_argument(
+        "--deadline", metavar="<time>", type=deadline, help="When it is to be over (ISO 8601; without a zone: UTC)"
+    )
+    how.add_argument("--first", choices=("largest", "smallest"), help="Which servers go first (default: largest)")
+    how.add_argument(
+        "--afterwards",
+        choices=("confirm", "confirm_later", "owners"),
+        help="Who confirms resizes: the drain at once (default), or later, or the servers' owners",
+    )
+    how.add_argument(
+        "--confirm-after",
+        metavar="<hours>",
+        type=float,
+        help="Confirm resizes so much later: --afterwards confirm_later",
+    )
+    how.add_argument("--retries", metavar="<number>", type=natural, help="Try each move that failed so often again")
+    how.add_argument("--stop-after", metavar="<number>", type=natural, help="Pause after so many failures (0: never)")
+    how.add_argument("--reason", metavar="<text>", help="What the servers' owners are told")
+    add_limits(parser)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("How fast")
+    group.add_argument("--limit", metavar="<number>", type=natural, dest="total", help="Moves at once in all")
+    for name, what in LIMITS.items():
+        if name != "total":
+            option = f"--limit-{name.replace('_', '-')}"
+            group.add_argument(option, metavar="<number>", type=natural, dest=name, help=f"Moves at once {what}")
+
+
+def limits_of(parsed_args: argparse.Namespace) -> dict[str, int]:
+    """Those that were given."""
+    return {name: value for name in LIMITS if (value := getattr(parsed_args, name)) is not None}
+
+
+def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identity: Any) -> dict[str, Any]:
+    """The body. ``identity``: openstacksdk's proxy, for names of projects."""
+    scope = {
+        "cells": parsed_args.cell,
+        "hosts": parsed_args.host,
+        "aggregates": parsed_args.aggregate,
+        "zones": parsed_args.zone,
+        "projects": [identity.find_project(each, ignore_missing=False).id for each in parsed_args.project],
+        "servers": [asking.id_of_server(compute, each) for each in parsed_args.server],
+    }
+    if not _given(scope):
+        raise exceptions.CommandError(
+            "Say what is to be moved: --cell, --host, --aggregate, --zone, --project or --server."
+        )
+    targets = {
+        "cells": parsed_args.to_cell,
+        "hosts": parsed_args.to_host,
+        "aggregates": parsed_args.to_aggregate,
+    }
+    wanted = {
+        "name": name,
+        "scope": _given(scope),
+        "targets": _given(targets),
+        "flavors": dict(parsed_args.flavors),
+        "windows": parsed_args.windows,
+        "limits": limits_of(parsed_args),
+    }
+    if parsed_args.confirm_after is not None and parsed_args.afterwards is None:
+        parsed_args.afterwards = "confirm_later"
+    plain = ("how", "deadline", "first", "afterwards", "confirm_after", "retries", "stop_after", "reason")
+    return {"drain": wanted | {key: value for key in plain if (value := getattr(parsed_args, key)) is not None}}
+
+
+def flavor(text: str) -> tuple[str, str]:
+    """The type of ``--flavor``."""
+    old, is_there, new = text.partition("=")
+    if not (old and is_there and new):
+        raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW")
+    return old, new
+
+
+def window(text: str) -> dict[str, Any]:
+    """The type of ``--window``."""
+    found = _WINDOW.fullmatch(text.strip())
+    if found is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not 'DAYS HH:MM-HH:MM [ZONE]'")
+    days = sorted({day for part in found["days"].lower().split(",") for day in _days(part)})
+    return {"days": days, "start": found["start"], "end": found["end"], "zone": found["zone"] or "UTC"}
+
+
+def deadline(text: str) -> str:
+    """The type of ``--deadline``."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no time such as 2027-03-01T06:00+01:00") from None
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
+
+
+def _days(text: str) -> list[int]:
+    if text == "daily":
+        return list(range(7))
+    first, _dash, last = text.partition("-")
+    try:
+        begin, end = DAYS.index(first), DAYS.index(last or first)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is none of: daily, {', '.join(DAYS)}, or two with a dash") from None
+    return [(begin + day) % 7 for day in range((end - begin) % 7 + 1)]
+
+
+def _add_many(group: argparse._ArgumentGroup, option: str, metavar: str, text: str) -> None:
+    group.add_argument(option, metavar=metavar, action="append", default=[], help=text)
+
+
+def _given(places: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: list(dict.fromkeys(values)) for name, values in places.items() if values}

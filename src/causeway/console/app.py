@@ -1,0 +1,219 @@
+"""The console as a WSGI application: pages, the events of those that change, and forms."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+from uuid import UUID
+
+import falcon
+
+from causeway.client.asking import NotAsked, Refused
+from causeway.console import doors, events, pages
+from causeway.console.cloud import DRAIN_ACTIONS, SERVER_ACTIONS, Cloud
+from causeway.console.pages import Page
+
+STATIC = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+# Long enough for any form of ours.
+LONGEST_FORM = 4096
+
+
+class Guard:
+    """Lets in who has a session. ``names``: by which the console may be called besides those of this machine."""
+
+    def __init__(self, door: doors.Doors) -> None:
+        self._door = door
+
+    def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
+        for name, value in doors.HEADERS.items():
+            response.set_header(name, value)
+        if not doors.is_loopback(request.get_header("Host")):
+            raise falcon.HTTPForbidden(description="The console answers to the name of this machine only.")
+        if request.path in ("/enter", *(f"/static/{name}" for name in STATIC)):
+            return
+        session = self._door.session(request.get_header("Cookie"))
+        if session is None:
+            raise falcon.HTTPUnauthorized(
+                description="Open the console with the URL that its command printed. It opens once: start the command again."
+            )
+        request.context.session = session
+        if request.method == "POST":
+            self._check_form(request, session)
+
+    def _check_form(self, request: falcon.Request, session: str) -> None:
+        origin = request.get_header("Origin")
+        own = f"{request.scheme}://{request.get_header('Host')}"
+        if origin not in (None, own) or (request.content_length or 0) > LONGEST_FORM:
+            raise falcon.HTTPForbidden(description="This form is none of the console's.")
+        is_form = (request.content_type or "").startswith(falcon.MEDIA_URLENCODED) and request.content_length
+        form = request.get_media() if is_form else {}
+        if not self._door.is_own_form(session, form.get("secret")):
+            raise falcon.HTTPForbidden(
+                description="This form is none of the console's, or of an earlier run. Load the page again."
+            )
+
+
+class Console:
+    """``prefix``: the path that it is mounted at."""
+
+    def __init__(self, cloud: Cloud, door: doors.Doors, prefix: str = "") -> None:
+        self.stopping = threading.Event()
+        self._cloud = cloud
+        self._door = door
+        self._prefix = prefix
+        self._templates = pages.environment()
+        self.app = falcon.App(middleware=[Guard(door)])
+        self.app.resp_options.xml_error_serialization = False
+        self.app.add_error_handler(NotAsked, self._not_asked)
+        self.app.add_error_handler(falcon.HTTPError, self._failed)
+        self.app.add_route("/enter", _Enter(door, prefix))
+        self.app.add_route("/static/{name}", _Static())
+        for path, make in self._pages().items():
+            self.app.add_route(path, _Shown(self, make))
+            self.app.add_route(f"/events{path.rstrip('/')}", _Events(self, make))
+        for kind in ("drains", "operations", "servers"):
+            self.app.add_route(f"/{kind}/{{identity}}/{{action}}", _Asked(self, kind))
+
+    def _pages(self) -> dict[str, Callable[..., Page]]:
+        cloud = self._cloud
+        return {
+            "/": lambda _request: pages.overview(cloud),
+            "/drains": lambda _request: pages.drains(cloud),
+            "/drains/{identity}": lambda _request, identity: pages.drain(
+                cloud, _uuid(identity), datetime.now(UTC).replace(tzinfo=None)
+            ),
+            "/operations": lambda _request: pages.operations(cloud),
+            "/operations/{identity}": lambda _request, identity: pages.operation(cloud, _uuid(identity)),
+            "/servers/{identity}": lambda _request, identity: pages.server(cloud, _uuid(identity)),
+            "/servers/{identity}/explanation": lambda _request, identity: pages.explanation(cloud, _uuid(identity)),
+            "/audit": lambda request: pages.audit(cloud, wanted=request.get_param("look") == "1"),
+        }
+
+    def render(self, page: Page, session: str, path: str, *, whole: bool) -> str:
+        """A page, or only its main part."""
+        template = self._templates.get_template(page.template if not whole else "page.html.j2")
+        return template.render(
+            page.data
+            | {
+                "page": page,
+                "prefix": self._prefix,
+                "path": path,
+                "secret": self._door.secret(session),
+            }
+        )
+
+    def act(self, kind: str, identity: str, action: str) -> None:
+        """What a form asks for. Raises HTTPNotFound if there is no such action."""
+        if kind == "drains" and action in DRAIN_ACTIONS:
+            self._cloud.act_on_drain(identity, action)
+        elif kind == "servers" and action in SERVER_ACTIONS:
+            self._cloud.act_on_server(identity, action)
+        elif kind == "operations" and action == "cancel":
+            self._cloud.cancel_operation(identity)
+        else:
+            raise falcon.HTTPNotFound(description=f"There is no action {action} of {kind}.")
+
+    def _not_asked(
+        self, request: falcon.Request, response: falcon.Response, failure: NotAsked, _parameters: dict[str, Any]
+    ) -> None:
+        status = failure.status if isinstance(failure, Refused) else 503
+        message = failure.message if isinstance(failure, Refused) else str(failure)
+        self._tell(request, response, status, message)
+
+    def _failed(
+        self, request: falcon.Request, response: falcon.Response, failure: falcon.HTTPError, _parameters: dict[str, Any]
+    ) -> None:
+        self._tell(request, response, failure.status_code, failure.description or failure.title or "")
+
+    def _tell(self, request: falcon.Request, response: falcon.Response, status: int, message: str) -> None:
+        page = Page("failure.html.j2", "This did not work", {"message": message, "status": status}, is_live=False)
+        session = getattr(request.context, "session", "")
+        response.status = status
+        response.content_type = "text/html"
+        response.text = self.render(page, session, request.path, whole=True)
+
+
+class _Enter:
+    def __init__(self, door: doors.Doors, prefix: str) -> None:
+        self._door = door
+        self._prefix = prefix
+
+    def on_get(self, request: falcon.Request, response: falcon.Response) -> None:
+        """A token becomes a session; who has one already keeps it."""
+        session = self._door.session(request.get_header("Cookie")) or self._door.enter(request.get_param("token") or "")
+        if session is None:
+            raise falcon.HTTPUnauthorized(description="This token is wrong or was used: start the command again.")
+        # Sent to nobody but us, and not with what other sites begin. Loopback has no TLS.
+        response.set_cookie(
+            doors.COOKIE, session, path=self._prefix or "/", http_only=True, same_site="Strict", secure=False
+        )
+        response.status = falcon.HTTP_303
+        response.location = f"{self._prefix}/"
+
+
+class _Static:
+    def on_get(self, request: falcon.Request, response: falcon.Response, name: str) -> None:  # noqa: ARG002
+        if name not in STATIC:
+            raise falcon.HTTPNotFound
+        response.content_type = STATIC[name]
+        response.data = files("causeway.console").joinpath("static", name).read_bytes()
+
+
+class _Shown:
+    def __init__(self, console: Console, make: Callable[..., Page]) -> None:
+        self._console = console
+        self._make = make
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, **parameters: str) -> None:
+        page = self._make(request, **parameters)
+        response.content_type = "text/html"
+        response.text = self._console.render(page, request.context.session, request.path, whole=True)
+
+
+class _Events:
+    def __init__(self, console: Console, make: Callable[..., Page]) -> None:
+        self._console = console
+        self._make = make
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, **parameters: str) -> None:
+        path = request.path.removeprefix("/events") or "/"
+        session = request.context.session
+
+        def make() -> str:
+            try:
+                page = self._make(request, **parameters)
+            except NotAsked as failure:
+                page = Page("failure.html.j2", "", {"message": str(failure), "status": 503})
+            return self._console.render(page, session, path, whole=False)
+
+        response.content_type = "text/event-stream"
+        response.stream = events.stream(make, self._console.stopping)
+
+
+class _Asked:
+    """An action: GET asks the question before it, POST has it done."""
+
+    def __init__(self, console: Console, kind: str) -> None:
+        self._console = console
+        self._kind = kind
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, identity: str, action: str) -> None:
+        page = pages.question(self._kind, _uuid(identity), action)
+        if page is None:
+            raise falcon.HTTPNotFound(description=f"There is no page {request.path}.")
+        response.content_type = "text/html"
+        response.text = self._console.render(page, request.context.session, request.path, whole=True)
+
+    def on_post(self, request: falcon.Request, response: falcon.Response, identity: str, action: str) -> None:  # noqa: ARG002
+        self._console.act(self._kind, _uuid(identity), action)
+        raise falcon.HTTPSeeOther(f"{self._console._prefix}/{self._kind}/{identity}")
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise falcon.HTTPNotFound(description=f"There is nothing with the id {text}.") from None

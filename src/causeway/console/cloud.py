@@ -1,0 +1,87 @@
+"""What the console asks of the API, and what it has done. ``compute``: openstacksdk's proxy of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from causeway.client import asking
+
+DRAINS = "/os-causeway/drains"
+CELLS = "/os-causeway/cells"
+# Entries of a list that a page shows at most.
+MOST = 200
+TIMEOUT = 60.0
+# A move's own way to its end.
+SERVER_ACTIONS = {"confirm": "confirmResize", "revert": "revertResize"}
+DRAIN_ACTIONS = ("start", "pause", "resume", "cancel", "rollback")
+
+
+class Cloud:
+    """Each of these raises `causeway.client.asking.NotAsked` (Refused, if the API answers and refuses)."""
+
+    def __init__(self, compute: Any) -> None:
+        self._compute = compute
+
+    def cells(self) -> list[dict[str, Any]]:
+        """Each with its ``nodes``, as far as it answers."""
+        found: list[dict[str, Any]] = self._ask(CELLS)["cells"]
+        for cell in found:
+            cell["nodes"] = self._ask(f"{CELLS}/{cell['id']}/hosts")["hosts"] if cell["answers"] else []
+        return found
+
+    def drains(self) -> list[dict[str, Any]]:
+        return self._list(DRAINS, "drains")
+
+    def drain(self, drain_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask(f"{DRAINS}/{drain_id}")["drain"]
+        return found
+
+    def servers_of_drain(self, drain_id: str) -> list[dict[str, Any]]:
+        """All of them."""
+        return list(asking.pages(self._compute, f"{DRAINS}/{drain_id}/servers", "servers", timeout=TIMEOUT))
+
+    def operations(self) -> list[dict[str, Any]]:
+        """Those that have not ended, stuck ones first, then those that wait, then the oldest."""
+        found = self._list("/operations", "operations")
+        return sorted(
+            found, key=lambda one: (one["state"] != "stuck", one["waits_for"] is None, one["started_at"] or "")
+        )
+
+    def operation(self, operation_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask(f"/operations/{operation_id}")["operation"]
+        return found
+
+    def server(self, server_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask(f"/servers/{server_id}")["server"]
+        return found
+
+    def operations_of(self, server_id: str) -> list[dict[str, Any]]:
+        return self._list(f"/servers/{server_id}/operations", "operations", all="1")
+
+    def actions_of(self, server_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._ask(f"/servers/{server_id}/os-instance-actions")["instanceActions"]
+        return found
+
+    def explanation(self, server_id: str) -> dict[str, Any]:
+        """Where it could be moved to, and why not elsewhere."""
+        found: dict[str, Any] = self._ask(f"/servers/{server_id}/move-candidates")["move_candidates"]
+        return found
+
+    def audit(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._ask("/os-causeway/audit")["audit"]
+        return found
+
+    def act_on_drain(self, drain_id: str, action: str) -> None:
+        self._ask(f"{DRAINS}/{drain_id}/action", method="POST", body={action: None})
+
+    def act_on_server(self, server_id: str, action: str) -> None:
+        self._ask(f"/servers/{server_id}/action", method="POST", body={SERVER_ACTIONS[action]: None})
+
+    def cancel_operation(self, operation_id: str) -> None:
+        self._ask(f"/operations/{operation_id}", method="DELETE")
+
+    def _ask(self, path: str, **more: Any) -> Any:
+        return asking.ask(self._compute, path, timeout=TIMEOUT, **more)
+
+    def _list(self, path: str, key: str, **query: str) -> list[dict[str, Any]]:
+        return list(asking.pages(self._compute, path, key, query, most=MOST, timeout=TIMEOUT))

@@ -1,0 +1,65 @@
+"""Who may come in: a token that opens once, a cookie from then on, and a secret in each form."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import threading
+from hashlib import sha256
+from http.cookies import SimpleCookie
+
+COOKIE = "causeway_console"
+# Names by which a browser may call us: one that was given our address by somebody else's name server uses another.
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Doors:
+    """Sessions live as long as the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._token: str | None = secrets.token_urlsafe(24)
+        self._sessions: set[str] = set()
+        self._key = secrets.token_bytes(32)
+
+    @property
+    def token(self) -> str:
+        """Opens the console once. Raises ValueError if it was used."""
+        if self._token is None:
+            raise ValueError("The console was opened already.")
+        return self._token
+
+    def enter(self, token: str) -> str | None:
+        """A session for who has the token; None: it is wrong, or was used."""
+        with self._lock:
+            if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
+                return None
+            self._token = None
+            session = secrets.token_urlsafe(32)
+            self._sessions.add(session)
+        return session
+
+    def session(self, cookies: str | None) -> str | None:
+        """The session of a request's cookies; None: it has none."""
+        morsel = SimpleCookie(cookies or "").get(COOKIE)
+        return morsel.value if morsel is not None and morsel.value in self._sessions else None
+
+    def secret(self, session: str) -> str:
+        """What a session's forms carry: other sites can't know it."""
+        return hmac.new(self._key, session.encode(), sha256).hexdigest()
+
+    def is_own_form(self, session: str, given: str | None) -> bool:
+        return given is not None and hmac.compare_digest(given.encode(), self.secret(session).encode())
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether a request's header Host names this machine itself."""
+    name = (host or "").rsplit(":", 1)[0] if not (host or "").endswith("]") else host
+    return name in LOOPBACK

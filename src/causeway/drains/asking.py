@@ -1,0 +1,271 @@
+"""Asks for the move of one server of a drain, for its confirm, for its revert, or for the end of what is under way.
+
+What is asked for is noted with the server first, under a request's id of our choosing; so whoever looks next finds in the journal
+whether the request was made. It is accepted only if the drain is still in the same hands, and still to do this: who was slow
+asks for nothing twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from causeway import errors
+from causeway.drains.holds import held_until
+from causeway.drains.look import Look
+from causeway.faults import injector
+from causeway.model import versions
+from causeway.model.drains import DrainServer, DrainServerState, How
+from causeway.model.flavor import Flavor
+from causeway.model.instance import Instance
+from causeway.model.migration import Migration
+from causeway.model.operations import OperationBrief
+from causeway.model.sagas import ENDED
+from causeway.model.states import VmState
+from causeway.moves.confirmable import obstacle
+from causeway.moves.requests import request_confirm, request_resize, request_revert
+from causeway.operations import requests
+from causeway.operations.live_requests import check_movable, request_live_migration
+from causeway.parts import liveness
+from causeway.parts.liveness import HostLife
+from causeway.store.api import cells, flavors, journal
+from causeway.store.cell import instances
+from causeway.store.database import Database, utcnow
+
+_LIVE = (How.LIVE, How.NEAR_LIVE)
+# As long as the journal's column.
+_LONGEST_REASON = 255
+_OFF_OR_RUNNING = (VmState.ACTIVE, VmState.STOPPED)
+
+
+@dataclasses.dataclass
+class Found:
+    """A server as it is now, and the life of its host."""
+
+    instance: Instance
+    cell_uuid: str
+    database: Database
+    life: HostLife
+
+
+def ask_for_move(look: Look, server: DrainServer) -> bool:
+    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look."""
+    found = find_movable(look, server)
+    if found is None or _is_held(look, server, found.instance):
+        return False
+    try:
+        _ask(look, server, found)
+    except (errors.TakenOver, errors.DatabaseFailed):
+        # It may have been accepted: the next look finds out.
+        raise
+    except errors.CausewayError as refusal:
+        if server.state is DrainServerState.ASKED and _is_known(look, server):
+            # It was accepted all the same, or nobody knows yet.
+            raise
+        if isinstance(refusal, errors.StateChanged):
+            look.change(server, state=DrainServerState.PENDING, why=refusal.message)
+        else:
+            look.fail(server, refusal.message, for_good=not refusal.passing)
+    return server.state is DrainServerState.ASKED
+
+
+def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
+    """Whether its owner asked to wait, perhaps after it was planned."""
+    try:
+        held = held_until(instance.metadata)
+    except errors.BadRequest as unreadable:
+        look.block(server, unreadable.message)
+        return True
+    if held is None or held <= utcnow():
+        return False
+    look.change(server, not_before=held, why=f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC.")
+    return True
+
+
+def _is_known(look: Look, server: DrainServer) -> bool:
+    return bool(journal.of_requests(look.services.api, {server.instance_uuid: server.request_id or ""}))
+
+
+def find_movable(look: Look, server: DrainServer) -> Found | None:
+    """The server, if it can be moved now. It is passed over if its user deleted it or moved it away, blocked if it can't go."""
+    if look.is_gone(server):
+        look.pass_over(server, "It was deleted.")
+        return None
+    cell, database = look.services.cells.of_server(server.instance_uuid)
+    instance = instances.find(database, server.instance_uuid, with_tags=False)
+    if instance is None or instance.task_state is not None or instance.vm_state is VmState.BUILDING:
+        # It is being moved or changed at this moment.
+        return None
+    if instance.host is not None and not _is_in_scope(look, server, instance):
+        look.pass_over(server, f"It is on {instance.host} by now: it was moved away meanwhile.")
+        return None
+    refusal = _why_not(instance)
+    if refusal is not None:
+        look.block(server, *refusal)
+        return None
+    life = liveness.of_host(look.services, database, instance.host or "")
+    if not life.is_up:
+        look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or evacuate the server.")
+        return None
+    return Found(instance, cell.uuid, database, life)
+
+
+def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
+    if instance.host in look.places:
+        return True
+    scope = look.request.scope
+    is_named = server.instance_uuid in scope.servers or instance.project_id in scope.projects
+    return is_named and instance.host == server.source_host
+
+
+def _why_not(instance: Instance) -> tuple[str, str] | None:
+    """Why its state keeps it from being moved, and what would help."""
+    match instance.vm_state:
+        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED:
+            return None
+        case VmState.RESIZED:
+            return "It waits for its owner to confirm or revert its resize.", "Confirm or revert it."
+        case VmState.SHELVED_OFFLOADED:
+            return "It is shelved, and on no host.", "Unshelve it, or delete it."
+        case VmState.ERROR:
+            return "It is in error.", "Look at its fault, and reset its state or rebuild it."
+        case VmState.SOFT_DELETED:
+            return "It was deleted, and is kept for a while.", "Restore it, or delete it for good."
+        case state:
+            return f"A server that is {state.value} can't be moved.", "Bring it to ACTIVE or SHUTOFF."
+
+
+def _ask(look: Look, server: DrainServer, found: Found) -> None:
+    instance = found.instance
+    flavor = _flavor_of(look, instance)
+    how = _how(look, server, instance, resized=flavor is not None)
+    if how not in _LIVE and instance.vm_state not in _OFF_OR_RUNNING:
+        look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", "Unpause it.")
+        return
+    target = None if server.target_host == instance.host else server.target_host
+    target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
+    may_leave = _may_leave_cell(look, found)
+    if target_cell not in (None, found.cell_uuid) and not may_leave:
+        raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
+    context = look.context()
+    injector.reach("drain.move.before")
+    look.change(
+        server,
+        state=DrainServerState.ASKED,
+        request_id=context.request_id,
+        how=how,
+        source_host=instance.host,
+        source_cell=look.cell_name(found.cell_uuid),
+        target_host=target,
+        target_cell=look.cell_name(target_cell),
+        flavor=instance.flavor.name,
+        new_flavor=None if flavor is None else flavor.name,
+        began_at=server.began_at or utcnow(),
+        not_before=None,
+        why=None,
+        help=None,
+    )
+    injector.reach("drain.move.noted")
+    reason = (look.request.reason or f"Drain {look.drain.name} ({look.drain.id})")[:_LONGEST_REASON]
+    if how in _LIVE:
+        check_movable(instance)
+        leaves_cell = target_cell != found.cell_uuid if target_cell is not None else how is How.NEAR_LIVE
+        request_live_migration(
+            look.requests,
+            context,
+            instance,
+            found.cell_uuid,
+            host=target,
+            leaves_cell=leaves_cell,
+            may_leave_cell=True,
+            reason=reason,
+            also=look.still_wanted(),
+        )
+    else:
+        request_resize(
+            look.requests,
+            context,
+            instance,
+            flavor=flavor,
+            host=target,
+            cross_cell_allowed=may_leave,
+            reason=reason,
+            cell_uuid=found.cell_uuid,
+            also=look.still_wanted(),
+        )
+    injector.reach("drain.move.after")
+
+
+def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) -> How:
+    """As planned, as far as the server's present state allows that."""
+    if instance.vm_state is VmState.STOPPED:
+        return How.COLD
+    how = server.how or look.request.how
+    if resized and how is not How.COLD:
+        return How.WARM
+    if how is not How.GENTLEST:
+        # One that was off when it was planned, and runs by now.
+        return How.WARM if how is How.COLD and look.request.how is not How.COLD else how
+    try:
+        check_movable(instance)
+    except errors.BadRequest:
+        return How.WARM
+    return How.LIVE
+
+
+def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
+    """The one that the server is resized to; None: it keeps its own. Raises FlavorNotFound."""
+    name = look.request.flavors.get(instance.flavor.name)
+    if name is None or name == instance.flavor.name:
+        return None
+    for flavor in flavors.list_all(look.services.api):
+        if name == flavor.name and not flavor.disabled:
+            return flavor
+    raise errors.FlavorNotFound(f"Flavor {name} could not be found, or is disabled.")
+
+
+def _may_leave_cell(look: Look, found: Found) -> bool:
+    level = look.services.conf.upgrade_levels.compute
+    return versions.allows_cross_cell(level) and found.life.version >= versions.CROSS_CELL_SERVICE
+
+
+def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> None:
+    """Of a move that waits for it. One whose hosts do not live waits, and it is noted for what."""
+    why = obstacle(look.services, migration)
+    if why is not None:
+        look.change(server, why=f"Its confirm waits: {why}", not_before=utcnow() + look.pause_after(1))
+        return
+    found = _find_resized(look, server)
+    if found is None:
+        return
+    instance, cell_uuid = found
+    injector.reach("drain.confirm.before")
+    request_confirm(look.requests, look.context(), instance, cell_uuid=cell_uuid, also=look.still_wanted())
+    injector.reach("drain.confirm.after")
+    look.change(server, state=DrainServerState.CONFIRMING, why=None, not_before=None)
+
+
+def ask_for_revert(look: Look, server: DrainServer) -> None:
+    found = _find_resized(look, server)
+    if found is None:
+        return
+    instance, cell_uuid = found
+    injector.reach("drain.revert.before")
+    request_revert(look.requests, look.context(), instance, cell_uuid=cell_uuid, also=look.still_wanted())
+    injector.reach("drain.revert.after")
+    look.change(server, state=DrainServerState.REVERTING, why=None, not_before=None)
+
+
+def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | None:
+    """The server, unless its user does something to it at this moment."""
+    cell, database = look.services.cells.of_server(server.instance_uuid)
+    instance = instances.find(database, server.instance_uuid, with_tags=False)
+    if instance is None or instance.vm_state is not VmState.RESIZED or instance.task_state is not None:
+        return None
+    return instance, cell.uuid
+
+
+def ask_for_end(look: Look, operations: list[OperationBrief]) -> None:
+    """Has what is under way undone, as far as it still can be."""
+    for operation in operations:
+        if operation.state not in ENDED and not operation.pivoted and not operation.cancel_requested:
+            requests.cancel(look.requests, operation.instance_uuid, operation.migration_uuid)

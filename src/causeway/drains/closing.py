@@ -1,0 +1,114 @@
+"""Hosts of a drain's scope take no new servers while it runs, and are opened again if it is cancelled or rolled back.
+
+Which hosts it closes is noted with the drain before it does; its id is in the reason that everybody sees. A host that an operator
+had disabled before is left as it is, and so is one whose reason an operator changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from causeway import errors
+from causeway.drains.look import Look
+from causeway.drains.scope import look_around
+from causeway.faults import injector
+from causeway.model.drains import Drain, Scope
+from causeway.model.host import Service
+from causeway.parts.disabling import set_disabled
+from causeway.parts.liveness import BINARY
+from causeway.parts.services import ConductorServices
+from causeway.store.api import cells
+from causeway.store.api import drains as store
+from causeway.store.cell import hosts
+from causeway.store.database import Database
+
+LOG = logging.getLogger(__name__)
+
+
+def reason_of(drain: Drain) -> str:
+    """What the record of a host says that a drain closed."""
+    return f"Drain {drain.id} empties it."
+
+
+def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
+    """host -> its cell's uuid, of the hosts in the places that a scope names; none, if it names projects or servers only.
+
+    A place that is gone by now has none: a cell that was emptied may be deleted at once.
+    """
+    ground = look_around(services.cells, services.conf)
+    found: set[str] = set()
+    for hosts_of, names in (
+        (ground.hosts_of_cells, scope.cells),
+        (ground.hosts_named, scope.hosts),
+        (ground.hosts_of_aggregates, scope.aggregates),
+        (ground.hosts_of_zones, scope.zones),
+    ):
+        for name in names:
+            with suppress(errors.BadRequest):
+                found |= hosts_of([name])
+    return {host: ground.hosts[host] for host in sorted(found)}
+
+
+def close(look: Look) -> None:
+    """Closes the hosts of the scope that are open. One that can't be closed now is closed by a later look."""
+    services = look.services
+    answers = services.cells.ask(set(look.places.values()), lambda _cell, database: _services(database))
+    for cell in answers.down:
+        look.troubles.append(f"The database of {cell.name} does not answer.")
+    for cell_uuid, found in answers.by_cell.items():
+        for service in found:
+            if look.places.get(service.host) == cell_uuid and not service.disabled:
+                with _trouble(look, f"Host {service.host} can't be closed to new servers now"):
+                    _close(look, services.cells.database(cell_uuid), service)
+
+
+def _close(look: Look, database: Database, service: Service) -> None:
+    if service.host not in look.drain.closed:
+        store.change(look.services.api, look.drain, closed=[*look.drain.closed, service.host])
+    injector.reach("drain.close.noted")
+    set_disabled(look.services.placement, database, service, disabled=True, disabled_reason=reason_of(look.drain))
+    LOG.info("Drain %s closed host %s to new servers", look.drain.id, service.host)
+    injector.reach("drain.close.after")
+
+
+def open_again(look: Look) -> bool:
+    """Opens the hosts that the drain closed; False: some can't be opened now."""
+    mapped = cells.hosts(look.services.api)
+    for host in list(look.drain.closed):
+        with _trouble(look, f"Host {host} can't be opened to new servers now"):
+            injector.reach("drain.open.before")
+            if host in mapped:
+                _open(look, look.services.cells.database(mapped[host]), host)
+            injector.reach("drain.open.after")
+            left = [other for other in look.drain.closed if other != host]
+            store.change(look.services.api, look.drain, closed=left)
+    return not look.drain.closed
+
+
+def _open(look: Look, database: Database, host: str) -> None:
+    service = next(iter(_services(database, host)), None)
+    if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain)):
+        return
+    # Also one that is open: it may have been about to be closed, with its trait in Placement.
+    set_disabled(look.services.placement, database, service, disabled=False, disabled_reason=None)
+    LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
+
+
+@contextmanager
+def _trouble(look: Look, what: str) -> Iterator[None]:
+    """One host that can't be reached keeps no other one waiting."""
+    look.go_on()
+    try:
+        yield
+    except errors.TakenOver:
+        raise
+    except errors.CausewayError as failure:
+        look.services.api.ping()
+        LOG.warning("Drain %s: %s: %s %s", look.drain.id, what, failure.message, failure.details)
+        look.troubles.append(f"{what}: {failure.message}")
+
+
+def _services(database: Database, host: str | None = None) -> list[Service]:
+    return hosts.list_services(database, host=host, binary=BINARY)

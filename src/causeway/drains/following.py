@@ -1,0 +1,162 @@
+"""What became of what was asked for: read from the journal and from the migrations, a few statements for all servers of a drain.
+
+A request's id finds the operation, and those that followed in its place: one that did not find a host in its cell goes on as a
+near-live migration, one that was rolled back for a passing reason is tried once more. From its end on the migration says where
+the server stands, whoever confirms or reverts it.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from causeway.drains import asking
+from causeway.drains.look import Look
+from causeway.drains.pace import Load, is_due, load_of
+from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState
+from causeway.model.migration import Migration
+from causeway.model.operations import OperationBrief
+from causeway.model.sagas import ENDED, SagaState
+from causeway.model.states import MigrationStatus
+from causeway.store.api import journal, migrations
+from causeway.store.database import utcnow
+
+_FOLLOWED = frozenset(
+    {
+        DrainServerState.ASKED,
+        DrainServerState.MOVED,
+        DrainServerState.CONFIRMING,
+        DrainServerState.REVERTING,
+    }
+)
+# Nothing new begins in these, and what fails is not tried again.
+_ENDING = (DrainState.CANCELLING, DrainState.ROLLING_BACK)
+
+
+def follow(look: Look) -> None:
+    """Notes what became of each, and asks for what comes next: a confirm, a revert, or the end of what is not wanted any more."""
+    followed = [server for server in look.servers if server.state in _FOLLOWED]
+    requests = {server.instance_uuid: server.request_id for server in followed if server.request_id is not None}
+    asked = journal.of_requests(look.services.api, requests)
+    uuids = {operation.migration_uuid for found in asked.values() for operation in found}
+    known = migrations.of_uuids(look.services.api, uuids)
+    load = load_of(look.servers)
+    for server in followed:
+        operations = asked.get(server.request_id or "", [])
+        migration = known.get(operations[-1].migration_uuid) if operations else None
+        with look.apart(server):
+            _follow(look, server, operations, migration)
+            _go_on(look, server, operations, migration, load)
+
+
+def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None) -> None:
+    if not operations:
+        _is_not_known(look, server)
+    elif any(operation.state not in ENDED for operation in operations):
+        if look.drain.undo and look.drain.state in _ENDING:
+            asking.ask_for_end(look, operations)
+    elif all(operation.state is SagaState.FAILED for operation in operations):
+        _failed(look, server, operations[-1])
+    elif migration is None:
+        look.change(server, state=DrainServerState.DONE)
+    else:
+        _arrived(look, server, migration)
+
+
+def _is_not_known(look: Look, server: DrainServer) -> None:
+    """It was never accepted; or the journal of a server that is gone was archived."""
+    if look.is_gone(server):
+        look.pass_over(server, "It was deleted.")
+    elif server.state is not DrainServerState.ASKED:
+        return
+    elif server.attempts > look.request.retries:
+        look.change(server, state=DrainServerState.FAILED)
+    else:
+        look.change(server, state=DrainServerState.PENDING, request_id=None)
+
+
+def _failed(look: Look, server: DrainServer, operation: OperationBrief) -> None:
+    why = str((operation.error or {}).get("message") or "It failed.")
+    if look.is_gone(server):
+        look.pass_over(server, "It was deleted.")
+    elif look.drain.state in _ENDING:
+        look.change(server, state=DrainServerState.PENDING, why=why)
+    else:
+        look.fail(server, why)
+
+
+def _arrived(look: Look, server: DrainServer, migration: Migration) -> None:
+    """Its move came to its end: what the migration is since then."""
+    match migration.status:
+        case MigrationStatus.COMPLETED | MigrationStatus.CONFIRMED:
+            _become(look, server, DrainServerState.DONE, migration)
+        case MigrationStatus.FINISHED:
+            if server.state in (DrainServerState.CONFIRMING, DrainServerState.REVERTING):
+                _came_back(look, server, migration)
+            else:
+                _become(look, server, DrainServerState.MOVED, migration)
+        case MigrationStatus.CONFIRMING:
+            _become(look, server, DrainServerState.CONFIRMING, migration)
+        case MigrationStatus.REVERTING:
+            _become(look, server, DrainServerState.REVERTING, migration)
+        case MigrationStatus.REVERTED if look.drain.state is DrainState.ROLLING_BACK:
+            _become(look, server, DrainServerState.REVERTED, migration)
+        case MigrationStatus.REVERTED:
+            look.pass_over(server, "Its move was reverted by somebody else: it is where it was.")
+        case MigrationStatus.ERROR | MigrationStatus.FAILED | MigrationStatus.CANCELLED:
+            look.fail(server, f"Its migration is {migration.status.value}.", for_good=True)
+        case _:
+            # About to be written.
+            return
+
+
+def _become(look: Look, server: DrainServer, state: DrainServerState, migration: Migration) -> None:
+    if server.state is state:
+        return
+    look.change(
+        server,
+        state=state,
+        target_host=migration.dest_compute,
+        target_cell=look.cell_name(migration.dest_cell),
+        why=None,
+        not_before=None,
+    )
+
+
+def _came_back(look: Look, server: DrainServer, migration: Migration) -> None:
+    """A confirm or revert failed, and may be tried again; a revert as often as a move."""
+    what = "revert" if server.state is DrainServerState.REVERTING else "confirm"
+    tries = [each for each in journal.of_migration(look.services.api, migration.uuid) if each.recipe.endswith(what)]
+    why = f"Its {what} failed: {(tries[-1].error or {}).get('message') if tries else 'nobody knows why'}"
+    if what == "revert" and len(tries) > look.request.retries:
+        look.fail(server, why, for_good=True)
+    else:
+        again = utcnow() + look.pause_after(max(1, len(tries)))
+        look.change(server, state=DrainServerState.MOVED, why=why, not_before=again)
+
+
+def _go_on(
+    look: Look, server: DrainServer, operations: list[OperationBrief], migration: Migration | None, load: Load
+) -> None:
+    """What has arrived is confirmed, or goes back."""
+    if server.state is not DrainServerState.MOVED or migration is None or not is_due(server, utcnow()):
+        return
+    if look.drain.state is DrainState.ROLLING_BACK:
+        if load.has_room(look.request.limits, server):
+            asking.ask_for_revert(look, server)
+            load.add(server)
+    elif _is_to_be_confirmed(look, operations[-1]):
+        asking.ask_for_confirm(look, server, migration)
+
+
+def _is_to_be_confirmed(look: Look, operation: OperationBrief) -> bool:
+    """Not while the drain is paused: after a confirm there is no way back."""
+    if look.drain.state not in (DrainState.RUNNING, DrainState.CANCELLING):
+        return False
+    match look.request.afterwards:
+        case Afterwards.CONFIRM:
+            return True
+        case Afterwards.CONFIRM_LATER:
+            hours = timedelta(hours=look.request.confirm_after or 0.0)
+            return operation.ended_at is not None and operation.ended_at + hours <= utcnow()
+        case Afterwards.OWNERS:
+            return False

@@ -1,0 +1,180 @@
+"""One look at one drain: what all of its parts work with, and how they write down what they find."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from oslo_context import context as oslo_context
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.drains import OVER, Drain, DrainRequest, DrainServer, DrainServerState, DrainState
+from causeway.parts.requests import Requests
+from causeway.parts.services import ConductorServices
+from causeway.store.api import drains as store
+from causeway.store.api import mappings
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+# Part of a lease after which it is renewed.
+_RENEWED_AFTER = 1 / 3
+# How often the pause before another try is doubled.
+_MOST_DOUBLED = 6
+
+
+@dataclass
+class Look:
+    """``drain`` is the conductor's own as of ``acquired_at``; ``servers``: all of it.
+
+    ``places``: the hosts of its scope, with the uuids of their cells.
+    """
+
+    services: ConductorServices
+    requests: Requests
+    drain: Drain
+    servers: list[DrainServer] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    #: what kept the look from seeing, or doing, all of it
+    troubles: list[str] = field(default_factory=list)
+    acquired_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def request(self) -> DrainRequest:
+        return self.drain.request
+
+    @property
+    def names_targets(self) -> bool:
+        targets = self.request.targets
+        return bool(targets.cells or targets.hosts or targets.aggregates)
+
+    def cell_name(self, cell_uuid: str | None) -> str | None:
+        """As servers of drains say where they are."""
+        return None if cell_uuid is None else self.services.cells.mapping(cell_uuid).name
+
+    def go_on(self) -> None:
+        """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
+        if self.services.stopping.is_set():
+            raise errors.TakenOver(f"Drain {self.drain.id} is left to other conductors: this one stops.")
+        lease = self.services.conf.moves.lease
+        if time.monotonic() - self.acquired_at < lease * _RENEWED_AFTER:
+            return
+        began = time.monotonic()
+        renewed = store.acquire(self.services.api, self.drain.id, self.services.life.owner, lease)
+        if renewed is None or (renewed.epoch, renewed.state) != (self.drain.epoch, self.drain.state):
+            raise errors.TakenOver(f"Drain {self.drain.id} was taken over, or is to do something else by now.")
+        self.acquired_at = began
+
+    def change(self, server: DrainServer, **changes: Any) -> None:
+        """Raises TakenOver."""
+        state = changes.get("state")
+        if state in OVER:
+            changes.setdefault("ended_at", utcnow())
+        if state is not None and state is not server.state:
+            LOG.info(
+                "Drain %s: server %s is %s%s",
+                self.drain.id,
+                server.instance_uuid,
+                state.value,
+                f": {changes['why']}" if changes.get("why") else "",
+            )
+        store.change_server(self.services.api, self.drain, server, **changes)
+
+    def context(self) -> RequestContext:
+        """A request of its own on behalf of the administrator who made the drain."""
+        return RequestContext(
+            request_id=oslo_context.generate_request_id(),
+            user_id=self.drain.user_id,
+            project_id=self.drain.project_id,
+            is_admin=True,
+            roles=["admin"],
+            overwrite=False,
+        )
+
+    def still_wanted(self) -> Callable[[sa.Connection], None]:
+        """For the acceptance of what is asked for: it counts only if the drain is still this look's, and in the same state."""
+        return partial(store.check_owner_in, drain=self.drain, state=self.drain.state)
+
+    @contextmanager
+    def apart(self, server: DrainServer) -> Iterator[None]:
+        """What goes wrong with one server keeps no other one waiting."""
+        self.go_on()
+        try:
+            yield
+        except errors.TakenOver:
+            raise
+        except errors.CausewayError as failure:
+            LOG.warning(
+                "Drain %s: server %s: %s %s", self.drain.id, server.instance_uuid, failure.message, failure.details
+            )
+            if isinstance(failure, errors.DatabaseFailed):
+                # If it is this one, the others' would fail alike, each after its time.
+                self.services.api.ping()
+        except Exception as failure:
+            LOG.exception("Drain %s: server %s failed unexpectedly", self.drain.id, server.instance_uuid)
+            why = f"It failed unexpectedly: {type(failure).__name__}: {failure}"
+            if server.state is DrainServerState.PENDING:
+                self.fail(server, why)
+            else:
+                # Whether something was asked for, the next look finds out.
+                self.change(server, attempts=server.attempts + 1, why=why)
+
+    def pass_over(self, server: DrainServer, why: str) -> None:
+        self.change(server, state=DrainServerState.PASSED_OVER, why=why)
+
+    def block(self, server: DrainServer, why: str, help: str | None = None) -> None:
+        """It can't go now; it is looked at again."""
+        if server.state is not DrainServerState.BLOCKED or server.why != why:
+            LOG.info("Drain %s: server %s can't go: %s", self.drain.id, server.instance_uuid, why)
+        again = utcnow() + timedelta(seconds=self.services.conf.drains.retry_pause)
+        self.change(server, state=DrainServerState.BLOCKED, why=why, help=help, not_before=again)
+
+    def fail(self, server: DrainServer, why: str, *, for_good: bool = False) -> None:
+        """Its move failed: it is tried again after a pause, or has failed if it was tried often enough, or ``for_good``."""
+        attempts = server.attempts + 1
+        if not for_good and attempts <= self.request.retries:
+            self.change(
+                server,
+                state=DrainServerState.PENDING,
+                attempts=attempts,
+                not_before=utcnow() + self.pause_after(attempts),
+                why=why,
+                # It may be the target's fault.
+                target_host=None,
+                target_cell=None,
+            )
+            return
+        # First, so that it pauses also if this conductor dies in between.
+        self._pause_if_enough(server)
+        self.change(server, state=DrainServerState.FAILED, attempts=attempts, why=why)
+
+    def pause_after(self, attempts: int) -> timedelta:
+        seconds: float = self.services.conf.drains.retry_pause
+        return timedelta(seconds=seconds * 2 ** min(attempts - 1, _MOST_DOUBLED))
+
+    def _pause_if_enough(self, server: DrainServer) -> None:
+        stop_after = self.request.stop_after
+        if not stop_after or self.drain.state is not DrainState.RUNNING:
+            return
+        failed = sum(each.state is DrainServerState.FAILED for each in self.servers if each is not server) + 1
+        if failed >= stop_after:
+            note = (
+                f"It paused by itself: the moves of {failed} server{'s' if failed > 1 else ''} failed, the last one that of"
+                f" {server.name or server.instance_uuid}. Resume it when the cause is gone, or cancel it."
+            )
+            store.advance(self.services.api, self.drain, DrainState.PAUSED, note=note)
+
+    def is_gone(self, server: DrainServer) -> bool:
+        """Whether it was deleted, or is about to be."""
+        try:
+            return mappings.get(self.services.api, server.instance_uuid).queued_for_delete
+        except errors.ServerNotFound:
+            return True

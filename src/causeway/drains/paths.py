@@ -1,0 +1,189 @@
+"""How each server goes, gentlest first, what that costs, and what keeps a server from going at all.
+
+Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it
+is live where hypervisors reach one another. Warm: it boots at the target, its disks are copied before. Cold: all travels while
+it is off. Costs are estimates: of disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oslo_config import cfg
+
+from causeway.model.block_device import is_volume_backed
+from causeway.model.drains import How
+from causeway.model.flavor import Flavor
+from causeway.model.host import LIVE_MIGRATION_LACKS
+from causeway.model.live_obstacles import live_obstacle
+from causeway.model.states import TaskState, VmState
+from causeway.moves import near_live, reach
+from causeway.moves.steps.warm import why_while_off
+from causeway.store.cell.residents import Resident
+
+_GIB, _MIB_PER_GIB = 1 << 30, 1024
+# Seconds that a move takes beside its bytes: hosts are prepared, ports and volumes follow, records are written.
+_ANYWAY = {How.LIVE: 5.0, How.NEAR_LIVE: 10.0, How.WARM: 15.0, How.COLD: 15.0}
+# Seconds from a guest's shutdown to the end of its boot.
+_REBOOT = 10.0
+_WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a server can't go, and what would help."""
+
+    why: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``bytes``: of local disks; ``mib``: all that travels; ``seconds``: for all, alone; ``beside``: of these, not for bytes."""
+
+    bytes: int
+    mib: float
+    seconds: float
+    beside: float
+    pause: float
+
+
+_OF_STATE = {
+    VmState.BUILDING: Obstacle("It is being built.", "Wait until it is there."),
+    VmState.SUSPENDED: Obstacle("It is suspended.", "Resume it: then it can go live or warm."),
+    VmState.RESCUED: Obstacle("It is in rescue mode.", "End the rescue (unrescue)."),
+    VmState.RESIZED: Obstacle(
+        "It waits for the confirm of an earlier resize or migration.", "Confirm or revert that (VERIFY_RESIZE)."
+    ),
+    VmState.SOFT_DELETED: Obstacle(
+        "It is deleted, and kept for a while.", "Delete it for good (forceDelete), or restore it."
+    ),
+    VmState.DELETED: Obstacle("It is deleted.", "Wait until its record is gone."),
+    VmState.ERROR: Obstacle(
+        "It is in error.", "Mend it: a hard reboot or a rebuild, or reset its state if its guest is fine."
+    ),
+    VmState.SHELVED: Obstacle("It is shelved, and its disks are still on its host.", "Unshelve or offload it."),
+    VmState.SHELVED_OFFLOADED: Obstacle(
+        "It is shelved and offloaded: only its records are in the cell.",
+        "Unshelve it outside of the scope, or delete it.",
+    ),
+}
+
+
+def obstacle_here(
+    server: Resident, *, how: How, resized: bool, host_is_down: bool, can: dict[str, Any]
+) -> Obstacle | None:
+    """Why a server can't leave, wherever it is to go. ``can``: what its host can do; ``resized``: its flavor changes."""
+    if server.task_state is not None:
+        return Obstacle(
+            f"Something is done with it at this moment ({_words(server.task_state)}).",
+            "Wait for the end of that; a drain that runs looks again.",
+        )
+    if server.vm_state in _OF_STATE:
+        return _OF_STATE[server.vm_state]
+    if server.host is None:
+        return Obstacle("It is on no host.", "Delete it, or rebuild it.")
+    if host_is_down:
+        return Obstacle(f"Its host {server.host} is down.", "Bring the host back, or evacuate the server.")
+    if server.vm_state is VmState.PAUSED and (resized or how in (How.WARM, How.COLD)):
+        return Obstacle("It is paused, and would lose its memory.", "Unpause it, or let it go live or near-live.")
+    if how in _WITH_MEMORY and server.vm_state is not VmState.STOPPED:
+        return why_not_live(server, can)
+    return None
+
+
+def why_not_live(server: Resident, can: dict[str, Any]) -> Obstacle | None:
+    """Why a guest that runs can't keep its memory when it leaves its host."""
+    help_ = "Let it go warm or cold, or stop it."
+    what = live_obstacle(server.flavor, server.image, server.vnic_types)
+    if what is not None:
+        return Obstacle(f"Live migration is not possible for a {what}.", help_)
+    if not can.get("supports_live_migration") and not can.get("supports_saved_memory"):
+        return Obstacle(f"Its host {server.host} can neither migrate a guest live nor save its memory.", help_)
+    return None
+
+
+def way(
+    conf: cfg.ConfigOpts,
+    server: Resident,
+    *,
+    how: How,
+    resized: bool,
+    crosses: bool,
+    can: dict[str, Any],
+    target_can: dict[str, Any],
+) -> How | Obstacle:
+    """How a server goes to a host. ``crosses``: that is in another cell; ``target_can``: what its hypervisor can do."""
+    if server.vm_state is VmState.STOPPED:
+        return How.COLD
+    if not resized and how in (How.GENTLEST, *_WITH_MEMORY):
+        obstacle = why_not_live(server, can) or _why_not_there(server, crosses=crosses, can=can, target_can=target_can)
+        if obstacle is None:
+            return How.NEAR_LIVE if crosses else How.LIVE
+        if how is not How.GENTLEST or server.vm_state is VmState.PAUSED:
+            return obstacle
+    if how is How.COLD:
+        return How.COLD
+    why = why_while_off(conf, runs=True, host_can=bool(can.get("supports_warm_copy")))
+    if why is None:
+        return How.WARM
+    if how is How.WARM:
+        return Obstacle(f"Its disks can't be copied while it runs: {why}.", "Let it go cold.")
+    return How.COLD
+
+
+def _why_not_there(
+    server: Resident, *, crosses: bool, can: dict[str, Any], target_can: dict[str, Any]
+) -> Obstacle | None:
+    help_ = "Let it go warm or cold, or stop it."
+    name, verb = (
+        ("supports_saved_memory", "save and restore the memory of a guest")
+        if crosses
+        else ("supports_live_migration", "migrate a guest live")
+    )
+    for whose, known in ((f"Its host {server.host}", can), ("The host that it would go to", target_can)):
+        if not known.get(name):
+            return Obstacle(f"{whose} can't {verb}.", help_)
+        lacks = known.get(LIVE_MIGRATION_LACKS)
+        if lacks and not crosses:
+            return Obstacle(f"{whose} can't {verb}: {' '.join(lacks)}", help_)
+    return None
+
+
+def local_gib(server: Resident, flavor: Flavor) -> int:
+    """What the server's disks on its host hold at most."""
+    root = 0
+    if not is_volume_backed(server.devices):
+        of_image = server.image.virtual_size or server.image.size if server.image is not None else 0
+        root = flavor.root_gb or -(-of_image // _GIB)
+    return root + flavor.ephemeral_gb + -(-flavor.swap // _MIB_PER_GIB)
+
+
+def cost(server: Resident, how: How, rate: float) -> Cost:
+    """``rate`` in MiB a second."""
+    gib = local_gib(server, server.flavor)
+    disks, memory = gib * _MIB_PER_GIB, server.flavor.memory_mb
+    mib = float(disks + (memory if how in _WITH_MEMORY else 0))
+    runs = server.vm_state is not VmState.STOPPED
+    if how is How.LIVE:
+        pause = reach.LIVE_PAUSE
+    elif how is How.NEAR_LIVE:
+        pause = near_live.longest_pause(memory)
+    elif not runs:
+        pause = 0.0
+    else:
+        pause = _REBOOT + (disks / rate if how is How.COLD else 0.0)
+    beside = _ANYWAY[how] + (_REBOOT if runs and how not in _WITH_MEMORY else 0.0)
+    return Cost(gib * _GIB, mib, mib / rate + beside, beside, pause)
+
+
+def rate_of(conf: cfg.ConfigOpts) -> float:
+    """MiB a second that a host is expected to send."""
+    assumed: float = conf.drains.assumed_rate
+    limit: float = conf.moves.bandwidth
+    return min(assumed, limit) if limit else assumed
+
+
+def _words(task: TaskState) -> str:
+    return task.value.replace("_", " ")

@@ -1,0 +1,76 @@
+"""Servers that can't go, and servers without a place to go to, are looked at again while a drain runs.
+
+One that was planned, and could not go for what it was doing, goes by its plan when that is over. One for which there was no way,
+or that needs another target among those that the drain names, is planned again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from datetime import timedelta
+
+from causeway import errors
+from causeway.drains import asking
+from causeway.drains.look import Look
+from causeway.drains.pace import is_due
+from causeway.drains.plan import plan_of
+from causeway.model.drains import DrainServer, DrainServerState, Scope
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+# What a plan says of a server.
+_PLANNED = ("how", "target_cell", "target_host", "new_flavor", "bytes", "seconds", "pause", "why", "help")
+
+
+def needs_plan(look: Look, server: DrainServer) -> bool:
+    """It has no target, and the drain names some: the scheduler might choose another one."""
+    return server.target_host is None and look.names_targets
+
+
+def reconsider(look: Look) -> None:
+    now = utcnow()
+    to_plan: list[DrainServer] = []
+    for server in look.servers:
+        if not is_due(server, now):
+            continue
+        if server.state is DrainServerState.BLOCKED:
+            with look.apart(server):
+                if asking.find_movable(look, server) is None:
+                    continue
+                if server.how is None:
+                    to_plan.append(server)
+                else:
+                    look.change(server, state=DrainServerState.PENDING, why=None, help=None, not_before=None)
+        if server.state is DrainServerState.PENDING and needs_plan(look, server):
+            to_plan.append(server)
+    if to_plan:
+        _plan_again(look, to_plan)
+
+
+def _plan_again(look: Look, servers: list[DrainServer]) -> None:
+    again = utcnow() + timedelta(seconds=look.services.conf.drains.retry_pause)
+    scope = Scope(servers=[server.instance_uuid for server in servers])
+    try:
+        plan = plan_of(look.services, look.context(), dataclasses.replace(look.request, scope=scope))
+    except errors.CausewayError as failure:
+        LOG.warning("Drain %s: %s servers can't be planned again: %s", look.drain.id, len(servers), failure.message)
+        for server in servers:
+            look.change(server, not_before=again)
+        return
+    planned = {server.instance_uuid: server for server in plan.servers}
+    for server in servers:
+        found = planned.get(server.instance_uuid)
+        if found is None or found.state is DrainServerState.BLOCKED:
+            look.change(
+                server,
+                state=DrainServerState.BLOCKED,
+                why=found.why if found else server.why,
+                help=found.help if found else server.help,
+                how=None,
+                not_before=again,
+            )
+        else:
+            values = {name: getattr(found, name) for name in _PLANNED}
+            look.change(server, state=DrainServerState.PENDING, not_before=None, **values)

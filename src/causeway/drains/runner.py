@@ -1,0 +1,165 @@
+"""Conductors look at drains: one has a drain's lease, looks at what is wanted and what is there, and does what is missing.
+
+A look ends by itself when the drain is in other hands, or is to do something else by now; the next one goes on from what is
+written down. Each drain is looked at on a thread of its own, so one whose cell hangs keeps no other one waiting.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from causeway import errors
+from causeway.drains import asking, closing, following, newcomers, pace, replanning, windows
+from causeway.drains.look import Look
+from causeway.drains.pace import load_of
+from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, Window
+from causeway.parts.requests import Requests
+from causeway.parts.services import ConductorServices
+from causeway.rpc.conductor import ConductorClient
+from causeway.store.api import drains as store
+from causeway.store.database import utcnow
+
+LOG = logging.getLogger(__name__)
+
+# Seconds that a conductor which stops waits for its looks.
+PATIENCE = 10.0
+_AT_WORK = [state for state in DrainState if state not in AT_REST]
+_UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING})
+# Reasons that a note names.
+_MOST_REASONS = 3
+
+
+class Drains:
+    """What a conductor does about drains."""
+
+    def __init__(self, services: ConductorServices, conductor: ConductorClient) -> None:
+        self._services = services
+        self._requests = Requests(services.conf, services.api, services.cells, conductor)
+        self._threads = services.by_cell("Looking at drains")
+
+    def look(self) -> None:
+        """Begins to look at each drain on which there is work, unless the last look at it still goes on."""
+        for drain in store.search(self._services.api, states=_AT_WORK):
+            self._threads.start(drain.id, partial(self._look_at, drain.id))
+
+    def release(self) -> None:
+        """For a conductor that stops: others have its drains from now on."""
+        self._threads.wait(PATIENCE)
+        try:
+            store.release(self._services.api, self._services.life.owner)
+        except errors.DatabaseFailed as failure:
+            LOG.warning("Drains are left when their leases are over: %s %s", failure.message, failure.details)
+
+    def _look_at(self, drain_id: str) -> None:
+        try:
+            look_at(self._services, self._requests, drain_id)
+        except errors.TakenOver as lost:
+            LOG.info("A look at drain %s ends: %s", drain_id, lost.message)
+        except errors.CausewayError as failure:
+            LOG.warning("A look at drain %s failed: %s %s", drain_id, failure.message, failure.details)
+
+
+def look_at(services: ConductorServices, requests: Requests, drain_id: str) -> None:
+    """One look; nothing, if another conductor has the drain. Raises TakenOver if it ends early."""
+    drain = store.acquire(services.api, drain_id, services.life.owner, services.conf.moves.lease)
+    if drain is None:
+        return
+    look = Look(services, requests, drain, store.servers(services.api, drain.id))
+    look.places = closing.places_of(services, drain.request.scope)
+    _WORK[drain.state](look)
+
+
+def _run(look: Look) -> None:
+    closing.close(look)
+    newcomers.add(look)
+    following.follow(look)
+    if look.drain.state is not DrainState.RUNNING:
+        # So many have failed that it paused by itself.
+        return
+    replanning.reconsider(look)
+    _begin_moves(look)
+    if look.drain.state is not DrainState.RUNNING:
+        return
+    if _is_done(look):
+        store.advance(look.services.api, look.drain, DrainState.DONE, ended_at=utcnow(), note=_note(look))
+        LOG.info("Drain %s is done", look.drain.id)
+    else:
+        _take_note(look, _note(look))
+
+
+def _begin_moves(look: Look) -> None:
+    """As many as limits and windows allow. One that is busy does not keep another one's place."""
+    if not windows.is_open(look.request.windows, utcnow()):
+        return
+    limits, load = look.request.limits, load_of(look.servers)
+    for server in pace.waiting(look.servers, look.request.first, utcnow()):
+        if load.is_full(limits) or look.drain.state is not DrainState.RUNNING:
+            return
+        if not load.has_room(limits, server) or replanning.needs_plan(look, server):
+            continue
+        with look.apart(server):
+            asking.ask_for_move(look, server)
+        if server.state in pace.UNDER_WAY:
+            load.add(server)
+
+
+def _is_done(look: Look) -> bool:
+    """Nothing is left to be done, and nothing kept the look from seeing that."""
+    left_to_owners = {DrainServerState.MOVED} if look.request.afterwards is Afterwards.OWNERS else set()
+    return not look.troubles and all(server.state in OVER | left_to_owners for server in look.servers)
+
+
+def _note(look: Look) -> str | None:
+    """Why it waits, or what is left; None: there is nothing to be said."""
+    if look.troubles:
+        return " ".join(look.troubles)
+    states = Counter(server.state for server in look.servers)
+    if states[DrainServerState.PENDING]:
+        return _waits_for_window(look.request.windows)
+    if any(states[state] for state in _UNDER_WAY):
+        return None
+    if states[DrainServerState.BLOCKED]:
+        reasons = Counter(server.why for server in look.servers if server.state is DrainServerState.BLOCKED)
+        shown = [f"{why} ({count})" for why, count in reasons.most_common(_MOST_REASONS)]
+        return f"Servers that can't go: {states[DrainServerState.BLOCKED]}. {' '.join(shown)}"
+    if states[DrainServerState.MOVED]:
+        return f"Servers that wait for their confirm: {states[DrainServerState.MOVED]}."
+    return None
+
+
+def _waits_for_window(wanted: Sequence[Window]) -> str | None:
+    if windows.is_open(wanted, utcnow()):
+        return None
+    opening = next(windows.openings(wanted, utcnow()))
+    return f"It waits for a window, which opens at {opening.start:%Y-%m-%d %H:%M} UTC."
+
+
+def _take_note(look: Look, note: str | None) -> None:
+    if note != look.drain.note:
+        store.change(look.services.api, look.drain, note=note)
+
+
+def _pause(look: Look) -> None:
+    following.follow(look)
+
+
+def _end(look: Look, state: DrainState) -> None:
+    """When nothing is under way any more the hosts are opened again."""
+    following.follow(look)
+    busy = _UNDER_WAY | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
+    if any(server.state in busy for server in look.servers) or not closing.open_again(look):
+        _take_note(look, " ".join(look.troubles) or None)
+        return
+    store.advance(look.services.api, look.drain, state, ended_at=utcnow(), note=None)
+    LOG.info("Drain %s is %s", look.drain.id, state.value)
+
+
+_WORK: dict[DrainState, Callable[[Look], None]] = {
+    DrainState.RUNNING: _run,
+    DrainState.PAUSED: _pause,
+    DrainState.CANCELLING: partial(_end, state=DrainState.CANCELLED),
+    DrainState.ROLLING_BACK: partial(_end, state=DrainState.ROLLED_BACK),
+}

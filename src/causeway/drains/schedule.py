@@ -1,0 +1,264 @@
+"""When all moves of a drain would be over, and what keeps it from being sooner: the drain is simulated, move by move.
+
+A move begins when a window is open and its limits allow it: moves at once in all, from its host, to its host, between its
+cells. Moves that share a host share its rate. What comes after the bytes (a guest boots, records are written) takes its time
+whatever else goes on.
+
+What bounds a drain is found by trying: the limit or rate of which twice as much brings the end nearest.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from causeway.drains.windows import Opening, openings
+from causeway.model.drains import First, Limits, Window
+
+# The part of a drain's time that something must save to be what bounds it.
+_WORTH = 0.01
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A move: MiB that travel, and seconds for all else. ``not_before``: what its server's owner asked for."""
+
+    id: str
+    source: str
+    target: str
+    cells: tuple[str, str]
+    mib: float
+    seconds: float
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Pace:
+    """``rate``: MiB a second that a host sends, and receives."""
+
+    limits: Limits
+    rate: float
+    windows: tuple[Window, ...] = ()
+    first: First = First.LARGEST
+
+
+@dataclass
+class Times:
+    """Seconds after the drain's beginning. By the ids of moves."""
+
+    began: dict[str, float] = field(default_factory=dict)
+    ended: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def makespan(self) -> float:
+        return max(self.ended.values(), default=0.0)
+
+
+@dataclass
+class Bound:
+    """``what`` keeps a drain from being faster; ``seconds`` that it would take with twice as much of that."""
+
+    what: str
+    seconds: float
+
+
+def simulate(transfers: Sequence[Transfer], pace: Pace, begin: datetime) -> Times:
+    """Every move of a drain that begins at ``begin``."""
+    return _Simulation(transfers, pace, begin).run()
+
+
+def bound_of(transfers: Sequence[Transfer], pace: Pace, begin: datetime, seconds: float) -> Bound | None:
+    """What bounds a drain that takes ``seconds``; None: nothing of which there could be twice as much would help."""
+    best: Bound | None = None
+    for what, doubled in _doubled(pace):
+        # More at once may take longer, if what is large begins later: nobody has to make use of it.
+        found = min(seconds, simulate(transfers, doubled, begin).makespan)
+        if seconds - found > _WORTH * seconds and (best is None or found < best.seconds):
+            best = Bound(what, found)
+    return best
+
+
+def _doubled(pace: Pace) -> Iterator[tuple[str, Pace]]:
+    limits = pace.limits
+    yield f"the hosts' rate of {pace.rate:g} MiB/s", replace(pace, rate=2 * pace.rate)
+    for name, words in (
+        ("per_source_host", "from a host"),
+        ("per_target_host", "to a host"),
+        ("per_cell_pair", "between two cells"),
+        ("total", "in all"),
+    ):
+        most = getattr(limits, name)
+        yield (
+            f"the limit of {most} {'move' if most == 1 else 'moves'} at once {words}",
+            replace(pace, limits=replace(limits, **{name: 2 * most})),
+        )
+    if pace.windows:
+        yield "the windows in which moves may begin", replace(pace, windows=tuple(map(_longer, pace.windows)))
+
+
+def _longer(window: Window) -> Window:
+    """Twice as long, a day at most."""
+    start, end = _minutes(window.start), _minutes(window.end)
+    length = end - start if end > start else end - start + 24 * 60
+    end = start + min(2 * length, 24 * 60)
+    return replace(window, end=f"{end // 60 % 24:02}:{end % 60:02}")
+
+
+def _minutes(clock: str) -> int:
+    hours, minutes = clock.split(":")
+    return 60 * int(hours) + int(minutes)
+
+
+class _Kind(StrEnum):
+    OPENING = "opening"
+    RELEASED = "released"
+    SENT = "sent"
+    ENDED = "ended"
+
+
+@dataclass
+class _Moving:
+    """A move whose bytes travel: what was left at ``since``, at which rate it goes, and which of its ends is the valid one."""
+
+    transfer: Transfer
+    left: float
+    since: float
+    rate: float = 0.0
+    version: int = 0
+
+
+class _Simulation:
+    def __init__(self, transfers: Sequence[Transfer], pace: Pace, begin: datetime) -> None:
+        self._pace = pace
+        self._begin = begin
+        self._times = Times()
+        sign = -1 if pace.first is First.LARGEST else 1
+        self._order = sorted(transfers, key=lambda each: (sign * each.mib, each.id))
+        limits = pace.limits
+        self._limits = {
+            "source": limits.per_source_host,
+            "target": limits.per_target_host,
+            "cells": limits.per_cell_pair,
+        }
+        self._busy: Counter[tuple[str, object]] = Counter()
+        self._under_way = 0
+        # Numbers of moves that may be looked at; who waits for what is in a queue of its own until that is free.
+        self._ready: list[int] = []
+        self._parked: dict[tuple[str, object], list[int]] = {}
+        self._events: list[tuple[float, int, _Kind, int]] = []
+        self._count = 0
+        self._moving: dict[int, _Moving] = {}
+        self._on_host: dict[tuple[str, str], set[int]] = {}
+        self._openings = openings(pace.windows, begin) if pace.windows else None
+        self._opening: Opening | None = next(self._openings) if self._openings is not None else None
+
+    def run(self) -> Times:
+        for number, transfer in enumerate(self._order):
+            held = (transfer.not_before - self._begin).total_seconds() if transfer.not_before is not None else 0.0
+            if held > 0:
+                self._happens(held, _Kind.RELEASED, number)
+            else:
+                self._ready.append(number)
+        self._begin_moves(0.0)
+        while self._events:
+            now, version, kind, number = heapq.heappop(self._events)
+            if kind is _Kind.SENT:
+                if number in self._moving and self._moving[number].version == version:
+                    self._sent(number, now)
+                continue
+            if kind is _Kind.ENDED:
+                self._ended(number, now)
+            elif kind is _Kind.RELEASED:
+                heapq.heappush(self._ready, number)
+            self._begin_moves(now)
+        return self._times
+
+    def _begin_moves(self, now: float) -> None:
+        if not self._ready or not self._may_begin(now):
+            return
+        while self._ready and self._under_way < self._pace.limits.total:
+            number = heapq.heappop(self._ready)
+            full = next((each for each in self._resources(number) if self._is_full(each)), None)
+            if full is None:
+                self._start(number, now)
+                continue
+            heapq.heappush(self._parked.setdefault(full, []), number)
+            # What it would have used of the others, is there for somebody else.
+            for each in self._resources(number):
+                if not self._is_full(each):
+                    self._unpark(each)
+
+    def _may_begin(self, now: float) -> bool:
+        """Whether a window is open; if not, the next one's beginning is an event."""
+        if self._openings is None or self._opening is None:
+            return True
+        moment = self._begin + timedelta(seconds=now)
+        while self._opening.end <= moment:
+            self._opening = next(self._openings)
+        # A microsecond is the least that a moment can tell.
+        ahead = (self._opening.start - moment).total_seconds()
+        if ahead <= 0:
+            return True
+        self._happens(now + ahead, _Kind.OPENING, -1)
+        return False
+
+    def _start(self, number: int, now: float) -> None:
+        transfer = self._order[number]
+        self._under_way += 1
+        self._busy.update(self._resources(number))
+        self._times.began[transfer.id] = now
+        self._moving[number] = _Moving(transfer, transfer.mib, now)
+        for place in _places(transfer):
+            self._on_host.setdefault(place, set()).add(number)
+        self._share(transfer, now)
+
+    def _sent(self, number: int, now: float) -> None:
+        moving = self._moving.pop(number)
+        for place in _places(moving.transfer):
+            self._on_host[place].remove(number)
+        self._share(moving.transfer, now)
+        self._happens(now + moving.transfer.seconds, _Kind.ENDED, number)
+
+    def _ended(self, number: int, now: float) -> None:
+        self._times.ended[self._order[number].id] = now
+        self._under_way -= 1
+        for each in self._resources(number):
+            self._busy[each] -= 1
+            self._unpark(each)
+
+    def _share(self, changed: Transfer, now: float) -> None:
+        """Who uses the link of a host with another one, gets its share of it."""
+        concerned = set().union(*(self._on_host[place] for place in _places(changed)))
+        for number in sorted(concerned):
+            moving = self._moving[number]
+            rate = self._pace.rate / max(len(self._on_host[place]) for place in _places(moving.transfer))
+            if rate == moving.rate:
+                continue
+            moving.left = max(0.0, moving.left - moving.rate * (now - moving.since))
+            moving.since, moving.rate = now, rate
+            moving.version = self._happens(now + moving.left / rate, _Kind.SENT, number)
+
+    def _unpark(self, resource: tuple[str, object]) -> None:
+        if self._parked.get(resource):
+            heapq.heappush(self._ready, heapq.heappop(self._parked[resource]))
+
+    def _is_full(self, resource: tuple[str, object]) -> bool:
+        return self._busy[resource] >= self._limits[resource[0]]
+
+    def _resources(self, number: int) -> list[tuple[str, object]]:
+        transfer = self._order[number]
+        return [("source", transfer.source), ("target", transfer.target), ("cells", transfer.cells)]
+
+    def _happens(self, when: float, kind: _Kind, number: int) -> int:
+        self._count += 1
+        heapq.heappush(self._events, (when, self._count, kind, number))
+        return self._count
+
+
+def _places(transfer: Transfer) -> tuple[tuple[str, str], tuple[str, str]]:
+    """What a host sends does not slow down what it receives."""
+    return ("out", transfer.source), ("in", transfer.target)

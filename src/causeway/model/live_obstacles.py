@@ -1,0 +1,30 @@
+"""What no hypervisor takes along when a guest is migrated live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+
+# Of a flavor's extra specs, or an image's properties.
+_NOT_MOVABLE = {
+    "accel:device_profile": "instance with accelerators",
+    "hw:mem_encryption": "SEV-enabled instance",
+    "hw_mem_encryption": "SEV-enabled instance",
+    "hw:tpm_version": "vTPM-enabled instance",
+    "hw_tpm_version": "vTPM-enabled instance",
+}
+_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
+
+
+def live_obstacle(flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[str]) -> str | None:
+    """What the server is that can't be migrated live; None: it can."""
+    properties = image.properties if image is not None else {}
+    for name, what in _NOT_MOVABLE.items():
+        value = flavor.extra_specs.get(name, properties.get(name))
+        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
+            return what
+    if any(vnic_type in _ACCELERATED_PORTS for vnic_type in vnic_types):
+        return "instance with ports that have accelerators"
+    return None

@@ -1,0 +1,38 @@
+"""Whether a finished migration can be confirmed now, for who confirms without being asked by its user."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from causeway.model.migration import Migration
+from causeway.model.sagas import SagaState
+from causeway.parts import liveness
+from causeway.parts.liveness import HostLife
+from causeway.parts.services import ConductorServices
+from causeway.store.api import journal
+from causeway.store.database import utcnow
+
+# Until a confirm that failed is tried again.
+AFTER_FAILURE = timedelta(hours=1)
+
+
+def obstacle(services: ConductorServices, migration: Migration) -> str | None:
+    """Why a confirm would fail now; None: nothing is in its way."""
+    for cell_uuid in (migration.source_cell, migration.dest_cell):
+        if services.cells.is_down(cell_uuid or ""):
+            return f"cell {cell_uuid} does not answer"
+    source = _life(services, migration.source_cell, migration.source_compute)
+    target = _life(services, migration.dest_cell, migration.dest_compute)
+    if source.is_down:
+        return source.explained()
+    if not target.is_up:
+        return target.explained()
+    for move in journal.of_migration(services.api, migration.uuid):
+        failed_at = move.ended_at if move.state is SagaState.FAILED else None
+        if move.recipe.endswith("_confirm") and failed_at is not None and failed_at > utcnow() - AFTER_FAILURE:
+            return f"it failed: {(move.error or {}).get('message')}"
+    return None
+
+
+def _life(services: ConductorServices, cell_uuid: str | None, host: str | None) -> HostLife:
+    return liveness.of_host(services, services.cells.database(cell_uuid or ""), host or "")

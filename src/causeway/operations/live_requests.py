@@ -1,0 +1,105 @@
+"""How a live migration is asked for: what no hypervisor takes along is refused, and what the operation begins with is made.
+
+To a host of another cell it is a near-live migration, which goes without standing still where hypervisors reach one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations, server_actions
+from causeway.model.instance import Instance
+from causeway.model.migration import Migration
+from causeway.moves import near_live
+from causeway.moves.memory import MoveMemory
+from causeway.operations.live_migration import LiveMemory, migration_of
+from causeway.operations.requests import ask
+from causeway.parts.requests import RequestServices
+from causeway.store.cell import hosts
+
+# Of a flavor's extra specs, or an image's properties: what no hypervisor takes along.
+_NOT_MOVABLE = {
+    "accel:device_profile": "instance with accelerators",
+    "hw:mem_encryption": "SEV-enabled instance",
+    "hw_mem_encryption": "SEV-enabled instance",
+    "hw:tpm_version": "vTPM-enabled instance",
+    "hw_tpm_version": "vTPM-enabled instance",
+}
+_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
+
+
+def check_movable(instance: Instance) -> None:
+    """Raises BadRequest for a server that has what can't be taken along."""
+    image = instance.image_meta.properties if instance.image_meta is not None else {}
+    for name, what in _NOT_MOVABLE.items():
+        value = instance.flavor.extra_specs.get(name, image.get(name))
+        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
+            raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
+    if any(vif.vnic_type in _ACCELERATED_PORTS for vif in instance.network_info):
+        raise errors.BadRequest(
+            f"Operation 'live-migration' not supported for instance with ports that have accelerators ({instance.uuid})."
+        )
+
+
+def request_live_migration(
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    cell_uuid: str,
+    *,
+    host: str | None,
+    leaves_cell: bool,
+    may_leave_cell: bool = False,
+    forced: bool = False,
+    block_migration: bool | None = None,
+    disk_over_commit: bool | None = None,
+    event: str = "conductor_live_migrate_instance",
+    reason: str | None = None,
+    also: Callable[[sa.Connection], None] | None = None,
+) -> Migration:
+    """The caller has checked everything else that can be checked. ``cell_uuid``: where the caller read the server.
+
+    ``host``: where it is to go; None: where it fits. ``leaves_cell``: to another cell; ``may_leave_cell``: if no host of its own
+    takes it. ``event``: in the server's history. ``also``: see `causeway.operations.requests.ask`.
+    Raises StateChanged if another request was quicker, and HostNotFound if the server's host has no node.
+    """
+    node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)
+    if node is None:
+        raise errors.HostNotFound(f"Compute host {instance.host} could not be found.")
+    memory: LiveMemory | MoveMemory
+    if leaves_cell:
+        recipe = operations.NEAR_LIVE_MIGRATION
+        memory = near_live.memory_of(instance, cell_uuid, node, host=host)
+    else:
+        recipe = operations.LIVE_MIGRATION
+        memory = LiveMemory(
+            source_host=instance.host or "",
+            source_node=node.uuid,
+            old_vm_state=instance.vm_state,
+            wanted_host=host,
+            forced=forced,
+            block_migration=block_migration,
+            disk_over_commit=disk_over_commit,
+            may_leave_cell=may_leave_cell and host is None and block_migration is not False,
+            event=event,
+        )
+    migration = migration_of(context, instance, cell_uuid, dest_compute=host if forced else None)
+    action = server_actions.LIVE_MIGRATION
+    ask(
+        services,
+        context,
+        instance,
+        cell_uuid,
+        action,
+        recipe,
+        memory,
+        migration=migration,
+        reason=reason,
+        also=also,
+        progress=0,
+    )
+    return migration

@@ -1,0 +1,430 @@
+"""Finds hosts for many servers together: what fits, if all of it goes at once, and what is in the way of the rest.
+
+Servers that ask for the same are of one *kind*, and a host is asked once for a kind what will not change by packing: its
+aggregates, its traits, its capabilities. What does change is asked for each server: room, and who is there already. No room
+is given back, so a host that is full for a kind stays so.
+
+Largest first is good, and not always best: what is left homeless by one order may fit in another one. `ORDERS` are tried until
+nobody is left, and the best is taken.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from causeway.clients.placement import CandidatesRequest, Capacity
+from causeway.model.image import ImageMeta
+from causeway.scheduler.diagnose import PLACEMENT, Offer, not_in_aggregates, too_little, wrong_traits
+from causeway.scheduler.explain import Explanation, Refusal
+from causeway.scheduler.filters import HostFilter, Request, first_refusal
+from causeway.scheduler.filters.hardware import NUMATopologyFilter, PciPassthroughFilter, fitted
+from causeway.scheduler.filters.limits import IoOpsFilter, NumInstancesFilter
+from causeway.scheduler.filters.other_servers import DifferentHostFilter, SameHostFilter
+from causeway.scheduler.filters.server_groups import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
+from causeway.scheduler.host_state import HostState
+from causeway.scheduler.many import GroupPlaces, Homeless, Lack, Missing, Mover, Packing, Place
+from causeway.scheduler.request import RequestSpec
+from causeway.scheduler.select import verdict_on
+
+# What a server that is put on a host changes for those of its kind, and for some servers only.
+_ROOM = (NumInstancesFilter, NUMATopologyFilter, PciPassthroughFilter)
+_COMPANY = (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter, SameHostFilter, DifferentHostFilter)
+# How busy a host is at this moment says nothing of later.
+_PASSING = (IoOpsFilter,)
+_SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
+
+
+class Filters:
+    """The enabled filters by what they depend on. ``decisive``: what is asked first, as in `explain`."""
+
+    def __init__(self, decisive: Sequence[HostFilter], enabled: Sequence[HostFilter]) -> None:
+        first = {each.name for each in decisive}
+        changing = (*_ROOM, *_COMPANY, *_PASSING)
+        self.decisive = list(decisive)
+        self.lasting: list[HostFilter] = [
+            each for each in enabled if each.name not in first and not isinstance(each, changing)
+        ]
+        self.room: list[HostFilter] = [each for each in enabled if isinstance(each, _ROOM)]
+        self.company: list[HostFilter] = [each for each in enabled if isinstance(each, _COMPANY)]
+
+
+@dataclass
+class Kind:
+    """Servers that ask for the same. ``note``: why no host at all can serve them.
+
+    ``refusals``: of the hosts (by number) that would not do if they were empty; ``hosts``: the others.
+    """
+
+    spec: RequestSpec
+    asked: CandidatesRequest
+    note: str = ""
+    needs: dict[str, int] = field(default_factory=dict)
+    refusals: dict[int, Refusal] = field(default_factory=dict)
+    hosts: list[int] = field(default_factory=list)
+
+    @property
+    def preferred_cell(self) -> str | None:
+        return self.spec.preferred_cell
+
+
+class Packer:
+    """Packs servers on hosts. ``hosts`` have their capacity, and are left as they are."""
+
+    def __init__(
+        self,
+        filters: Filters,
+        hosts: list[HostState],
+        traits: dict[str, set[str]],
+        kinds: list[Kind],
+        groups: dict[str, GroupPlaces],
+        instance_hosts: dict[str, str],
+    ) -> None:
+        """``traits`` by the node's uuid."""
+        self._filters = filters
+        self._empty = hosts
+        self._traits = traits
+        self._kinds = kinds
+        self._groups = groups
+        self._instance_hosts = instance_hosts
+        self._total: Counter[str] = Counter()
+        for host in hosts:
+            self._total.update({name: known.capacity for name, known in host.capacity.items()})
+        for kind in kinds:
+            self._judge(kind)
+
+    def pack(self, movers: list[Mover], silent_cells: list[str]) -> Packing:
+        """``movers``: their ``spec`` is the number of their kind."""
+        best: _Attempt | None = None
+        for constrained_first, choose in ORDERS:
+            attempt = _Attempt(self._filters, self._empty, self._kinds, self._groups, self._instance_hosts, choose)
+            for mover in sorted(movers, key=lambda one: self._turn(one, constrained_first)):
+                attempt.place(mover)
+            if best is None or len(attempt.homeless) < len(best.homeless):
+                best = attempt
+            if not any(self._kinds[mover.spec].hosts for mover in best.homeless):
+                break
+        assert best is not None
+        return _Answer(best, silent_cells).packing()
+
+    def _turn(self, mover: Mover, constrained_first: bool) -> tuple[float, float, str]:
+        kind = self._kinds[mover.spec]
+        size = max((needs / self._total[name] for name, needs in kind.needs.items() if self._total[name]), default=0.0)
+        return (len(kind.hosts) if constrained_first else 0, -size, mover.uuid)
+
+    def _judge(self, kind: Kind) -> None:
+        """Which hosts would do for a kind if they were empty."""
+        kind.needs = kind.asked.resources
+        if kind.note:
+            return
+        request = Request(kind.spec)
+        for number, host in enumerate(self._empty):
+            refusal = (
+                first_refusal(self._filters.decisive, host, request)
+                or _of_placement(not_in_aggregates(host, request, kind.asked))
+                or _of_placement(_has_none(host, kind.needs))
+                or _of_placement(wrong_traits(self._traits.get(host.node_uuid, set()), kind.asked))
+                or first_refusal(self._filters.lasting, host, request)
+            )
+            if refusal is None:
+                kind.hosts.append(number)
+            else:
+                kind.refusals[number] = refusal
+
+
+class _Attempt:
+    """One order of packing. ``hosts`` as they are when those before have come."""
+
+    def __init__(
+        self,
+        filters: Filters,
+        hosts: list[HostState],
+        kinds: list[Kind],
+        groups: dict[str, GroupPlaces],
+        instance_hosts: dict[str, str],
+        choose: _Choose,
+    ) -> None:
+        self.filters = filters
+        self.hosts = [replace(host, capacity=dict(host.capacity)) for host in hosts]
+        self.kinds = kinds
+        self.placed: dict[str, int] = {}
+        self.homeless: list[Mover] = []
+        self._groups = groups
+        self._members = {
+            uuid: {host: set(servers) for host, servers in group.members.items()} for uuid, group in groups.items()
+        }
+        self._instance_hosts = dict(instance_hosts)
+        self._choose = choose
+        # Of each kind the hosts that may have room, in the order of the choice.
+        self.queues: dict[int, list[tuple[bool, float, int]]] = {}
+
+    def place(self, mover: Mover) -> None:
+        kind, request = self.kinds[mover.spec], self.request_of(mover)
+        group = self._groups.get(mover.group or "")
+        if group is not None and group.group.policy in _SOFT:
+            number = _best_company(self, mover, kind, request, _SOFT[group.group.policy])
+        else:
+            number = self._choose(self, mover, kind, request)
+        if number is None:
+            self.homeless.append(mover)
+            return
+        host = self.hosts[number]
+        if kind.spec.numa_topology is not None or kind.spec.pci_requests:
+            host.take_hardware(fitted(host, request) if kind.spec.numa_topology else None, kind.spec.pci_requests)
+        host.take(kind.needs)
+        self.placed[mover.uuid] = number
+        self._instance_hosts[mover.uuid] = host.host
+        if mover.group in self._members:
+            self._members[mover.group].setdefault(host.host, set()).add(mover.uuid)
+
+    def request_of(self, mover: Mover) -> Request:
+        spec, group = self.kinds[mover.spec].spec, self._groups.get(mover.group or "")
+        if group is None:
+            return Request(spec, instance_hosts=self._instance_hosts)
+        others = {host: len(there - {mover.uuid}) for host, there in self._members[group.group.uuid].items()}
+        return Request(
+            replace(spec, instance_uuid=mover.uuid, server_group=group.group),
+            group_hosts={host: count for host, count in others.items() if count},
+            own_host=mover.host,
+            instance_hosts=self._instance_hosts,
+        )
+
+    def queue(self, mover: Mover, kind: Kind) -> list[tuple[bool, float, int]]:
+        if mover.spec not in self.queues:
+            self.queues[mover.spec] = [
+                (self.is_foreign(number, kind), self.load(number, kind), number) for number in kind.hosts
+            ]
+            # A sorted list is a heap.
+            self.queues[mover.spec].sort()
+        return self.queues[mover.spec]
+
+    def is_foreign(self, number: int, kind: Kind) -> bool:
+        """A server stays in its cell if it can, where moves are gentler."""
+        return kind.preferred_cell is not None and self.hosts[number].cell_uuid != kind.preferred_cell
+
+    def load(self, number: int, kind: Kind) -> float:
+        """How much of the host would be used, of what it has least of."""
+        capacity = self.hosts[number].capacity
+        return max(
+            ((capacity[name].used + needs) / max(1, capacity[name].capacity) for name, needs in kind.needs.items()),
+            default=0.0,
+        )
+
+    def has_room(self, number: int, kind: Kind) -> bool:
+        capacity = self.hosts[number].capacity
+        if any(capacity[name].free < needs for name, needs in kind.needs.items()):
+            return False
+        return first_refusal(self.filters.room, self.hosts[number], Request(kind.spec)) is None
+
+    def unwanted(self, number: int, mover: Mover, request: Request) -> Refusal | None:
+        """Why a host that has room is not for this one server."""
+        host = self.hosts[number]
+        if host.host == mover.host:
+            return Refusal("is where the server is", "are where the server is")
+        return first_refusal(self.filters.company, host, request)
+
+
+_Choose = Callable[[_Attempt, Mover, Kind, Request], int | None]
+
+
+def _spread(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> int | None:
+    """The host that is used least. What is remembered of a host's load may be too low, never too high."""
+    queue = attempt.queue(mover, kind)
+    aside: list[tuple[bool, float, int]] = []
+    chosen: int | None = None
+    while queue:
+        foreign, load, number = queue[0]
+        now = attempt.load(number, kind)
+        if now != load:
+            heapq.heapreplace(queue, (foreign, now, number))
+        elif not attempt.has_room(number, kind):
+            heapq.heappop(queue)
+        elif attempt.unwanted(number, mover, request) is not None:
+            aside.append(heapq.heappop(queue))
+        else:
+            chosen = number
+            break
+    for each in aside:
+        heapq.heappush(queue, each)
+    return chosen
+
+
+def _first_fit(attempt: _Attempt, mover: Mover, kind: Kind, request: Request) -> int | None:
+    """The first host that has room, so that others keep theirs for what is large."""
+    queue = attempt.queue(mover, kind)
+    full = []
+    chosen: int | None = None
+    for each in queue:
+        if not attempt.has_room(each[2], kind):
+            full.append(each)
+        elif attempt.unwanted(each[2], mover, request) is None:
+            chosen = each[2]
+            break
+    if full:
+        gone = set(full)
+        queue[:] = [each for each in queue if each not in gone]
+    return chosen
+
+
+def _best_company(attempt: _Attempt, mover: Mover, kind: Kind, request: Request, sign: int) -> int | None:
+    """Of the hosts with room the one with the fewest members of the group (``sign`` 1), or the most (-1)."""
+    fit = [
+        number
+        for number in kind.hosts
+        if attempt.has_room(number, kind) and attempt.unwanted(number, mover, request) is None
+    ]
+    return min(
+        fit,
+        key=lambda number: (
+            sign * request.group_hosts.get(attempt.hosts[number].host, 0),
+            attempt.is_foreign(number, kind),
+            attempt.load(number, kind),
+            number,
+        ),
+        default=None,
+    )
+
+
+# Whether those come first who have the fewest hosts to go to, else the largest; and which host is taken.
+ORDERS: list[tuple[bool, _Choose]] = [(False, _spread), (True, _spread), (True, _first_fit), (False, _first_fit)]
+
+
+class _Answer:
+    """What is said of an attempt."""
+
+    def __init__(self, attempt: _Attempt, silent_cells: list[str]) -> None:
+        self._attempt = attempt
+        self._silent_cells = silent_cells
+        self._known: dict[tuple[int, str], Homeless] = {}
+
+    def packing(self) -> Packing:
+        attempt = self._attempt
+        packing = Packing(silent_cells=self._silent_cells)
+        for uuid, number in attempt.placed.items():
+            host = attempt.hosts[number]
+            packing.places[uuid] = Place(host.host, host.cell_uuid, host.record.cell_name)
+        here = {host.host for host in attempt.hosts}
+        for mover in attempt.homeless:
+            kind = attempt.kinds[mover.spec]
+            alone = mover.group is not None or kind.spec.scheduler_hints or mover.host in here
+            key = (mover.spec, mover.uuid if alone else "")
+            if key not in self._known:
+                self._known[key] = self._homeless(mover, kind)
+            packing.homeless[mover.uuid] = self._known[key]
+        packing.missing = self._missing(packing.homeless)
+        return packing
+
+    def _homeless(self, mover: Mover, kind: Kind) -> Homeless:
+        if kind.note:
+            return Homeless(why=kind.note, filters=[PLACEMENT])
+        attempt, request = self._attempt, self._attempt.request_of(mover)
+        refusals = dict(kind.refusals)
+        full: list[int] = []
+        for number in kind.hosts:
+            host = attempt.hosts[number]
+            refusal = attempt.unwanted(number, mover, request)
+            if refusal is None:
+                refusal = _of_placement(too_little(Offer(host.capacity), kind.asked))
+                if refusal is not None:
+                    full.append(number)
+                refusal = refusal or first_refusal(attempt.filters.room, host, request)
+            if refusal is not None:
+                refusals[number] = refusal
+        said = Explanation(
+            [verdict_on(attempt.hosts[number], refusal) for number, refusal in sorted(refusals.items())],
+            silent_cells=self._silent_cells,
+        ).summary()
+        filters = Counter(refusal.filter for refusal in refusals.values() if refusal.filter)
+        return Homeless(said, self._least_lack(full, kind), [name for name, _count in filters.most_common()])
+
+    def _least_lack(self, full: list[int], kind: Kind) -> Lack | None:
+        """What the host lacks that is nearest to having room."""
+        lacks = []
+        for number in full:
+            host = self._attempt.hosts[number]
+            short = {name: needs - host.capacity[name].free for name, needs in kind.needs.items()}
+            name = max(short, key=lambda each: short[each] / kind.needs[each])
+            lacks.append((short[name] / kind.needs[name], Lack(name, host.host, short[name])))
+        return min(lacks, key=lambda each: each[0])[1] if lacks else None
+
+    def _missing(self, homeless: dict[str, Homeless]) -> list[Missing]:
+        """What would have to be free beside what is, resource by resource and by where the servers could go."""
+        together: dict[tuple[str, tuple[str, ...]], list[Mover]] = {}
+        for mover in self._attempt.homeless:
+            lack = homeless[mover.uuid].lack
+            if lack is not None:
+                kind = self._attempt.kinds[mover.spec]
+                cells = {self._attempt.hosts[number].record.cell_name for number in kind.hosts}
+                together.setdefault((lack.resource, tuple(sorted(cells))), []).append(mover)
+        found = []
+        for (resource, names), movers in sorted(together.items()):
+            kinds = [self._attempt.kinds[mover.spec] for mover in movers]
+            hosts = {number for kind in kinds for number in kind.hosts}
+            free = [self._attempt.hosts[number].capacity[resource].free for number in hosts]
+            amount = amount_missing([kind.needs[resource] for kind in kinds], free)
+            found.append(Missing(resource, max(1, amount), len(movers), list(names)))
+        return found
+
+
+def alike(specs: list[RequestSpec], *, by_project: bool, by_image: bool) -> tuple[list[RequestSpec], list[int]]:
+    """The specs that differ in what decides about hosts, and for each of ``specs`` the number of its like among them.
+
+    ``by_project``, ``by_image``: hosts are kept for some projects, some images.
+    """
+    numbers: dict[bytes, int] = {}
+    found: list[RequestSpec] = []
+    of_spec = []
+    for spec in specs:
+        image = spec.image
+        if image is not None:
+            image = ImageMeta(image.id if by_image else "", disk_format=image.disk_format, properties=image.properties)
+        project = spec.project_id if by_project else ""
+        key = msgspec.json.encode(replace(spec, instance_uuid="", user_id="", project_id=project, image=image))
+        if key not in numbers:
+            numbers[key] = len(found)
+            found.append(spec)
+        of_spec.append(numbers[key])
+    return found, of_spec
+
+
+def amount_missing(needs: list[int], free: list[int]) -> int:
+    """What would have to be added to what hosts have free, if each server went to the host that has most."""
+    room = [-max(0, amount) for amount in free]
+    heapq.heapify(room)
+    missing = 0
+    for need in sorted(needs, reverse=True):
+        most = -room[0] if room else 0
+        missing += max(0, need - most)
+        if room:
+            heapq.heapreplace(room, -max(0, most - need))
+    return missing
+
+
+def with_capacity(hosts: list[HostState], offers: dict[str, Offer], classes: set[str]) -> list[HostState]:
+    """The hosts with what Placement says of them; of who is not named there, nothing is free."""
+    nothing = {name: Capacity(0, 0) for name in classes}
+    found = []
+    for host in hosts:
+        offer = offers.get(host.node_uuid)
+        known = copy.copy(host)
+        known.capacity = dict(nothing) if offer is None else dict(offer.capacity)
+        found.append(known)
+    return found
+
+
+def _has_none(host: HostState, needs: dict[str, int]) -> Refusal | None:
+    for name in sorted(needs):
+        if name not in host.capacity:
+            return Refusal(f"has no {name}", f"have no {name}")
+    return None
+
+
+def _of_placement(refusal: Refusal | None) -> Refusal | None:
+    if refusal is not None:
+        refusal.filter = PLACEMENT
+    return refusal

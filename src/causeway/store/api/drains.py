@@ -1,0 +1,272 @@
+"""Drains and their servers.
+
+One conductor works on a drain at a time: it acquires the drain's lease, by the database's clock, and raises its epoch; what a
+former owner writes is refused. What an administrator asks for is written without the lease, as a transition of the drain's state.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.drains import (
+    ARRIVED,
+    AT_REST,
+    OVER,
+    TRANSITIONS,
+    Drain,
+    DrainProgress,
+    DrainServer,
+    DrainServerState,
+    DrainState,
+    Limits,
+)
+from causeway.store.api_tables import Drains, DrainServers
+from causeway.store.clock import utc_now
+from causeway.store.columns import RowMapper
+from causeway.store.database import Database, utcnow
+
+DRAINS: sa.Table = Drains.__table__  # type: ignore[assignment]
+SERVERS: sa.Table = DrainServers.__table__  # type: ignore[assignment]
+DRAIN = RowMapper(Drain, DRAINS)
+SERVER = RowMapper(DrainServer, SERVERS)
+
+# Rows written by one statement.
+_BATCH = 500
+_AT_REST = [state.value for state in AT_REST]
+_OVER = [state.value for state in OVER]
+
+
+def create(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> None:
+    """Raises Conflict if another drain that has not ended has one of the servers."""
+    rows = [SERVER.to_row(server, without=frozenset()) for server in servers]
+    drain.created_at = utcnow()
+    with database.write() as connection:
+        connection.execute(DRAINS.insert(), DRAIN.to_row(drain, without=frozenset()))
+        for first in range(0, len(rows), _BATCH):
+            batch = rows[first : first + _BATCH]
+            _refuse_second_drain(connection, drain.id, [row["instance_uuid"] for row in batch])
+            connection.execute(SERVERS.insert(), batch)
+
+
+def add_servers(database: Database, drain: Drain, servers: Iterable[DrainServer]) -> None:
+    """Servers that came to the drain's scope after it was planned. Raises TakenOver."""
+    with database.write() as connection:
+        check_owner_in(connection, drain)
+        for server in servers:
+            connection.execute(SERVERS.insert(), SERVER.to_row(server, without=frozenset()))
+
+
+def get(database: Database, drain_id: str) -> Drain:
+    """Raises NotFound."""
+    with database.read() as connection:
+        row = connection.execute(sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id)).one_or_none()
+    if row is None:
+        raise errors.NotFound(f"Drain {drain_id} could not be found.")
+    return DRAIN.from_row(row)
+
+
+def search(
+    database: Database,
+    *,
+    states: Collection[DrainState] | None = None,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> list[Drain]:
+    """Newest first. Raises NotFound if there is no ``marker``."""
+    query = sa.select(*DRAIN.columns).order_by(DRAINS.c.created_at.desc(), DRAINS.c.id.desc())
+    if states is not None:
+        query = query.where(DRAINS.c.state.in_([state.value for state in states]))
+    if marker is not None:
+        last = get(database, marker)
+        place = sa.tuple_(DRAINS.c.created_at, DRAINS.c.id)
+        query = query.where(place < sa.tuple_(sa.literal(last.created_at), sa.literal(last.id)))
+    if limit is not None:
+        query = query.limit(limit)
+    with database.read() as connection:
+        return [DRAIN.from_row(row) for row in connection.execute(query)]
+
+
+def servers(
+    database: Database,
+    drain_id: str,
+    *,
+    states: Collection[DrainServerState] | None = None,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> list[DrainServer]:
+    """By server's id."""
+    query = sa.select(*SERVER.columns).where(SERVERS.c.drain_id == drain_id).order_by(SERVERS.c.instance_uuid)
+    if states is not None:
+        query = query.where(SERVERS.c.state.in_([state.value for state in states]))
+    if marker is not None:
+        query = query.where(SERVERS.c.instance_uuid > marker)
+    if limit is not None:
+        query = query.limit(limit)
+    with database.read() as connection:
+        return [SERVER.from_row(row) for row in connection.execute(query)]
+
+
+def progress(database: Database, drain_id: str) -> DrainProgress:
+    """How far it has come."""
+    query = (
+        sa.select(SERVERS.c.state, sa.func.count(), sa.func.sum(SERVERS.c.bytes))
+        .where(SERVERS.c.drain_id == drain_id)
+        .group_by(SERVERS.c.state)
+    )
+    found = DrainProgress()
+    with database.read() as connection:
+        for name, count, size in connection.execute(query):
+            state = DrainServerState(name)
+            found.servers[state] = count
+            found.bytes_total += int(size)
+            found.bytes_done += int(size) if state in ARRIVED else 0
+    return found
+
+
+def delete(database: Database, drain_id: str) -> bool:
+    """The record of a drain that nobody works on; False: somebody does by now."""
+    with database.write() as connection:
+        query = sa.select(DRAINS.c.state).where(DRAINS.c.id == drain_id).with_for_update()
+        if connection.execute(query).scalar_one_or_none() not in _AT_REST:
+            return False
+        connection.execute(SERVERS.delete().where(SERVERS.c.drain_id == drain_id))
+        connection.execute(DRAINS.delete().where(DRAINS.c.id == drain_id))
+    return True
+
+
+def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drain | None:
+    """Gives a drain on which there is work to ``owner`` for ``lease`` seconds; None: another one has it, or it is at rest."""
+    free = sa.or_(DRAINS.c.owner.is_(None), DRAINS.c.owner == owner, DRAINS.c.lease_until < utc_now())
+    with database.write() as connection:
+        taken = connection.execute(
+            DRAINS.update()
+            .where(DRAINS.c.id == drain_id, DRAINS.c.state.not_in(_AT_REST), free)
+            .values(
+                # Its owner goes on with the epoch that it has.
+                epoch=sa.case((DRAINS.c.owner == owner, DRAINS.c.epoch), else_=DRAINS.c.epoch + 1),
+                owner=owner,
+                lease_until=utc_now(lease),
+            )
+        ).rowcount
+        if not taken:
+            return None
+        return DRAIN.from_row(connection.execute(sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id)).one())
+
+
+def release(database: Database, owner: str) -> None:
+    """All that ``owner`` has: the next conductor that looks acquires them."""
+    with database.write() as connection:
+        connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=None))
+
+
+def change(database: Database, drain: Drain, **changes: Any) -> None:
+    """Writes what its owner has found out. Raises TakenOver if the drain has another owner by now."""
+    with database.write() as connection:
+        check_owner_in(connection, drain)
+        connection.execute(DRAINS.update().where(DRAINS.c.id == drain.id).values(DRAIN.changes(changes)))
+    for name, value in changes.items():
+        setattr(drain, name, value)
+
+
+def advance(database: Database, drain: Drain, state: DrainState, **changes: Any) -> None:
+    """Its owner brings a drain to another state; one that nobody works on any more is let go.
+
+    Raises TakenOver if it has another owner by now, or another state than its owner knows: it has to be looked at again.
+    """
+    values = {"state": state, **changes} | ({"owner": None, "lease_until": None} if state in AT_REST else {})
+    with database.write() as connection:
+        check_owner_in(connection, drain, drain.state)
+        connection.execute(DRAINS.update().where(DRAINS.c.id == drain.id).values(DRAIN.changes(values)))
+    for name, value in values.items():
+        setattr(drain, name, value)
+
+
+def change_server(database: Database, drain: Drain, server: DrainServer, **changes: Any) -> None:
+    """As `change`, of one of its servers."""
+    with database.write() as connection:
+        check_owner_in(connection, drain)
+        connection.execute(
+            SERVERS.update()
+            .where(SERVERS.c.drain_id == drain.id, SERVERS.c.instance_uuid == server.instance_uuid)
+            .values(SERVER.changes(changes))
+        )
+    for name, value in changes.items():
+        setattr(server, name, value)
+
+
+def transit(database: Database, drain_id: str, state: DrainState, **changes: Any) -> Drain:
+    """Brings a drain to another state, as somebody asks for it. Raises NotFound, and Conflict if it can't go there now."""
+    before = [known.value for known, following in TRANSITIONS.items() if state in following]
+    with database.write() as connection:
+        changed = connection.execute(
+            DRAINS.update()
+            .where(DRAINS.c.id == drain_id, DRAINS.c.state.in_(before))
+            .values(state=state.value, **DRAIN.changes(changes))
+        ).rowcount
+    found = get(database, drain_id)
+    if not changed:
+        raise errors.Conflict(f"Drain {drain_id} is {found.state}: it can't be {state} now.")
+    return found
+
+
+def revise_limits(database: Database, drain_id: str, limits: Limits) -> Drain:
+    """Other limits from now on. Raises NotFound."""
+    drain = get(database, drain_id)
+    drain.request = dataclasses.replace(drain.request, limits=limits)
+    with database.write() as connection:
+        connection.execute(
+            DRAINS.update().where(DRAINS.c.id == drain_id).values(request=DRAIN.to_value("request", drain.request))
+        )
+    return drain
+
+
+def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | None = None) -> None:
+    """Raises TakenOver if a drain has another owner than the one that read it, or another state than this one.
+
+    Until the end of the transaction nobody changes that.
+    """
+    query = sa.select(DRAINS.c.epoch, DRAINS.c.state).where(DRAINS.c.id == drain.id).with_for_update()
+    found = connection.execute(query).one_or_none()
+    if found is None or found.epoch != drain.epoch:
+        raise errors.TakenOver(f"Drain {drain.id} was taken over by another conductor.")
+    if state is not None and found.state != state.value:
+        raise errors.TakenOver(f"Drain {drain.id} is {found.state} by now.")
+
+
+def of_others(database: Database, drain_id: str, uuids: Collection[str]) -> set[str]:
+    """Those servers that belong to another drain that has not ended."""
+    found: set[str] = set()
+    with database.read() as connection:
+        for batch in _batches(sorted(uuids)):
+            query = _of_others(drain_id, batch).with_only_columns(SERVERS.c.instance_uuid)
+            found.update(connection.execute(query).scalars())
+    return found
+
+
+def _batches(uuids: list[str]) -> Iterator[list[str]]:
+    for first in range(0, len(uuids), _BATCH):
+        yield uuids[first : first + _BATCH]
+
+
+def _of_others(drain_id: str, uuids: list[str]) -> sa.Select[Any]:
+    return (
+        sa.select(SERVERS.c.instance_uuid, SERVERS.c.drain_id)
+        .join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id)
+        .where(
+            SERVERS.c.instance_uuid.in_(uuids),
+            SERVERS.c.drain_id != drain_id,
+            SERVERS.c.state.not_in(_OVER),
+            DRAINS.c.state.not_in([state for state in _AT_REST if state != DrainState.PLANNED.value]),
+        )
+    )
+
+
+def _refuse_second_drain(connection: sa.Connection, drain_id: str, uuids: list[str]) -> None:
+    other = connection.execute(_of_others(drain_id, uuids).limit(1)).one_or_none()
+    if other is not None:
+        raise errors.Conflict(f"Server {other.instance_uuid} belongs to drain {other.drain_id}, which has not ended.")

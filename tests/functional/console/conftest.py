@@ -1,0 +1,71 @@
+"""An embedded cloud for each test module, and the console over its API."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+from tests.functional.moves.conftest import at_point, cloud, declared, deployed, dies_at, embedded, module_cloud
+
+from causeway.console.app import Console
+from causeway.console.cloud import Cloud
+from causeway.console.doors import Doors
+from causeway.http.server import make_server
+
+__all__ = ["at_point", "cloud", "declared", "deployed", "dies_at", "embedded", "module_cloud"]
+
+_SECRET = re.compile(r'name="secret" value="([0-9a-f]+)"')
+
+
+@dataclass
+class Served:
+    """A console that runs. ``browser``: somebody who came in by the URL that it printed."""
+
+    url: str
+    door: Doors
+    browser: requests.Session
+
+    def page(self, path: str, status: int = 200) -> str:
+        answer = self.browser.get(self.url + path, timeout=60)
+        assert answer.status_code == status, answer.text
+        return answer.text
+
+    def press(self, form_on: str, action: str, status: int = 303) -> requests.Response:
+        """Sends the form for ``action`` that a page has."""
+        secret = _SECRET.search(self.page(form_on))
+        assert secret is not None, f"{form_on} has no form"
+        answer = self.browser.post(
+            self.url + action,
+            data={"secret": secret[1]},
+            allow_redirects=False,
+            timeout=60,
+            headers={"Origin": self.url},
+        )
+        assert answer.status_code == status, answer.text
+        return answer
+
+
+@pytest.fixture
+def opened(cloud: Any) -> Iterator[Served]:
+    """Nobody came in yet."""
+    door = Doors()
+    console = Console(Cloud(cloud.admin.compute), door)
+    server = make_server("127.0.0.1", 0, console.app, threads=8, name="console")
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    with requests.Session() as browser:
+        yield Served(f"http://127.0.0.1:{server.bind_addr[1]}", door, browser)
+    console.stopping.set()
+    server.stop()
+    thread.join()
+
+
+@pytest.fixture
+def console(opened: Served) -> Served:
+    assert opened.browser.get(f"{opened.url}/enter?token={opened.door.token}", timeout=60).status_code == 200
+    return opened

@@ -1,0 +1,128 @@
+"""The console in a real browser, with mouse, keyboard and on a small screen. Skipped without Debian's chromium."""
+
+from __future__ import annotations
+
+import shutil
+import uuid as uuids
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+from tests.functional.console.conftest import Served
+
+from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
+from causeway.store.api import drains
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
+PATIENCE = 60
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="there is no chromium: scripts/install-packages.sh --servers installs it"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
+        options.add_argument(word)
+    options.binary_location = CHROMIUM or ""
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    made = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield made
+    made.quit()
+
+
+@pytest.fixture
+def browser(chromium: Any, opened: Served) -> Any:
+    chromium.set_window_size(*SIZES["usual"])
+    chromium.get(f"{opened.url}/enter?token={opened.door.token}")
+    return chromium
+
+
+def shown(browser: Any, what: Callable[[Any], Any]) -> Any:
+    return WebDriverWait(browser, PATIENCE).until(what)
+
+
+def planned(cloud: Any, name: str) -> Drain:
+    server = cloud.boot()
+    made = Drain(id=str(uuids.uuid4()), request=DrainRequest(name, Scope(cells=["cell1"])))
+    drains.create(
+        cloud.parts.api_database, made, [DrainServer(drain_id=made.id, instance_uuid=server.id, name=server.name)]
+    )
+    return made
+
+
+def test_what_changes_is_seen_without_loading_the_page_again(browser: Any, opened: Served, cloud: Any) -> None:
+    browser.get(f"{opened.url}/drains")
+    shown(browser, lambda at: "Live" in at.find_element(By.ID, "live").text)
+    browser.execute_script("window.stays = true")
+    made = planned(cloud, "seen at once")
+    shown(browser, lambda at: "seen at once" in at.find_element(By.ID, "drains").text)
+    drains.transit(cloud.parts.api_database, made.id, DrainState.CANCELLED)
+    shown(browser, lambda at: "cancelled" in at.find_element(By.ID, "drains").text)
+    assert browser.execute_script("return window.stays")
+
+
+def test_a_drain_is_cancelled_with_the_keyboard_alone(browser: Any, opened: Served, cloud: Any) -> None:
+    made = planned(cloud, "by keyboard")
+    browser.get(f"{opened.url}/drains/{made.id}")
+
+    def tab_to(identity: str) -> None:
+        for _ in range(30):
+            if browser.switch_to.active_element.get_attribute("id") == identity:
+                return
+            browser.switch_to.active_element.send_keys(Keys.TAB)
+        raise AssertionError(f"{identity} is not reached")
+
+    tab_to("cancel")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    shown(browser, lambda at: at.find_elements(By.ID, "yes"))
+    tab_to("yes")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    shown(browser, lambda at: "cancelled" in at.find_element(By.ID, "standing").text)
+    assert drains.get(cloud.parts.api_database, made.id).state is DrainState.CANCELLED
+
+
+def test_the_focus_stays_when_the_page_changes(browser: Any, opened: Served, cloud: Any) -> None:
+    made = planned(cloud, "focus")
+    browser.get(f"{opened.url}/drains/{made.id}")
+    shown(browser, lambda at: "Live" in at.find_element(By.ID, "live").text)
+    browser.find_element(By.ID, "cancel").send_keys("")
+    browser.execute_script("document.getElementById('cancel').focus()")
+    server = drains.servers(cloud.parts.api_database, made.id)[0]
+    owned = drains.transit(cloud.parts.api_database, made.id, DrainState.RUNNING, note="something is new")
+    shown(browser, lambda at: "something is new" in at.find_element(By.ID, "standing").text)
+    assert browser.switch_to.active_element.get_attribute("id") == "cancel"
+    drains.transit(cloud.parts.api_database, owned.id, DrainState.CANCELLING)
+    assert server.drain_id == made.id
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_pages_fit_and_load_nothing_from_elsewhere(
+    browser: Any, opened: Served, cloud: Any, size: str, tmp_path: Path
+) -> None:
+    server = cloud.resized(cloud.boot())
+    made = planned(cloud, "a picture")
+    browser.set_window_size(*SIZES[size])
+    browser.get_log("performance"), browser.get_log("browser")
+    for path in ("/", "/drains", f"/drains/{made.id}", "/operations", f"/servers/{server.id}", "/audit?look=1"):
+        browser.get(opened.url + path)
+        assert browser.title.endswith("Causeway"), path
+        picture = tmp_path / f"{size}{path.replace('/', '-').partition('?')[0]}.png"
+        assert browser.save_screenshot(str(picture))
+        wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+        assert wide <= 0, f"{path} is wider than the screen"
+        assert browser.find_element(By.TAG_NAME, "h1").is_displayed()
+    said = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert said == []
+    asked = [entry["message"] for entry in browser.get_log("performance") if 'requestWillBeSent"' in entry["message"]]
+    assert asked
+    assert all(opened.url in message for message in asked)

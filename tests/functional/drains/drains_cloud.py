@@ -1,0 +1,175 @@
+"""What tests of drains share: a cloud that is driven through its REST API, and the plans of drains as tests want them."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections import Counter
+from typing import Any
+
+from moves_cloud import until
+from tests.functional.live.live_cloud import LiveCloud
+
+from causeway.drains import runner
+from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Limits, Scope
+from causeway.store.api import drains as store
+
+__all__ = ["CLOUD", "DrainsCloud", "until"]
+
+# A drain is looked at often, and what failed is tried again soon.
+CLOUD: dict[str, Any] = {"overrides": {"drains": {"interval": 0.1, "retry_pause": 0.1}}}
+OVER = ("done", "failed", "passed_over", "reverted")
+
+
+class DrainsCloud(LiveCloud):
+    def on(self, host: str, name: str = "server", flavor: str = "any.small", *, off: bool = False) -> Any:
+        """An ACTIVE server on that host, or a SHUTOFF one."""
+        wanted = {
+            "name": name,
+            "flavorRef": flavor,
+            "imageRef": self.image_id,
+            "networks": [{"uuid": self.network_id}],
+            "host": host,
+        }
+        answer = self.admin.compute.post("/servers", json={"server": wanted}, microversion="2.96")
+        assert answer.status_code == 202, answer.text
+        server = self.wait(self.admin.compute.get_server(answer.json()["server"]["id"]), "ACTIVE")
+        assert self.host_of(server) == host
+        if off:
+            self.member.compute.stop_server(server.id)
+            server = self.wait(server, "SHUTOFF")
+        return server
+
+    # drains
+
+    def drain(self, servers: dict[str, tuple[str | None, How | None]], **request: Any) -> str:
+        """A drain of cell1, or of another ``scope``, that is planned: server -> (its target, how it goes)."""
+        api = self.parts.api_database
+        wanted = DrainRequest(**({"name": "empty", "scope": Scope(cells=["cell1"])} | request))
+        drain = Drain(
+            id=str(uuids.uuid4()),
+            request=wanted,
+            user_id=self.admin.current_user_id,
+            project_id=self.admin.current_project_id,
+        )
+        planned = []
+        for uuid, (target, how) in servers.items():
+            host = self.admin.compute.get_server(uuid).compute_host
+            planned.append(
+                DrainServer(
+                    drain_id=drain.id,
+                    instance_uuid=uuid,
+                    how=how,
+                    source_cell=host[:5],
+                    source_host=host,
+                    target_cell=None if target is None else target[:5],
+                    target_host=target,
+                )
+            )
+        store.create(api, drain, planned)
+        return drain.id
+
+    def started(self, servers: dict[str, tuple[str | None, How | None]], **request: Any) -> str:
+        drain_id = self.drain(servers, **request)
+        self.act(drain_id, "start")
+        return drain_id
+
+    def act(self, drain_id: str, action: str, body: Any = None, status: int = 202) -> Any:
+        path = f"/os-causeway/drains/{drain_id}/action"
+        answer = self.admin.compute.post(path, json={action: body}, microversion="2.1")
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    def shown(self, drain_id: str) -> Any:
+        return self.admin.compute.get(f"/os-causeway/drains/{drain_id}", microversion="2.1").json()["drain"]
+
+    def rows(self, drain_id: str) -> dict[str, Any]:
+        """server -> how it stands."""
+        answer = self.admin.compute.get(f"/os-causeway/drains/{drain_id}/servers", microversion="2.1").json()
+        return {row["instance_uuid"]: row for row in answer["servers"]}
+
+    def row(self, drain_id: str, server: Any) -> Any:
+        return self.rows(drain_id)[server.id]
+
+    def states(self, drain_id: str) -> dict[str, int]:
+        return dict(Counter(row["state"] for row in self.rows(drain_id).values()))
+
+    def becomes_drain(self, drain_id: str, *states: str) -> Any:
+        return until(
+            lambda: (self.shown(drain_id), list(self.rows(drain_id).values())),
+            lambda seen: seen[0]["state"] in states,
+            f"the drain to be {states}",
+        )[0]
+
+    def becomes_row(self, drain_id: str, server: Any, *states: str) -> Any:
+        return until(
+            lambda: self.row(drain_id, server), lambda row: row["state"] in states, f"{server.id} to be {states}"
+        )
+
+    def sees(self, drain_id: str, looks: int = 3) -> None:
+        """The drain was looked at so often from now on."""
+        left = [None] * looks
+        works = runner.store.acquire
+
+        def acquire(database: Any, wanted: str, *rest: Any) -> Any:
+            found = works(database, wanted, *rest)
+            if wanted == drain_id and left:
+                left.pop()
+            return found
+
+        self._patches.setattr(runner.store, "acquire", acquire)
+        until(lambda: len(left), lambda found: not found, "looks at the drain")
+        self._patches.setattr(runner.store, "acquire", works)
+
+    def count_under_way(self) -> list[list[DrainServer]]:
+        """After each look: those that are under way."""
+        seen: list[list[DrainServer]] = []
+        works = runner.look_at
+
+        def look_at(services: Any, requests: Any, drain_id: str) -> None:
+            works(services, requests, drain_id)
+            rows = store.servers(services.api, drain_id, states=[DrainServerState.ASKED, DrainServerState.REVERTING])
+            seen.append(rows)
+
+        self._patches.setattr(runner, "look_at", look_at)
+        return seen
+
+    def service(self, host: str) -> Any:
+        return next(each for each in self.admin.compute.services() if each.host == host)
+
+    def closed(self) -> dict[str, str | None]:
+        """host -> why it takes no new servers; Placement knows as much."""
+        found = {
+            each.host: each.disabled_reason
+            for each in self.admin.compute.services(binary="nova-compute")
+            if each.status == "disabled"
+        }
+        placement = self.parts.around.placement
+        for provider in placement.list_providers():
+            traits = placement.get_traits(provider.uuid)
+            assert ("COMPUTE_STATUS_DISABLED" in traits) == (provider.name in found), provider.name
+        return found
+
+    def moved_times(self, server: Any) -> int:
+        """How many of its moves have come to their end, or are on their way."""
+        return len(
+            {move.request_id for move in self.moves(server) if not move.recipe.endswith(("_confirm", "_revert"))}
+        )
+
+    def end_drains(self) -> None:
+        api = self.parts.api_database
+        for drain in store.search(api):
+            if drain.state in (DrainState.RUNNING, DrainState.PAUSED):
+                self.act(drain.id, "cancel", {"undo": True})
+        until(
+            lambda: [drain.state for drain in store.search(api)],
+            lambda states: all(state in ("planned", "done", "cancelled", "rolled_back") for state in states),
+            "all drains to end",
+        )
+        for drain in store.search(api):
+            store.delete(api, drain.id)
+        for service in self.admin.compute.services(binary="nova-compute"):
+            if service.status == "disabled":
+                self.admin.compute.enable_service(service)
+
+
+LIMITS = Limits(total=20, per_source_host=10, per_target_host=10, per_cell_pair=20)

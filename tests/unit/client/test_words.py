@@ -1,0 +1,76 @@
+"""What people are told of bytes, seconds and operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from causeway.client import words
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(None, ""), (0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (5 << 30, "5.0 GiB"), (2**60, "1024.0 PiB")],
+)
+def test_sizes(count: int | None, text: str) -> None:
+    assert words.size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, ""),
+        (0, "0 s"),
+        (0.04, "0.04 s"),
+        (99, "99.0 s"),
+        (101, "2 min"),
+        (3600, "1 h"),
+        (7300, "2 h 2 min"),
+        (90061, "1 d 1 h 1 min"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert words.duration(seconds) == text
+
+
+def operation(**fields: Any) -> dict[str, Any]:
+    known = {"state": "running", "waits_for": None, "is_cancel_requested": False, "is_cancellable": True, "error": None}
+    return known | fields
+
+
+def test_what_an_operation_waits_for() -> None:
+    wait = {"reason": "It is down.", "until": "2026-08-01T10:11:12.345", "host": "host1"}
+    assert words.standing(operation(waits_for=wait)) == "running, waits for host1 until 10:11:12 UTC"
+    assert words.standing(operation(waits_for=wait | {"until": None, "host": None})) == "running, waits"
+    assert words.reason(operation(waits_for=wait, error={"message": "Another."})) == "It is down."
+
+
+def test_an_operation_that_is_to_be_cancelled() -> None:
+    assert words.standing(operation(is_cancel_requested=True)) == "running, to be cancelled"
+    assert words.standing(operation(state="failed", is_cancel_requested=True, is_cancellable=False)) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"bytes_done": None}, ""),
+        ({"bytes_total": 4000, "percent": 25}, "1,000 of 4,000 (25 %)"),
+        ({"round": 2, "seconds_left": 9}, "1,000, round 2, about 9 s left"),
+        ({"round": 3, "ended_at": "2026-08-01"}, "1,000 in 3 rounds"),
+        ({"round": 1, "ended_at": "2026-08-01"}, "1,000"),
+    ],
+)
+def test_what_is_transferred(fields: dict[str, Any], text: str) -> None:
+    known = dict.fromkeys(("bytes_total", "percent", "round", "seconds_left", "ended_at"))
+    assert words.transferred(known | {"bytes_done": 1000} | fields) == text
+
+
+def test_a_step_with_both_of_its_errors() -> None:
+    step = {
+        "step": "FinishResizeAtDest", "phase": "undo", "state": "failed", "attempt": 3, "host": "host1", "seconds": 1.5,
+        "bytes_done": None, "error": {"message": "Last.", "details": "So."}, "first_error": {"message": "First."},
+    }  # fmt: skip
+    assert words.step(step) == (
+        "FinishResizeAtDest (undo) on host1: failed in 1.500 s, attempt 3; Last. So. At first: First."
+    )
