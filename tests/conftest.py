@@ -3,9 +3,13 @@ that of the API on other databases (see `server_databases`)."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
+from collections.abc import Iterator
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +30,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 INSIDE = ("monkeypatch", "caplog")
 # The folders whose tests are of whole clouds.
 SUITE = ("moves", "known_bugs")
+
+
+# Seconds after its time is up until a test that can't be interrupted is ended together with its process.
+PATIENCE = 180
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test that hangs where no signal reaches it (in a library, in a cleanup that waits) takes its worker with it, which is
+    reported and replaced; so it fails alone, and the run comes to its end."""
+    marker = item.get_closest_marker("timeout")
+    seconds = float(marker.args[0] if marker is not None and marker.args else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(2 * seconds + PATIENCE, exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+class EachFileOnce(LoadFileScheduling):  # type: ignore[misc]
+    """A test that took its worker with it has failed: xdist would give it to the next worker, and to the next one."""
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        units = self.assigned_work.pop(node)
+        ended_by = next((test for unit in units.values() for test, is_done in unit.items() if not is_done), None)
+        if ended_by is None:
+            return None
+        for file, unit in units.items():
+            left = {test: is_done for test, is_done in unit.items() if test != ended_by}
+            if not all(left.values()):
+                self.workqueue[file] = left
+        for worker in self.assigned_work:
+            self._reschedule(worker)
+        return str(ended_by)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> EachFileOnce | None:
+    return EachFileOnce(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

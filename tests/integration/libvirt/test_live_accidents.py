@@ -107,6 +107,22 @@ def test_a_hypervisor_that_says_nothing_any_more_is_given_up(cloud: Cloud, monke
         monkeypatch.undo()
 
 
+def test_a_hypervisor_that_hangs_is_given_up_though_its_call_goes_on(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]) as call:
+
+        def no_answer(_uuid: str) -> None:
+            raise GuestFailed("The hypervisor did not answer.")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(live, "_STUCK_SECONDS", 3.0)
+            patched.setattr(guest.driver._live, "_job", no_answer)
+            with pytest.raises(GuestFailed, match="it hangs.*Hard reboot the server"):
+                call.result(30)
+
+
 def test_the_network_dies_in_the_middle(cloud: Cloud, lab: Lab) -> None:
     guest = cloud.guest()
     with under_way(guest, cloud.drivers[1]) as call, lab.network.cut_off("cell2-host1"):

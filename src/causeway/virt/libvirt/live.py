@@ -33,6 +33,8 @@ _LOOK_SECONDS = 10.0
 _ABORT_SECONDS = 180.0
 # A hypervisor that says nothing for so long, of a migration whose call is over, is given up.
 _SILENT_SECONDS = 180.0
+# One whose call goes on is given up, too, when nothing can be waiting for the network any more: TCP gives up after 924 s.
+_STUCK_SECONDS = 1000.0
 # Between the end of a migration and the moment when libvirt at the source forgets the guest.
 _FORGET_SECONDS = 15.0
 # MiB/s; more than any network.
@@ -151,8 +153,15 @@ class LiveMigrations:
                 except GuestFailed as failure:
                     # QEMU waits for something else, or libvirtd is being restarted.
                     LOG.info("No word of the live migration of guest %s: %s %s", uuid, failure.message, failure.details)
+                    silent = time.monotonic() - heard
+                    if silent > _STUCK_SECONDS:
+                        raise GuestFailed(
+                            f"The hypervisor has said nothing of guest {uuid} for {silent:.0f} s in the middle of its live"
+                            " migration: it hangs, and the guest may stand still. Hard reboot the server, or have its"
+                            " process killed on its host, if it is not to wait for the hypervisor."
+                        ) from failure
                     if over or call is None:
-                        if time.monotonic() - heard > _SILENT_SECONDS:
+                        if silent > _SILENT_SECONDS:
                             raise
                         stopped.wait(_LOOK_EVERY)
                 else:
