@@ -89,6 +89,12 @@ def id_of_flavor(connection: Any, wanted: str, timeout: float) -> str:
         return asking.id_of_flavor(connection.compute, wanted, timeout=timeout)
 
 
+def id_of(connection: Any, path: str, key: str, wanted: str, timeout: float) -> str:
+    """The same of one of ours, of a list of the API."""
+    with _told():
+        return asking.id_of(connection.compute, path, key, wanted, timeout=timeout)
+
+
 def id_of_project(connection: Any, wanted: str) -> str:
     """The id of a project by its name or id. Raises NotAsked if there is none."""
     import openstack

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import re
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from osc_lib import exceptions
 
-from causeway.client import asking
+from causeway.client import asking, drain_texts
 from causeway.client.columns import natural
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_WINDOW = re.compile(r"(?P<days>\S+) (?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)(?: (?P<zone>\S+))?")
+Read = TypeVar("Read")
+
 LIMITS = {
     "total": "in all",
     "per_source_host": "from a host",
@@ -41,16 +40,19 @@ def add_request(parser: argparse.ArgumentParser) -> None:
         help="How servers are moved (default: gentlest, the first of the others that works for a server)",
     )
     how.add_argument(
-        "--flavor", metavar="<old>=<new>", type=flavor, action="append", dest="flavors", default=[],
+        "--flavor", metavar="<old>=<new>", type=_read_by(drain_texts.flavor), action="append", dest="flavors", default=[],
         help="Resize the servers of one flavor to another (names); others keep theirs. May be repeated",
     )  # fmt: skip
     how.add_argument(
-        "--window", metavar="<window>", type=window, action="append", dest="windows", default=[],
+        "--window", metavar="<window>", type=_read_by(drain_texts.window), action="append", dest="windows", default=[],
         help='When moves may begin: "DAYS HH:MM-HH:MM [ZONE]", such as "mon-fri 22:00-06:00 Europe/Zurich" or '
         '"daily 01:00-05:00" (UTC). May be repeated',
     )  # fmt: skip
     how.add_argument(
-        "--deadline", metavar="<time>", type=deadline, help="When it is to be over (ISO 8601; without a zone: UTC)"
+        "--deadline",
+        metavar="<time>",
+        type=_read_by(drain_texts.deadline),
+        help="When it is to be over (ISO 8601; without a zone: UTC)",
     )
     how.add_argument("--first", choices=("largest", "smallest"), help="Which servers go first (default: largest)")
     how.add_argument(
@@ -117,41 +119,16 @@ def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identit
     return {"drain": wanted | {key: value for key in plain if (value := getattr(parsed_args, key)) is not None}}
 
 
-def flavor(text: str) -> tuple[str, str]:
-    """The type of ``--flavor``."""
-    old, is_there, new = text.partition("=")
-    if not (old and is_there and new):
-        raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW")
-    return old, new
+def _read_by(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """As argparse wants the type of an option."""
 
+    def told(text: str) -> Read:
+        try:
+            return read(text)
+        except drain_texts.Unreadable as unreadable:
+            raise argparse.ArgumentTypeError(str(unreadable)) from None
 
-def window(text: str) -> dict[str, Any]:
-    """The type of ``--window``."""
-    found = _WINDOW.fullmatch(text.strip())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not 'DAYS HH:MM-HH:MM [ZONE]'")
-    days = sorted({day for part in found["days"].lower().split(",") for day in _days(part)})
-    return {"days": days, "start": found["start"], "end": found["end"], "zone": found["zone"] or "UTC"}
-
-
-def deadline(text: str) -> str:
-    """The type of ``--deadline``."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is no time such as 2027-03-01T06:00+01:00") from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).isoformat()
-
-
-def _days(text: str) -> list[int]:
-    if text == "daily":
-        return list(range(7))
-    first, _dash, last = text.partition("-")
-    try:
-        begin, end = DAYS.index(first), DAYS.index(last or first)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"'{text}' is none of: daily, {', '.join(DAYS)}, or two with a dash") from None
-    return [(begin + day) % 7 for day in range((end - begin) % 7 + 1)]
+    return told
 
 
 def _add_many(group: argparse._ArgumentGroup, option: str, metavar: str, text: str) -> None:

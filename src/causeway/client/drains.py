@@ -13,7 +13,8 @@ from osc_lib.command import command
 
 from causeway.client import asking, words
 from causeway.client.columns import Columns, Entry, Ours, Rows, Said, add_paging, fields, for_each, lines, rows
-from causeway.client.drain_requests import DAYS, add_limits, add_request, limits_of, request_of
+from causeway.client.drain_requests import add_limits, add_request, limits_of, request_of
+from causeway.client.drain_texts import DAYS
 
 PATH = "/os-causeway/drains"
 # Planning thousands of servers takes its time.

@@ -15,7 +15,8 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # Not "no-referrer": browsers would say "null" as the origin of our own forms.
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from typing import Any
 import pytest
 from tests.functional.conftest import Recorder
 
-from causeway.client import asking, drain_requests, drains
+from causeway.client import asking, drain_texts, drains
 from causeway.model.drains import (
     Afterwards,
     DrainRequest,
@@ -246,22 +245,22 @@ def test_two_of_a_name_are_told_apart_by_their_ids(client: Client, cloud: Any, d
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (drain_requests.window, "sometimes 22:00-06:00"),
-        (drain_requests.window, "mon 22-06"),
-        (drain_requests.window, ""),
-        (drain_requests.deadline, "next march"),
-        (drain_requests.flavor, "gen1.small"),
-        (drain_requests.flavor, "=gen2.small"),
+        (drain_texts.window, "sometimes 22:00-06:00"),
+        (drain_texts.window, "mon 22-06"),
+        (drain_texts.window, ""),
+        (drain_texts.deadline, "next march"),
+        (drain_texts.flavor, "gen1.small"),
+        (drain_texts.flavor, "=gen2.small"),
     ],
 )
 def test_what_can_not_be_read_is_refused_before_anything_is_asked(read: Any, text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match=text.split()[0] if text else "DAYS"):
+    with pytest.raises(drain_texts.Unreadable, match=text.split()[0] if text else "DAYS"):
         read(text)
 
 
 def test_days_of_a_window() -> None:
-    assert drain_requests.window("fri-mon 22:00-06:00")["days"] == [0, 4, 5, 6]
-    assert drain_requests.window("Tue 00:00-23:59 UTC") == {
+    assert drain_texts.window("fri-mon 22:00-06:00")["days"] == [0, 4, 5, 6]
+    assert drain_texts.window("Tue 00:00-23:59 UTC") == {
         "days": [1],
         "start": "00:00",
         "end": "23:59",
@@ -270,5 +269,5 @@ def test_days_of_a_window() -> None:
 
 
 def test_times_without_a_zone_are_utc() -> None:
-    assert drain_requests.deadline("2027-03-01") == "2027-03-01T00:00:00+00:00"
-    assert drain_requests.deadline("2027-03-01T06:00+01:00") == "2027-03-01T06:00:00+01:00"
+    assert drain_texts.deadline("2027-03-01") == "2027-03-01T00:00:00+00:00"
+    assert drain_texts.deadline("2027-03-01T06:00+01:00") == "2027-03-01T06:00:00+01:00"

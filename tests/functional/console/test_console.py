@@ -16,6 +16,9 @@ from causeway.store.database import utcnow
 
 PAGES = ("/", "/drains", "/operations", "/audit")
 
+# The id of nothing.
+NOBODY = "7d3c0f0a-6a5b-4c3e-9f51-0c2f1b9f7e11"
+
 
 def drain_of(cloud: Any, server: Any, name: str = "empty cell1") -> Drain:
     """A drain of one server as it would have been planned; nobody runs it."""
@@ -118,7 +121,7 @@ def test_changes_are_sent_as_they_come(console: Served, cloud: Any) -> None:
         assert "new one" in json.loads(next(lines).removeprefix("data: "))
 
 
-@pytest.mark.parametrize("path", ["/drains/nothing", f"/operations/{uuids.uuid4()}", f"/servers/{uuids.uuid4()}", "/x"])
+@pytest.mark.parametrize("path", ["/drains/nothing", f"/operations/{NOBODY}", f"/servers/{NOBODY}", "/x"])
 def test_what_is_not_there_is_said(console: Served, path: str) -> None:
     assert "This did not work" in console.page(path, status=404)
 

@@ -327,10 +327,10 @@ def test_the_command_by_names_of_servers_and_projects(cloud: Cloud, starter: Any
     [
         (["--cell", "cell9"], "There is no cell cell9."),
         ([], "Say what is to be moved"),
-        (["--cell", "cell1", "--window", "sometimes"], "is no window"),
-        (["--cell", "cell1", "--window", "mon-fry 22:00-06:00"], "is no window"),
+        (["--cell", "cell1", "--window", "sometimes"], "'sometimes' is not 'DAYS HH:MM-HH:MM [ZONE]'"),
+        (["--cell", "cell1", "--window", "mon-fry 22:00-06:00"], "'mon-fry' is none of: daily"),
         (["--cell", "cell1", "--flavor", "gen1.small"], "OLD=NEW"),
-        (["--cell", "cell1", "--deadline", "march"], "is no date"),
+        (["--cell", "cell1", "--deadline", "march"], "'march' is no time such as"),
         (["--project", "nobody"], "There is no project nobody."),
     ],
 )

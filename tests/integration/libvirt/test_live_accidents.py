@@ -119,7 +119,7 @@ def test_a_hypervisor_that_hangs_is_given_up_though_its_call_goes_on(
         with monkeypatch.context() as patched:
             patched.setattr(live, "_STUCK_SECONDS", 3.0)
             patched.setattr(guest.driver._live, "_job", no_answer)
-            with pytest.raises(GuestFailed, match="it hangs.*Hard reboot the server"):
+            with pytest.raises(GuestFailed, match=r"it hangs.*Hard reboot the server"):
                 call.result(30)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from causeway.cli.reports import as_json, as_text, report_of
+from causeway.cli.drain.reports import as_json, as_text, report_of
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Scope
 
 BEGAN = datetime(2027, 3, 1, 22)

@@ -99,7 +99,7 @@ def taken(server: DrainServer) -> float | None:
 def as_text(report: DrainReport, template: str) -> str:
     """``template``: drain.html.j2 or drain.md.j2."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("causeway.cli", "templates"),
+        loader=jinja2.PackageLoader("causeway.cli.drain", "templates"),
         autoescape=jinja2.select_autoescape(["html.j2"]),
         trim_blocks=True,
         lstrip_blocks=True,

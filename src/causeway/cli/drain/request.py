@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
 from causeway.cli import ask
-from causeway.model.drains import Afterwards, First, How
+from causeway.client import drain_texts
+from causeway.model.drains import Afterwards, First, How, Limits
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Read = TypeVar("Read")
 
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_TIMES = re.compile(r"^(\d{1,2}:\d{2})-(\d{1,2}:\d{2})$")
+_LIMITS = [
+    click.option("--at-once", "total", type=int, help="Moves at once in all."),
+    click.option("--per-source-host", type=int, help="Moves at once from a host."),
+    click.option("--per-target-host", type=int, help="Moves at once to a host."),
+    click.option("--per-cell-pair", type=int, help="Moves at once from one cell to another."),
+]
 _OPTIONS = [
     click.option("--cell", "cells", multiple=True, help="Empty this cell."),
     click.option("--host", "hosts", multiple=True, help="Empty this host."),
@@ -50,10 +55,7 @@ _OPTIONS = [
         metavar="DATE",
         help="When it must be over: 2027-03-01 or 2027-03-01T18:00+01:00 (UTC without a zone).",
     ),
-    click.option("--at-once", "total", type=int, help="Moves at once in all."),
-    click.option("--per-source-host", type=int, help="Moves at once from a host."),
-    click.option("--per-target-host", type=int, help="Moves at once to a host."),
-    click.option("--per-cell-pair", type=int, help="Moves at once from one cell to another."),
+    *_LIMITS,
     click.option(
         "--afterwards",
         type=click.Choice([each.value.replace("_", "-") for each in Afterwards]),
@@ -77,7 +79,16 @@ _OPTIONS = [
 
 def request_options(command: Command) -> Command:
     """Adds the options; the command gets them as keyword arguments, for `request_of`."""
-    for option in reversed(_OPTIONS):
+    return _with(_OPTIONS, command)
+
+
+def limit_options(command: Command) -> Command:
+    """The same of limits only, for `limits_of`."""
+    return _with(_LIMITS, command)
+
+
+def _with(options: list[Callable[[Any], Any]], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 
@@ -95,20 +106,15 @@ def request_of(connection: Any, name: str, timeout: float, given: dict[str, Any]
         "first": given["first"],
         "afterwards": given["afterwards"].replace("-", "_"),
     }
-    flavors = dict(_flavors(text) for text in given["flavors"])
-    windows = [window_of(text) for text in given["windows"]]
-    deadline = None if given["deadline"] is None else _moment(given["deadline"])
-    limits = {
-        each: given[each]
-        for each in ("total", "per_source_host", "per_target_host", "per_cell_pair")
-        if given[each] is not None
-    }
+    flavors = dict(_read("--flavor", drain_texts.flavor, text) for text in given["flavors"])
+    windows = [_read("--window", drain_texts.window, text) for text in given["windows"]]
+    deadline = None if given["deadline"] is None else _read("--deadline", drain_texts.deadline, given["deadline"])
     for key, value in (
         ("targets", targets),
         ("flavors", flavors),
         ("windows", windows),
         ("deadline", deadline),
-        ("limits", limits),
+        ("limits", limits_of(given)),
     ):
         if value:
             drain[key] = value
@@ -120,43 +126,14 @@ def request_of(connection: Any, name: str, timeout: float, given: dict[str, Any]
     return {"drain": drain}
 
 
-def window_of(text: str) -> dict[str, Any]:
-    """ "mon-fri 22:00-06:00 Europe/Zurich". Raises UsageError."""
-    words = text.split()
-    times = _TIMES.match(words[1]) if len(words) in (2, 3) else None
-    days = _days(words[0]) if times is not None else None
-    if times is None or days is None:
-        raise click.UsageError(
-            f'"{text}" is no window: it needs days, times and perhaps a time zone, like "mon-fri 22:00-06:00 Europe/Zurich".'
-        )
-    start, end = (clock.zfill(5) for clock in times.groups())
-    return {"days": days, "start": start, "end": end} | ({"zone": words[2]} if len(words) == 3 else {})
+def limits_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Those that were given."""
+    names = [field.name for field in dataclasses.fields(Limits)]
+    return {name: given[name] for name in names if given.get(name) is not None}
 
 
-def _days(text: str) -> list[int] | None:
-    if text.lower() == "daily":
-        return list(range(7))
-    found: set[int] = set()
-    for part in text.lower().split(","):
-        first, _dash, last = part.partition("-")
-        if first not in _DAYS or (last or first) not in _DAYS:
-            return None
-        begin, end = _DAYS.index(first), _DAYS.index(last or first)
-        # From friday to monday is over the end of the week.
-        found |= {day % 7 for day in range(begin, (end if end >= begin else end + 7) + 1)}
-    return sorted(found)
-
-
-def _flavors(text: str) -> tuple[str, str]:
-    old, equals, new = text.partition("=")
-    if not (old and equals and new):
-        raise click.UsageError(f'"{text}" says of no flavor what it becomes: --flavor OLD=NEW.')
-    return old, new
-
-
-def _moment(text: str) -> str:
+def _read(option: str, read: Callable[[str], Read], text: str) -> Read:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(f'"{text}" is no date like 2027-03-01 or 2027-03-01T18:00+01:00.') from None
-    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).isoformat()
+        return read(text)
+    except drain_texts.Unreadable as unreadable:
+        raise click.UsageError(f"{option}: {unreadable}.") from None

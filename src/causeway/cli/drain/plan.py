@@ -1,4 +1,4 @@
-"""``causeway drain``: many servers are moved away from a cell, from hosts, of a project. This file: what would happen."""
+"""``causeway drain plan``: what would happen."""
 
 from __future__ import annotations
 
@@ -14,36 +14,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from causeway.cli import ask
-from causeway.cli.drain_request import request_of, request_options
+from causeway.cli.drain.group import PATH, PLAN_TIMEOUT, drain, of_a_cloud
+from causeway.cli.drain.request import request_of, request_options
 from causeway.cli.timelines import json_option
-from causeway.cli.up import DEFAULT_STATE_DIR
 from causeway.model.drains import DrainServer, DrainServerState, Plan, duration
 
 _GIB = 1 << 30
 
-state_dir_option = click.option(
-    "--state-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_STATE_DIR,
-    show_default=True,
-    help="The state directory of a cloud that `causeway up` runs.",
-)
-cloud_option = click.option(
-    "--os-cloud", help="An administrator's cloud of clouds.yaml, for a cloud of many processes."
-)
-
-
-@click.group()
-def drain() -> None:
-    """Empty a cell, hosts or a project: planned, explained, paced."""
-
 
 @drain.command()
 @request_options
-@state_dir_option
-@cloud_option
+@of_a_cloud
 @json_option
-@click.option("--timeout", default=600.0, show_default=True, help="Seconds to wait for the answer.")
 def plan(state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float, **given: Any) -> None:
     """Say what a drain would do: where each server would go, how, and how long it takes; or why it can't go.
 
@@ -52,7 +34,8 @@ def plan(state_dir: Path, os_cloud: str | None, as_json: bool, timeout: float, *
     """
     connection = ask.connect(state_dir, os_cloud)
     body = request_of(connection, "plan", timeout, given)
-    answer = ask.ask(connection, "/os-causeway/drains/plan", timeout=timeout, method="POST", body=body)["plan"]
+    timeout = max(timeout, PLAN_TIMEOUT)
+    answer = ask.ask(connection, f"{PATH}/plan", timeout=timeout, method="POST", body=body)["plan"]
     found = msgspec.convert(answer, Plan)
     if as_json:
         click.echo(json.dumps(answer, indent=2))

@@ -1,0 +1,62 @@
+"""``causeway drain list`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from causeway.cli import ask
+from causeway.cli.drain.group import PATH, counts, drain, of_a_cloud, of_one_drain, path_of, progress_of, sentence
+from causeway.cli.timelines import json_option
+from causeway.client import words
+from causeway.model.drains import DrainServerState
+
+
+@drain.command("list")
+@of_a_cloud
+@json_option
+def list_drains(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
+    """All drains, newest first."""
+    found = ask.pages(ask.connect(state_dir, os_cloud), PATH, "drains", timeout=timeout)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    table = Table("Id", "Name", "State", "Servers", "Bytes", "Note")
+    for shown in found:
+        progress = progress_of(shown)
+        arrived, total = counts(progress)
+        moved = f"{words.size(progress.bytes_done)} of {words.size(progress.bytes_total)}"
+        note = escape(shown["note"] or "")
+        table.add_row(shown["id"], escape(shown["name"]), shown["state"], f"{arrived} of {total}", moved, note)
+    Console().print(table)
+
+
+@drain.command()
+@of_one_drain
+@json_option
+def show(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
+    """How a drain stands, with each of its servers that is not through."""
+    connection = ask.connect(state_dir, os_cloud)
+    path = path_of(connection, wanted, timeout)
+    shown = ask.ask(connection, path, timeout=timeout)["drain"]
+    servers = ask.pages(connection, f"{path}/servers", "servers", timeout=timeout)
+    if as_json:
+        click.echo(json.dumps(shown | {"servers": servers}, indent=2))
+        return
+    table = Table("Server", "State", "How", "From", "To", "Why, and what would help")
+    for server in servers:
+        if server["state"] == DrainServerState.DONE:
+            continue
+        name = f"{escape(server['name'])}\n[dim]{server['instance_uuid']}[/]"
+        why = escape(" ".join(filter(None, [server["why"], server["help"]])))
+        how = (server["how"] or "").replace("_", "-")
+        table.add_row(name, server["state"], how, server["source_host"], server["target_host"], why)
+    console = Console()
+    console.print(escape(sentence(shown)))
+    if table.row_count:
+        console.print(table)
