@@ -1,8 +1,8 @@
 #!/bin/sh
 # Installs the Debian packages that Causeway's set-up, tests and real guests need, as far as they are missing.
 # Quick and silent when all is there. Without root it says what is missing and goes on.
-# "install-packages.sh --servers": also the servers and switches that some tests start for themselves. Not installed otherwise,
-# because Debian starts them at once.
+# "install-packages.sh --servers": also the servers, switches and the browser that some tests start for themselves. Not installed
+# otherwise, because Debian starts servers at once.
 set -eu
 
 if ! command -v apt-get >/dev/null 2>&1; then
@@ -18,7 +18,8 @@ packages="
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs
     strace
 "
-[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch"
+[ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
+    chromium chromium-driver"
 
 missing=""
 for package in $packages; do

@@ -5,12 +5,27 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from causeway.cli import ask
 
+if TYPE_CHECKING:
+    from causeway.console.app import Console
+
 THREADS = 24
+
+
+def make_console(state_dir: Path, os_cloud: str | None, prefix: str = "") -> tuple[Console, str]:
+    """The console, and the path that opens it once. ``prefix``: where it is mounted. Raises NotAsked."""
+    from causeway.console.app import Console
+    from causeway.console.cloud import Cloud
+    from causeway.console.doors import Doors
+
+    door = Doors()
+    made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), door, prefix)
+    return made, f"{prefix}/enter?token={door.token}"
 
 
 @click.command()
@@ -22,13 +37,9 @@ def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
 
     It uses the API only. Prints a URL that opens it once. Ctrl-C ends it.
     """
-    from causeway.console.app import Console
-    from causeway.console.cloud import Cloud
-    from causeway.console.doors import Doors
     from causeway.http.server import make_server
 
-    door = Doors()
-    made = Console(Cloud(ask.connect(state_dir, os_cloud).compute), door)
+    made, way_in = make_console(state_dir, os_cloud)
     try:
         server = make_server("127.0.0.1", port, made.app, threads=THREADS, name="causeway-console")
     except OSError as failure:
@@ -38,7 +49,7 @@ def console(state_dir: Path, os_cloud: str | None, port: int) -> None:
         signal.signal(number, lambda *_: stop.set())
     thread = threading.Thread(target=server.serve, name="console", daemon=True)
     thread.start()
-    click.echo(f"ready: http://127.0.0.1:{server.bind_addr[1]}/enter?token={door.token}")
+    click.echo(f"ready: http://127.0.0.1:{server.bind_addr[1]}{way_in}")
     stop.wait()
     made.stopping.set()
     server.stop()

@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from causeway import errors
 
+CONSOLE = "/console"
 DEFAULT_STATE_DIR = Path(platformdirs.user_data_dir("causeway"))
 
 
@@ -48,9 +49,11 @@ def up(
 ) -> None:
     """Run a whole cloud in this process, on embedded parts.
 
-    Prints "ready: URL" when requests can be served. Ctrl-C or SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml:
-    point OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway" (a project member) and "causeway-admin".
+    Prints "console: URL", which opens the page for operators once, and "ready: URL" when requests can be served. Ctrl-C or
+    SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml: point OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway"
+    (a project member) and "causeway-admin".
     """
+    from causeway.cli.console import make_console
     from causeway.embedded.cloud import EmbeddedCloud
 
     stop = threading.Event()
@@ -75,6 +78,10 @@ def up(
         raise click.ClickException(f"The configuration can't be used: {failure}") from failure
     except errors.CausewayError as failure:
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
+    console, way_in = make_console(state_dir, None, CONSOLE)
+    cloud.web.mount(CONSOLE, console.app)
+    click.echo(f"console: {cloud.url}{way_in}")
     click.echo(f"ready: {cloud.url}")
     stop.wait()
+    console.stopping.set()
     cloud.stop()

@@ -31,7 +31,7 @@ from causeway.virt.lab.hosts import Lab, LibvirtEndpoint, missing
 from causeway.virt.live import LiveOptions, LiveProgress, Presence
 
 if missing() is None:
-    from causeway.virt.libvirt import live, power
+    from causeway.virt.libvirt import dead_peers, live, power
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -121,6 +121,22 @@ def test_a_hypervisor_that_hangs_is_given_up_though_its_call_goes_on(
             patched.setattr(guest.driver._live, "_job", no_answer)
             with pytest.raises(GuestFailed, match=r"it hangs.*Hard reboot the server"):
                 call.result(30)
+
+
+def test_connections_notice_that_the_target_is_gone(cloud: Cloud) -> None:
+    """Else QEMU waits for good for the answer of one that died after it had received a request: see `dead_peers`."""
+    guest = cloud.guest()
+    with under_way(guest, cloud.drivers[1]):
+        (source, _target) = sorted(dead_peers.processes_of(guest.uuid))
+
+        def connections() -> list[str]:
+            command = ["nsenter", "-t", str(source), "-n", "ss", "-Htnpo", "state", "established"]
+            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            return [line for line in said.splitlines() if f"pid={source}," in line]
+
+        # One for the disk and one for the memory.
+        wait_until(lambda: len([line for line in connections() if "timer:(keepalive" in line]) > 0)
+        assert dead_peers.PeersOf(guest.uuid).watch() >= 2
 
 
 def test_the_network_dies_in_the_middle(cloud: Cloud, lab: Lab) -> None:

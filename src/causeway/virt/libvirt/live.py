@@ -18,6 +18,7 @@ import libvirt
 from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
+from causeway.virt.libvirt.dead_peers import PeersOf
 from causeway.virt.libvirt.live_settings import LiveSettings, in_uri
 from causeway.virt.libvirt.live_source import MIGRATABLE
 from causeway.virt.libvirt.migratable_xml import for_target, has_volumes, local_disks
@@ -142,12 +143,15 @@ class LiveMigrations:
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
         """Until the migration is through; ``call`` None: somebody else began it. Raises `GuestFailed` if it failed."""
-        last, heard = LiveProgress(), time.monotonic()
+        last, heard, peers = LiveProgress(), time.monotonic(), PeersOf(uuid)
         with self._connection.events.stopped(uuid) as stopped:
             while True:
                 (stopped if call is None else call.ended).wait(_LOOK_EVERY)
                 stopped.clear()
                 over = call is not None and call.ended.is_set()
+                if not over:
+                    # Connections are made as the migration proceeds.
+                    peers.watch()
                 try:
                     found = self._job(uuid)
                 except GuestFailed as failure:

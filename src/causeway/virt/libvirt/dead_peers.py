@@ -1,0 +1,107 @@
+"""QEMU's connections notice when the host at their other end is gone.
+
+QEMU copies disks to the target of a migration over connections without keep-alive. When the target dies hard just after it had
+received a request, and before it answered, nothing is left to be sent, so TCP never finds out; and QEMU, which waits for the
+answer before it lets the guest go on, stands still for good, and its guest with it (seen with QEMU 7.2). Neither QEMU nor libvirt
+has a setting for that. So keep-alive is switched on from here, on QEMU's own sockets: see pidfd_getfd(2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import logging
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+LOG = logging.getLogger(__name__)
+
+# Seconds of silence, seconds between two questions, and questions without an answer until a peer is taken for dead.
+_IDLE, _INTERVAL, _COUNT = 5, 5, 3
+# The same on all architectures but one that QEMU runs no guests on.
+_PIDFD_GETFD = 438
+
+
+class PeersOf:
+    """Of one guest's QEMU, looked for until it is found."""
+
+    def __init__(self, uuid: str) -> None:
+        self._uuid = uuid
+        self._pids: list[int] = []
+        self._is_told = False
+
+    def watch(self) -> int:
+        """Switches keep-alive on for all TCP connections that there are by now; says how many. Done already: nothing changes.
+
+        Needs the right to trace QEMU's process; without it, the log says so.
+        """
+        self._pids = self._pids or processes_of(self._uuid)
+        try:
+            return sum(_watch(pid) for pid in self._pids)
+        except (ProcessLookupError, FileNotFoundError):
+            # It ended right now.
+            self._pids = []
+        except OSError as failure:
+            if not self._is_told:
+                LOG.warning(
+                    "The connections of guest %s are not watched, so its migration may hang if the target dies: %s",
+                    self._uuid,
+                    failure,
+                )
+            self._is_told = True
+        return 0
+
+
+def processes_of(uuid: str) -> list[int]:
+    """The QEMU processes of a guest, as their command lines say."""
+    wanted = b"\0-uuid\0" + uuid.encode() + b"\0"
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        # It may have ended meanwhile.
+        with suppress(OSError):
+            if wanted in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
+
+
+def _watch(pid: int) -> int:
+    process = os.pidfd_open(pid)
+    try:
+        return sum(_keep_alive(process, number) for number in _sockets(pid))
+    finally:
+        os.close(process)
+
+
+def _sockets(pid: int) -> list[int]:
+    found = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            if str(path.readlink()).startswith("socket:"):
+                found.append(int(path.name))
+    return found
+
+
+def _keep_alive(process: int, number: int) -> bool:
+    """Whether this socket of the process is a TCP connection, which is watched now."""
+    ours = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, number, 0)
+    if ours < 0:
+        error = ctypes.get_errno()
+        if error == errno.EBADF:
+            # It was closed right now.
+            return False
+        raise OSError(error, os.strerror(error))
+    with socket.socket(fileno=ours) as connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
+            return False
+        try:
+            connection.getpeername()
+        except OSError:
+            # It listens, or its peer has gone.
+            return False
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _IDLE)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _INTERVAL)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _COUNT)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return True
