@@ -127,6 +127,10 @@ class EmbeddedCloud:
             },
         )
 
+        credentials = self._authtoken("causeway") | {"auth_url": self.accounts.auth_url}
+        del credentials["www_authenticate_uri"]
+        self.state.write_manage({"api_database": {"connection": self._database_url("api")}, "placement": credentials})
+
     def _start_devcloud(self) -> tuple[Devcloud, Accounts]:
         devcloud = Devcloud(DevcloudConfig(self.state.devcloud, self.url, internal_url=self.web.internal_url))
         self._cleanup.callback(devcloud.close)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import configparser
+import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +42,11 @@ class StateDir:
         return self.path / "clouds.yaml"
 
     @property
+    def manage(self) -> Path:
+        """What `causeway manage --config-file` needs to know of this cloud."""
+        return self.path / "manage.conf"
+
+    @property
     def devcloud(self) -> Path:
         return self.path / "devcloud"
 
@@ -58,6 +66,13 @@ class StateDir:
         self.path.chmod(0o700)
         if not self.policy.exists() or self.policy.read_text() == FORMER_POLICY:
             durable.write(self.policy, POLICY)
+
+    def write_manage(self, sections: Mapping[str, Mapping[str, str]]) -> None:
+        written = configparser.ConfigParser(interpolation=None)
+        written.read_dict(sections)
+        text = io.StringIO()
+        written.write(text)
+        durable.write(self.manage, text.getvalue(), mode=0o600)
 
     def write_clouds(self, auth_url: str, members: dict[str, tuple[str, str, str]]) -> None:
         """Writes clouds.yaml: cloud -> (user, password, project)."""

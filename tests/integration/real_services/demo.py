@@ -72,6 +72,13 @@ class IntegrationCloud:
     def apart(self, host: str) -> None:
         """Nobody sees to that."""
 
+    def console(self) -> None:
+        """There is none."""
+
+    def manage(self) -> list[str]:
+        folder = self._cloud.directory
+        return [f"--config-file={folder / name}" for name in ("services.conf", "common.conf", "databases.conf")]
+
     def make_flavors(self, client: Client) -> None:
         """What the embedded cloud has from the start: a generation of hardware for each cell, and a flavor of either."""
         ties = {"gen1.small": (1, CELL1), "gen2.small": (2, CELL2)}

@@ -20,7 +20,7 @@ from causeway.virt.lab.commands import process_runs
 from causeway.virt.lab.network import PingResult
 from causeway.virt.lab.observer import Observer
 
-READY = "ready: "
+READY, CONSOLE = "ready: ", "console: "
 START_SECONDS, STOP_SECONDS = 180.0, 60.0
 
 
@@ -53,6 +53,12 @@ class Cloud(Protocol):
     def apart(self, host: str) -> AbstractContextManager[None] | None:
         """Meanwhile a host's hypervisor does not reach others; None if nobody can see to that."""
 
+    def console(self) -> str | None:
+        """The URL that opens the page for operators, once; None if there is none."""
+
+    def manage(self) -> list[str]:
+        """Options of `causeway manage` for this cloud."""
+
 
 @dataclass
 class DemoCloud:
@@ -62,6 +68,7 @@ class DemoCloud:
     driver: str
     url: str = ""
     process: subprocess.Popen[str] | None = None
+    _console: str | None = None
     _pid_file: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,6 +144,12 @@ class DemoCloud:
 
         return Lab(self.state.lab).network.hypervisors_apart(host) if self.real else None
 
+    def console(self) -> str | None:
+        return self._console
+
+    def manage(self) -> list[str]:
+        return ["--config-file", str(self.state.manage)]
+
     def stop_hosts(self) -> None:
         """Ends the lab's hosts with their guests; disks stay."""
         if self.real:
@@ -151,6 +164,8 @@ class DemoCloud:
             if not select.select([process.stdout], [], [], left)[0]:
                 break
             line = process.stdout.readline()
+            if line.startswith(CONSOLE):
+                self._console = line.removeprefix(CONSOLE).strip()
             if line.startswith(READY):
                 return line.removeprefix(READY).strip()
             if not line:

@@ -10,7 +10,8 @@ from typing import Any
 from causeway.cli.demo import ticks
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.cloud import Cloud
-from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL, NeighbourChapter
+from causeway.cli.demo.emptying import EmptyingChapter
+from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL
 from causeway.cli.demo.screen import Screen
 from causeway.cli.demo.telling import NETWORK, Traveller, cell_of, path_of, short
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
@@ -22,7 +23,7 @@ PREFIX = "story-"
 TAGS, PROPERTIES = ["blue", "story"], {"purpose": "demo"}
 
 
-class Story(NeighbourChapter):
+class Story(EmptyingChapter):
     """Tells the story on a cloud that is ready."""
 
     def __init__(self, cloud: Cloud, screen: Screen, image: tuple[Path, str]) -> None:
@@ -69,6 +70,8 @@ class Story(NeighbourChapter):
                 )
                 with apart:
                     self._migrate_live(third, self._elsewhere(third), LONGEST_STANDING_STILL)
+        self._screen.heading("10. cell1 must be empty: everything leaves it, and it is deleted")
+        self._empty(IMAGE, self._ticking(), travellers)
         self._screen.heading("What the moves did, step by step")
         moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in travellers}
         self._screen.console.print(timeline(moves))

@@ -1,0 +1,187 @@
+"""The last chapter: cell1 must be empty, and is deleted.
+
+One server can't go, which is mended; one waits, as its owner asked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from causeway.cli.demo.client import ADMIN, execute
+from causeway.cli.demo.neighbour import LONGEST_STANDING_STILL, NeighbourChapter
+from causeway.cli.demo.picture import picture_of
+from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
+from causeway.cli.demo.watch import TIMEOUT, Timeout
+
+HOLD = "causeway:hold"
+DRAIN, FLAVOR = "empty-cell1", "any.small"
+# As many as leave the cell.
+LEAVING = 8
+# The microversion with which an administrator may name a host.
+TO_A_HOST = "2.74"
+_ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
+
+
+class EmptyingChapter(NeighbourChapter):
+    """Its part of the story."""
+
+    def _empty(self, image: str, ticking: list[str], known: list[Traveller]) -> None:
+        """``ticking``: options with which a guest ticks; ``known``: the servers that there are."""
+        screen, check = self._screen, self._screen.check
+        self._end_drains()
+        stuck = next(server for server in known if cell_of(server.host) == "cell1" and self._is_tied(server))
+        there = [server for server in known if cell_of(server.host) == "cell1"]
+        there += self._boot_many(["--image", image, *ticking], LEAVING - len(there))
+        patient = there[-1]
+        until = (datetime.now(UTC) + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self._client.run("server", "set", "--property", f"{HOLD}={until}", patient.name)
+
+        plan = self._client.json("drain", "plan", "--cell", "cell1", cloud=ADMIN)
+        planned = {one["instance_uuid"]: one for one in plan["servers"]}
+        check("the plan knows all of them", set(planned) == {server.id for server in there}, f"{len(planned)} servers")
+        ways = Counter(one["how"] or "can't go" for one in planned.values())
+        screen.note(", ".join(f"{count} {way}" for way, count in sorted(ways.items())))
+        refusals = {one["instance_uuid"]: one for one in planned.values() if one["state"] == "blocked"}
+        check("one can't go", set(refusals) == {stuck.id}, ", ".join(one["name"] for one in refusals.values()))
+        for one in refusals.values():
+            screen.note(f"{one['name']}: {one['why']} {one['help'] or ''}")
+        check("one waits, as its owner asked", planned[patient.id]["not_before"] is not None, patient.name)
+        screen.note(plan["summary"])
+
+        words = [
+            "--cell",
+            "cell1",
+            "--flavor",
+            "gen1.small=gen2.small",
+            "--reason",
+            "The hardware of cell1 is given back.",
+        ]
+        made = self._client.json("drain", "create", *words, DRAIN, cloud=ADMIN)
+        check("with another flavor for it all can go", not made["plan_shortages"], made["plan_summary"])
+        drain_id = made["id"]
+        began = time.monotonic()
+        self._client.run("drain", "start", DRAIN, cloud=ADMIN)
+        console = self._cloud.console()
+        self._wait(drain_id, lambda shown: shown["progress"]["servers"].get("done", 0) >= LEAVING // 2)
+        if console is not None:
+            picture_of(console, f"/drains/{drain_id}", self._cloud.state.path / "console.png", screen)
+        self._wait(drain_id, lambda shown: sum(shown["progress"]["servers"].get(one, 0) for one in _ON_THE_WAY) <= 1)
+        check("the one that is to wait is where it was", cell_of(self._host_of(patient)) == "cell1", patient.host)
+        self._client.run("server", "unset", "--property", HOLD, patient.name)
+        shown = self._wait(drain_id, lambda shown: shown["state"] != "running")
+        counts = shown["progress"]["servers"]
+        check("the drain is done, and all have gone", (shown["state"], counts.get("done")) == ("done", LEAVING), counts)
+        screen.note(f"in {time.monotonic() - began:.0f} s, with {counts}")
+        self._look_at_all(there, stuck, began)
+        self._give_back(drain_id)
+
+    def _end_drains(self) -> None:
+        """Those of earlier runs; nobody works on them any more."""
+        for name in {one["Name"] for one in self._client.json("drain", "list", cloud=ADMIN)} & {DRAIN}:
+            for one in self._client.json("drain", "list", cloud=ADMIN):
+                if one["Name"] == name:
+                    self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
+
+    def _is_tied(self, server: Traveller) -> bool:
+        return str(server.shown["flavor"]).startswith("gen1") or "gen1.small" in str(server.shown["flavor"])
+
+    def _boot_many(self, options: list[str], count: int) -> list[Traveller]:
+        hosts = sorted(host for host in self._providers if cell_of(host) == "cell1")
+        names: list[str] = []
+        for number, host in enumerate(hosts):
+            share = count // len(hosts) + (number < count % len(hosts))
+            if not share:
+                continue
+            words = ["--flavor", FLAVOR, "--network", NETWORK, "--host", host, *options]
+            words += ["--min", str(share), "--max", str(share), "--os-compute-api-version", TO_A_HOST]
+            name = f"story-leaves-{number}"
+            self._client.run("server", "create", *words, name, cloud=ADMIN)
+            names += [name] if share == 1 else [f"{name}-{index}" for index in range(1, share + 1)]
+        return [self._come_up(name) for name in names]
+
+    def _come_up(self, name: str) -> Traveller:
+        """Waits until a server is ACTIVE, and its guest can be heard."""
+        server = Traveller(name, "")
+        (found,) = list(self._admin.compute.servers(all_projects=True, name=f"^{re.escape(name)}$"))
+        compute = self._admin.compute
+        with self._screen.working(f"{name} boots"):
+            shown = compute.wait_for_server(compute.get_server(found.id), interval=0.5, wait=TIMEOUT)
+        server.id, server.host = shown.id, shown.compute_host
+        server.shown = self._show(server)
+        if self._observer is not None:
+            with self._screen.working(f"{name} begins to tick"):
+                self._observer.wait_for(server.address, 0.0, TIMEOUT)
+        return server
+
+    def _wait(self, drain_id: str, is_there: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        end, pause = time.monotonic() + 4 * TIMEOUT, threading.Event()
+        with self._screen.working("cell1 is emptied") as status:
+            while time.monotonic() < end:
+                path = f"/os-causeway/drains/{drain_id}"
+                shown: dict[str, Any] = self._admin.compute.get(path).json()["drain"]
+                if shown["state"] in ("paused", "cancelled"):
+                    raise MoveFailed(f"The drain is {shown['state']}: {shown['note']}")
+                if is_there(shown):
+                    return shown
+                counts = ", ".join(f"{count} {state}" for state, count in shown["progress"]["servers"].items() if count)
+                status.update(f"cell1 is emptied: {counts}. {shown['note'] or ''}")
+                pause.wait(0.5)
+        raise Timeout(f"The drain did not come that far: {shown['state']}, {shown['progress']}, {shown['note']}")
+
+    def _host_of(self, server: Traveller) -> str:
+        server.host = self._admin.compute.get_server(server.id).compute_host
+        return server.host
+
+    def _look_at_all(self, servers: list[Traveller], resized: Traveller, began: float) -> None:
+        check, silences = self._screen.check, {}
+        for server in servers:
+            self._host_of(server)
+            if server is not resized and (silence := self._heard(server, began)) is not None:
+                silences[server.name] = silence
+        check(
+            "all of them are in cell2",
+            {cell_of(server.host) for server in servers} == {"cell2"},
+            f"{len(servers)} servers",
+        )
+        if silences:
+            longest = max(silences.values())
+            claim = f"nobody outside missed one of them for {LONGEST_STANDING_STILL:.0f} s"
+            check(claim, longest < LONGEST_STANDING_STILL, f"the longest: {longest:.1f} s")
+        flavor = str(self._show(resized)["flavor"])
+        check(f"{resized.name} has the flavor of the new hardware", "gen2.small" in flavor)
+        left = [server.name for server in servers if self._traces(server).records("cell1")]
+        check("no records of them in the database of cell1", not left, ", ".join(left))
+        guests = {server.name: len(self._traces(server).guests()) for server in servers}
+        check("exactly one guest of each runs", set(guests.values()) == {1}, guests)
+
+    def _give_back(self, drain_id: str) -> None:
+        check, state = self._screen.check, self._cloud.state
+        report = state.path / "drain.html"
+        environment = os.environ | {"OS_CLIENT_CONFIG_FILE": str(state.clouds)}
+        words = [
+            "causeway",
+            "drain",
+            "report",
+            drain_id,
+            "--format",
+            "html",
+            "--output",
+            str(report),
+            "--os-cloud",
+            ADMIN,
+        ]
+        self._screen.command(words)
+        execute(words, self._screen, environment)
+        check("the report is written", "<svg" in report.read_text(), str(report))
+        words = ["causeway", "manage", "cell", "delete", *self._cloud.manage(), "cell1"]
+        self._screen.command(words)
+        self._screen.note(execute(words, self._screen, environment).strip())
+        cells = {one["Name"] for one in self._client.json("cell", "list", cloud=ADMIN)}
+        check("there is no cell1 any more", "cell1" not in cells, ", ".join(sorted(cells)))
