@@ -39,6 +39,7 @@ OF_A_MOVED_SERVER = frozenset(
         "offer",
         "old_flavor",
         "old_vm_state",
+        "runs_in_error",
         "selection",
         "snapshot",
         "source_cell",
@@ -122,7 +123,17 @@ class TargetDBSetup(Step):
 
     name = "TargetDBSetup"
     reads = frozenset(
-        {"attachments", "guest", "new_flavor", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+        {
+            "attachments",
+            "guest",
+            "new_flavor",
+            "old_flavor",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+        }
     )
 
     def do(self, run: Run) -> None:
@@ -219,6 +230,7 @@ class ShowTarget(Step):
             "local_devices",
             "offer",
             "old_vm_state",
+            "runs_in_error",
             "selection",
             "source_cell",
             "warm",
