@@ -277,9 +277,7 @@ def test_nobody_else_begins_anything_while_its_records_move(
     works, seen = copies.write, []
 
     def write(*args: Any, **more: Any) -> None:
-        answer = cloud.member.compute.post(
-            f"/servers/{server.id}/action", json={"unshelve": None}, microversion="2.93"
-        )
+        answer = cloud.member.compute.post(f"/servers/{server.id}/action", json={"unshelve": None}, microversion="2.93")
         seen.append((answer.status_code, cloud.record(server, "cell1").task_state))
         works(*args, **more)
 

@@ -137,6 +137,12 @@ def uuids_without_host(database: Database, states: Collection[VmState]) -> set[s
         return set(connection.execute(query).scalars())
 
 
+def living(database: Database) -> set[str]:
+    """Every server of which there is a record that is not deleted, hidden copies included."""
+    with database.read() as connection:
+        return set(connection.execute(sa.select(TABLE.c.uuid).where(TABLE.c.deleted.is_(False))).scalars())
+
+
 def busy_since(database: Database, before: datetime) -> list[Instance]:
     """Servers with a task that did not change since then; hidden copies are left out."""
     changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)
