@@ -17,7 +17,7 @@ from causeway.api.validation import is_uuid
 from causeway.api.views import common
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
 from causeway.parts.disabling import set_disabled
-from causeway.store.api import aggregates as aggregate_records
+from causeway.parts.host_removal import remove_host
 from causeway.store.api import cells as cell_records
 from causeway.store.api import migrations as migration_records
 from causeway.store.cell import hosts, instances
@@ -185,9 +185,4 @@ def _delete_host(request: ApiRequest, found: zones.ServiceInCell) -> None:
             "Unable to delete compute service that has in-progress migrations. "
             "Complete the migrations or delete the instances first."
         )
-    for node in hosts.list_nodes(database, host=host):
-        services.placement.delete_provider(node.uuid, cascade=True)
-    for aggregate in aggregate_records.list_all(services.api):
-        if host in aggregate.hosts:
-            aggregate_records.remove_host(services.api, aggregate.id, host)
-    cell_records.unmap_host(services.api, host)
+    remove_host(services.api, services.placement, database, host)

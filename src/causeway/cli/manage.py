@@ -16,18 +16,22 @@ import uuid as uuids
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import click
 import oslo_messaging
 import sqlalchemy as sa
+from oslo_config import cfg
 from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
 from causeway.cli import archive, processes, status
+from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
+from causeway.parts.cell_removal import Removal
 from causeway.rpc.transport import Transports
 from causeway.store import mapping_facts, schema
 from causeway.store.api import cells as records
@@ -204,12 +208,32 @@ def update(
 @processes.config_file_option
 @click.argument("name")
 def delete(config_files: tuple[Path, ...], name: str) -> None:
-    """Forget a cell, by NAME or uuid. Refused while it has servers or hosts. Its database is left alone."""
+    """Delete a cell that was emptied, by NAME or uuid, with all that is known of its hosts. Its database is left alone.
+
+    Refused, with what is in the way, while it has servers, or hosts that take new ones. What is left of deleted servers is
+    archived. If it is interrupted, repeat it.
+    """
+    conf = processes.configuration(config_files)
     with _api(config_files) as api:
         found = _find(api, name)
         if found.is_cell0:
             raise click.ClickException("A cloud can't be without cell0.")
-        records.delete_empty_cell(api, found)
+        database = Database(found.database_connection, found.name)
+        try:
+            removal = Removal(api, database, found, partial(_placement, conf), conf.service_down_time)
+            removed = removal.remove()
+        finally:
+            database.close()
+    click.echo(f"Cell {found.name} is deleted.")
+    if removed.hosts:
+        click.echo(f"With it went its hosts: {', '.join(removed.hosts)}. Stop the computes that still run there.")
+    if removed.archived:
+        click.echo(f"Rows of deleted servers that were archived: {removed.archived}.")
+
+
+def _placement(conf: cfg.ConfigOpts) -> PlacementClient:
+    processes.check_placement(conf)
+    return remote_placement(conf)
 
 
 @cell.command("discover-hosts")

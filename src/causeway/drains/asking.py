@@ -8,12 +8,15 @@ asks for nothing twice.
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime, timedelta
 
 from causeway import errors
+from causeway.context import RequestContext
 from causeway.drains.holds import held_until
 from causeway.drains.look import Look
 from causeway.faults import injector
-from causeway.model import versions
+from causeway.model import operations, server_actions, versions
+from causeway.model.block_device import has_local_disks
 from causeway.model.drains import DrainServer, DrainServerState, How
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
@@ -25,26 +28,30 @@ from causeway.moves.confirmable import obstacle
 from causeway.moves.requests import request_confirm, request_resize, request_revert
 from causeway.operations import requests
 from causeway.operations.live_requests import check_movable, request_live_migration
+from causeway.operations.move_records import request_move_of_records
+from causeway.operations.shelve import ShelveMemory
+from causeway.operations.soft_delete import SINCE
 from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
-from causeway.store.cell import instances
+from causeway.store.cell import block_devices, instances
 from causeway.store.database import Database, utcnow
 
 _LIVE = (How.LIVE, How.NEAR_LIVE)
 # As long as the journal's column.
 _LONGEST_REASON = 255
-_OFF_OR_RUNNING = (VmState.ACTIVE, VmState.STOPPED)
+_GO_COLD = (VmState.STOPPED, VmState.ERROR)
+_GO_OFF = (VmState.ACTIVE, *_GO_COLD)
 
 
 @dataclasses.dataclass
 class Found:
-    """A server as it is now, and the life of its host."""
+    """A server as it is now, and the life of its host; None: it is on no host."""
 
     instance: Instance
     cell_uuid: str
     database: Database
-    life: HostLife
+    life: HostLife | None
 
 
 def ask_for_move(look: Look, server: DrainServer) -> bool:
@@ -98,11 +105,16 @@ def find_movable(look: Look, server: DrainServer) -> Found | None:
     if instance.host is not None and not _is_in_scope(look, server, instance):
         look.pass_over(server, f"It is on {instance.host} by now: it was moved away meanwhile.")
         return None
-    refusal = _why_not(instance)
+    refusal = _why_not(look, instance)
     if refusal is not None:
         look.block(server, *refusal)
         return None
-    life = liveness.of_host(look.services, database, instance.host or "")
+    if instance.host is None:
+        if cell.name != server.source_cell:
+            look.pass_over(server, f"It is in {cell.name} by now: it was moved away meanwhile.")
+            return None
+        return Found(instance, cell.uuid, database, None)
+    life = liveness.of_host(look.services, database, instance.host)
     if not life.is_up:
         look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or evacuate the server.")
         return None
@@ -117,55 +129,58 @@ def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
     return is_named and instance.host == server.source_host
 
 
-def _why_not(instance: Instance) -> tuple[str, str] | None:
+def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
     """Why its state keeps it from being moved, and what would help."""
     match instance.vm_state:
-        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED:
+        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.ERROR | VmState.SHELVED:
+            return None
+        case VmState.SHELVED_OFFLOADED if instance.host is None:
             return None
         case VmState.RESIZED:
             return "It waits for its owner to confirm or revert its resize.", "Confirm or revert it."
-        case VmState.SHELVED_OFFLOADED:
-            return "It is shelved, and on no host.", "Unshelve it, or delete it."
-        case VmState.ERROR:
-            return "It is in error.", "Look at its fault, and reset its state or rebuild it."
         case VmState.SOFT_DELETED:
-            return "It was deleted, and is kept for a while.", "Restore it, or delete it for good."
+            kept = _kept_until(look, instance)
+            return (
+                f"It was deleted, and is kept{kept}.",
+                "Wait for that, restore it, or delete it for good (forceDelete).",
+            )
+        case VmState.SUSPENDED:
+            return "It is suspended, and no move takes a saved memory along.", "Resume it."
         case state:
             return f"A server that is {state.value} can't be moved.", "Bring it to ACTIVE or SHUTOFF."
+
+
+def _kept_until(look: Look, instance: Instance) -> str:
+    """Until when a server that was deleted is kept, as far as that is known."""
+    since, seconds = instance.system_metadata.get(SINCE), look.services.conf.reclaim_instance_interval
+    if since is None or not seconds:
+        return ""
+    return f" until {datetime.fromisoformat(since) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
 
 
 def _ask(look: Look, server: DrainServer, found: Found) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
+    if found.life is None:
+        _ask_for_records(look, server, found, flavor)
+        return
+    if instance.vm_state is VmState.SHELVED:
+        _ask_for_offload(look, server, found)
+        return
+    _refuse_without_disks(look, found)
     how = _how(look, server, instance, resized=flavor is not None)
-    if how not in _LIVE and instance.vm_state not in _OFF_OR_RUNNING:
+    if how not in _LIVE and instance.vm_state not in _GO_OFF:
         look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", "Unpause it.")
         return
     target = None if server.target_host == instance.host else server.target_host
     target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
-    may_leave = _may_leave_cell(look, found)
+    may_leave = _may_leave_cell(look, found.life)
     if target_cell not in (None, found.cell_uuid) and not may_leave:
         raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
-    context = look.context()
-    injector.reach("drain.move.before")
-    look.change(
-        server,
-        state=DrainServerState.ASKED,
-        request_id=context.request_id,
-        how=how,
-        source_host=instance.host,
-        source_cell=look.cell_name(found.cell_uuid),
-        target_host=target,
-        target_cell=look.cell_name(target_cell),
-        flavor=instance.flavor.name,
-        new_flavor=None if flavor is None else flavor.name,
-        began_at=server.began_at or utcnow(),
-        not_before=None,
-        why=None,
-        help=None,
+    context = _note(
+        look, server, found, how=how, target_host=target, target_cell=look.cell_name(target_cell), flavor=flavor
     )
-    injector.reach("drain.move.noted")
-    reason = (look.request.reason or f"Drain {look.drain.name} ({look.drain.id})")[:_LONGEST_REASON]
+    reason = _reason(look)
     if how in _LIVE:
         check_movable(instance)
         leaves_cell = target_cell != found.cell_uuid if target_cell is not None else how is How.NEAR_LIVE
@@ -195,9 +210,101 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
     injector.reach("drain.move.after")
 
 
+def _note(
+    look: Look,
+    server: DrainServer,
+    found: Found,
+    *,
+    how: How,
+    target_host: str | None,
+    target_cell: str | None,
+    flavor: Flavor | None,
+) -> RequestContext:
+    """Notes what is about to be asked for; returns the request to do that with."""
+    instance, context = found.instance, look.context()
+    injector.reach("drain.move.before")
+    look.change(
+        server,
+        state=DrainServerState.ASKED,
+        request_id=context.request_id,
+        how=how,
+        source_host=instance.host or "",
+        source_cell=look.cell_name(found.cell_uuid),
+        target_host=target_host,
+        target_cell=target_cell,
+        flavor=instance.flavor.name,
+        new_flavor=None if flavor is None else flavor.name,
+        began_at=server.began_at or utcnow(),
+        not_before=None,
+        why=None,
+        help=None,
+    )
+    injector.reach("drain.move.noted")
+    return context
+
+
+def _reason(look: Look) -> str:
+    return (look.request.reason or f"Drain {look.drain.name} ({look.drain.id})")[:_LONGEST_REASON]
+
+
+def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flavor | None) -> None:
+    """Of a server that is on no host. One that was on a host when it was planned may need another plan."""
+    cell = look.cell_named(server.target_cell)
+    if cell is None or cell == found.cell_uuid:
+        look.change(server, how=How.RECORDS, source_host="", target_host=None, target_cell=None)
+        return
+    context = _note(
+        look, server, found, how=How.RECORDS, target_host=None, target_cell=server.target_cell, flavor=flavor
+    )
+    request_move_of_records(
+        look.requests,
+        context,
+        found.instance,
+        found.cell_uuid,
+        target_cell=cell,
+        flavor=flavor,
+        reason=_reason(look),
+        also=look.still_wanted(),
+    )
+    injector.reach("drain.move.after")
+
+
+def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
+    """Of a server that is shelved, and on a host still: its records go when it has left that."""
+    context = _note(look, server, found, how=How.RECORDS, target_host=None, target_cell=server.target_cell, flavor=None)
+    requests.ask(
+        look.requests,
+        context,
+        found.instance,
+        found.cell_uuid,
+        server_actions.SHELVE_OFFLOAD,
+        operations.SHELVE_OFFLOAD,
+        ShelveMemory(),
+        reason=_reason(look),
+        also=look.still_wanted(),
+    )
+    injector.reach("drain.move.after")
+
+
+def _refuse_without_disks(look: Look, found: Found) -> None:
+    """Raises Conflict if a server in ERROR has no disks on its host, where a move would only find that out half way."""
+    instance = found.instance
+    if instance.vm_state is not VmState.ERROR:
+        return
+    if not has_local_disks(block_devices.of_instance(found.database, instance.uuid)):
+        return
+    facts = look.services.computes(found.cell_uuid).inspect_instance(
+        look.context(), instance.host or "", instance_uuid=instance.uuid
+    )
+    if not facts.has_disks:
+        raise errors.Conflict(
+            f"It is in error, and has no disks in their place on host {instance.host}: rebuild it, or delete it."
+        )
+
+
 def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) -> How:
     """As planned, as far as the server's present state allows that."""
-    if instance.vm_state is VmState.STOPPED:
+    if instance.vm_state in _GO_COLD:
         return How.COLD
     how = server.how or look.request.how
     if resized and how is not How.COLD:
@@ -223,9 +330,9 @@ def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
     raise errors.FlavorNotFound(f"Flavor {name} could not be found, or is disabled.")
 
 
-def _may_leave_cell(look: Look, found: Found) -> bool:
+def _may_leave_cell(look: Look, life: HostLife) -> bool:
     level = look.services.conf.upgrade_levels.compute
-    return versions.allows_cross_cell(level) and found.life.version >= versions.CROSS_CELL_SERVICE
+    return versions.allows_cross_cell(level) and life.version >= versions.CROSS_CELL_SERVICE
 
 
 def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> None:
@@ -264,8 +371,8 @@ def _find_resized(look: Look, server: DrainServer) -> tuple[Instance, str] | Non
     return instance, cell.uuid
 
 
-def ask_for_end(look: Look, operations: list[OperationBrief]) -> None:
+def ask_for_end(look: Look, under_way: list[OperationBrief]) -> None:
     """Has what is under way undone, as far as it still can be."""
-    for operation in operations:
+    for operation in under_way:
         if operation.state not in ENDED and not operation.pivoted and not operation.cancel_requested:
             requests.cancel(look.requests, operation.instance_uuid, operation.migration_uuid)

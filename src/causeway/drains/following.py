@@ -14,7 +14,7 @@ from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
 from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState
 from causeway.model.migration import Migration
-from causeway.model.operations import OperationBrief
+from causeway.model.operations import SHELVE_OFFLOAD, OperationBrief
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus
 from causeway.store.api import journal, migrations
@@ -56,6 +56,9 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
             asking.ask_for_end(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _failed(look, server, operations[-1])
+    elif operations[-1].recipe == SHELVE_OFFLOAD:
+        # On no host any more: its records follow.
+        look.change(server, state=DrainServerState.PENDING, request_id=None)
     elif migration is None:
         look.change(server, state=DrainServerState.DONE)
     else:

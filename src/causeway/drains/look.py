@@ -60,6 +60,11 @@ class Look:
         """As servers of drains say where they are."""
         return None if cell_uuid is None else self.services.cells.mapping(cell_uuid).name
 
+    def cell_named(self, name: str | None) -> str | None:
+        """Its uuid; None if no cell has that name."""
+        cells = self.services.cells.mappings(cell0=False)
+        return next((cell.uuid for cell in cells if cell.name == name), None)
+
     def go_on(self) -> None:
         """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
         if self.services.stopping.is_set():

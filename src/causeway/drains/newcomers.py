@@ -1,4 +1,6 @@
-"""Servers that came to the hosts of a drain after it was planned: builds that were under way when the hosts were closed."""
+"""Servers that came to the scope of a drain after it was planned: builds that were under way when its hosts were closed, and,
+if it empties whole cells, what has left their hosts since.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ import logging
 from collections import defaultdict
 
 from causeway.drains.look import Look
-from causeway.model.drains import DrainServer
+from causeway.drains.paths import HOSTLESS
+from causeway.model.drains import DrainServer, How, Scope
+from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING
 from causeway.store.api import drains as store
@@ -25,33 +29,47 @@ def add(look: Look) -> None:
         by_cell[cell_uuid].append(host)
     cells = look.services.cells
     known = {server.instance_uuid for server in look.servers}
-    there = cells.ask(by_cell, lambda cell, database: instances.uuids_on(database, by_cell[cell.uuid]))
+    whole = {cell.uuid for cell in cells.mappings(cell0=False) if _names(look.request.scope, cell)}
+
+    def find(cell: CellMapping, database: Database) -> set[str]:
+        found = instances.uuids_on(database, by_cell[cell.uuid])
+        return found | (instances.uuids_without_host(database, HOSTLESS) if cell.uuid in whole else set())
+
+    there = cells.ask(by_cell.keys() | whole, find)
     new = {uuid: cell_uuid for cell_uuid, uuids in there.by_cell.items() for uuid in uuids - known}
     if new:
         # Another drain moves them away as well.
         for uuid in store.of_others(look.services.api, look.drain.id, new):
             del new[uuid]
-    found = [server for uuid, cell_uuid in new.items() if (server := _server(look, cells.database(cell_uuid), uuid))]
+    found = [server for uuid, cell_uuid in new.items() if (server := _server(look, cell_uuid, uuid))]
     if found:
         store.add_servers(look.services.api, look.drain, found)
         look.servers += found
         LOG.info("Drain %s: %s servers came after it was planned", look.drain.id, len(found))
 
 
-def _server(look: Look, database: Database, uuid: str) -> DrainServer | None:
-    instance = instances.find(database, uuid, with_tags=False)
-    if instance is None or instance.host not in look.places or instance.task_state in DELETING:
+def _names(scope: Scope, cell: CellMapping) -> bool:
+    return cell.name in scope.cells or cell.uuid in scope.cells
+
+
+def _server(look: Look, cell_uuid: str, uuid: str) -> DrainServer | None:
+    instance = instances.find(look.services.cells.database(cell_uuid), uuid, with_tags=False)
+    if instance is None or instance.hidden or instance.task_state in DELETING:
         return None
+    if instance.host not in look.places and not (instance.host is None and instance.vm_state in HOSTLESS):
+        return None
+    is_on_host = instance.host is not None
     return DrainServer(
         drain_id=look.drain.id,
         instance_uuid=uuid,
         name=instance.display_name,
         owner_project=instance.project_id,
-        source_cell=look.cell_name(look.places[instance.host]) or "",
-        source_host=instance.host,
+        how=None if is_on_host else How.RECORDS,
+        source_cell=look.cell_name(cell_uuid) or "",
+        source_host=instance.host or "",
         flavor=instance.flavor.name,
         new_flavor=look.request.flavors.get(instance.flavor.name),
-        bytes=_local_bytes(instance),
+        bytes=_local_bytes(instance) if is_on_host else 0,
         memory_mb=instance.flavor.memory_mb,
     )
 

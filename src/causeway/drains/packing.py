@@ -6,7 +6,7 @@ import msgspec
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.drains.paths import Obstacle
+from causeway.drains.paths import Obstacle, goes_as_records
 from causeway.drains.scope import Tenant
 from causeway.model.drains import Shortage
 from causeway.model.flavor import Flavor
@@ -17,6 +17,7 @@ from causeway.scheduler.many import GroupPlaces, Homeless, Missing, Mover, Packi
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
 from causeway.store import group_places
 from causeway.store.api import groups, mappings
+from causeway.store.cell.residents import Resident
 
 _HINTS = ("same_host", "different_host")
 _GIB = 1024
@@ -111,11 +112,16 @@ def _request(
             numbers[key] = len(request.specs)
             request.specs.append(spec)
             named |= {each for hint in _HINTS for each in spec.scheduler_hints.get(hint, [])}
-        request.movers.append(Mover(uuid, numbers[key], server.host or "", of_server.get(uuid)))
+        request.movers.append(_mover(server, numbers[key], of_server.get(uuid)))
     if named:
         places = group_places.look_up(services.cells, named).hosts
         request.instance_hosts = {uuid: hosts[0] for uuid, hosts in places.items() if hosts}
     return request, unasked
+
+
+def _mover(server: Resident, spec: int, group: str | None) -> Mover:
+    takes_room = not goes_as_records(server.vm_state, server.host)
+    return Mover(server.uuid, spec, server.host or "", group, takes_room)
 
 
 def _spec(services: ConductorServices, tenant: Tenant, stored: dict[str, object]) -> RequestSpec:

@@ -2,7 +2,8 @@
 
 Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it
 is live where hypervisors reach one another. Warm: it boots at the target, its disks are copied before. Cold: all travels while
-it is off. Costs are estimates: of disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
+it is off. Records: nothing else travels, for it is on no host; one that is shelved is offloaded first. Costs are estimates: of
+disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _ANYWAY = {How.LIVE: 5.0, How.NEAR_LIVE: 10.0, How.WARM: 15.0, How.COLD: 15.0}
 # Seconds from a guest's shutdown to the end of its boot.
 _REBOOT = 10.0
 _WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
+# No guest that could be moved live: whatever is asked for, they go cold. Those in ERROR as they are, with their disks.
+_GO_COLD = (VmState.STOPPED, VmState.ERROR)
+# What servers are that may be on no host.
+HOSTLESS = (VmState.SHELVED_OFFLOADED, VmState.ERROR)
 
 
 @dataclass(frozen=True)
@@ -51,24 +56,24 @@ class Cost:
 
 _OF_STATE = {
     VmState.BUILDING: Obstacle("It is being built.", "Wait until it is there."),
-    VmState.SUSPENDED: Obstacle("It is suspended.", "Resume it: then it can go live or warm."),
+    VmState.SUSPENDED: Obstacle(
+        "It is suspended, and no move takes a saved memory along.", "Resume it: then it can go live or warm."
+    ),
     VmState.RESCUED: Obstacle("It is in rescue mode.", "End the rescue (unrescue)."),
     VmState.RESIZED: Obstacle(
         "It waits for the confirm of an earlier resize or migration.", "Confirm or revert that (VERIFY_RESIZE)."
     ),
     VmState.SOFT_DELETED: Obstacle(
-        "It is deleted, and kept for a while.", "Delete it for good (forceDelete), or restore it."
+        "It is deleted, and kept until its time is over (reclaim_instance_interval).",
+        "A drain that runs waits for that. Delete it for good (forceDelete), or restore it.",
     ),
     VmState.DELETED: Obstacle("It is deleted.", "Wait until its record is gone."),
-    VmState.ERROR: Obstacle(
-        "It is in error.", "Mend it: a hard reboot or a rebuild, or reset its state if its guest is fine."
-    ),
-    VmState.SHELVED: Obstacle("It is shelved, and its disks are still on its host.", "Unshelve or offload it."),
-    VmState.SHELVED_OFFLOADED: Obstacle(
-        "It is shelved and offloaded: only its records are in the cell.",
-        "Unshelve it outside of the scope, or delete it.",
-    ),
 }
+
+
+def goes_as_records(vm_state: VmState, host: str | None) -> bool:
+    """Whether only its records move. One that is shelved is offloaded first: it comes back from its image anyway."""
+    return vm_state is VmState.SHELVED or (host is None and vm_state in HOSTLESS)
 
 
 def obstacle_here(
@@ -82,13 +87,17 @@ def obstacle_here(
         )
     if server.vm_state in _OF_STATE:
         return _OF_STATE[server.vm_state]
+    if server.host is None and server.vm_state in HOSTLESS:
+        return None
     if server.host is None:
         return Obstacle("It is on no host.", "Delete it, or rebuild it.")
     if host_is_down:
         return Obstacle(f"Its host {server.host} is down.", "Bring the host back, or evacuate the server.")
+    if server.vm_state is VmState.SHELVED:
+        return None
     if server.vm_state is VmState.PAUSED and (resized or how in (How.WARM, How.COLD)):
         return Obstacle("It is paused, and would lose its memory.", "Unpause it, or let it go live or near-live.")
-    if how in _WITH_MEMORY and server.vm_state is not VmState.STOPPED:
+    if how in _WITH_MEMORY and server.vm_state not in _GO_COLD:
         return why_not_live(server, can)
     return None
 
@@ -115,7 +124,9 @@ def way(
     target_can: dict[str, Any],
 ) -> How | Obstacle:
     """How a server goes to a host. ``crosses``: that is in another cell; ``target_can``: what its hypervisor can do."""
-    if server.vm_state is VmState.STOPPED:
+    if goes_as_records(server.vm_state, server.host):
+        return How.RECORDS
+    if server.vm_state in _GO_COLD:
         return How.COLD
     if not resized and how in (How.GENTLEST, *_WITH_MEMORY):
         obstacle = why_not_live(server, can) or _why_not_there(server, crosses=crosses, can=can, target_can=target_can)
@@ -165,7 +176,7 @@ def cost(server: Resident, how: How, rate: float) -> Cost:
     gib = local_gib(server, server.flavor)
     disks, memory = gib * _MIB_PER_GIB, server.flavor.memory_mb
     mib = float(disks + (memory if how in _WITH_MEMORY else 0))
-    runs = server.vm_state is not VmState.STOPPED
+    runs = server.vm_state not in _GO_COLD
     if how is How.LIVE:
         pause = reach.LIVE_PAUSE
     elif how is How.NEAR_LIVE:

@@ -22,6 +22,7 @@ from causeway.moves.steps.local_disks import refuse_smaller_disks
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.many import Packing, Place
 from causeway.store.api import flavors as flavor_records
+from causeway.store.cell.residents import Resident
 from causeway.store.database import Database, utcnow
 
 _KEEPS_MEMORY = (How.LIVE, How.NEAR_LIVE)
@@ -106,9 +107,13 @@ def _row(tenant: Tenant, resized: dict[str, Flavor]) -> DrainServer:
         source_host=server.host or "",
         flavor=server.flavor.name,
         new_flavor=new.name if new is not None and changes else None,
-        bytes=paths.local_gib(server, server.flavor) << 30,
+        bytes=0 if _goes_as_records(server) else paths.local_gib(server, server.flavor) << 30,
         memory_mb=server.flavor.memory_mb,
     )
+
+
+def _goes_as_records(server: Resident) -> bool:
+    return paths.goes_as_records(server.vm_state, server.host)
 
 
 def _blocked_here(
@@ -168,10 +173,21 @@ def _give_way(
     if isinstance(how, Obstacle):
         _block(row, how)
         return
+    if how is How.RECORDS:
+        _give_cell(tenant, place, row)
+        return
     cost = paths.cost(server, how, paths.rate_of(services.conf))
     row.how, row.target_cell, row.target_host = how, place.cell_name, place.host
     row.seconds, row.pause = round(cost.seconds, 1), round(cost.pause, 1)
     planned.transfers.append(_transfer(row, cost))
+
+
+def _give_cell(tenant: Tenant, place: Place, row: DrainServer) -> None:
+    """Records travel in no time, and use nothing up that a schedule has to heed."""
+    row.how, row.target_cell, row.seconds, row.pause = How.RECORDS, place.cell_name, 0.0, 0.0
+    if place.cell_uuid == tenant.cell_uuid:
+        row.state = DrainServerState.PASSED_OVER
+        row.why = "Only its records are in its cell, which is among the targets: it stays there."
 
 
 def _transfer(row: DrainServer, cost: Cost) -> Transfer:
@@ -209,7 +225,7 @@ def _whole(
         servers=rows,
         began_at=begin,
         movable=len(going),
-        blocked=len(rows) - len(going),
+        blocked=sum(row.state is DrainServerState.BLOCKED for row in rows),
         bytes=sum(row.bytes for row in going),
         seconds=float(ceil(seconds)),
         bound=bound.what if bound is not None else None,
@@ -218,7 +234,7 @@ def _whole(
         shortages=shortages,
         notes=notes,
     )
-    if going or not rows:
+    if going or not plan.blocked:
         plan.ends_at = begin + timedelta(seconds=plan.seconds) + _until_confirmed(request, going)
     if request.deadline is not None:
         plan.meets_deadline = not plan.blocked and plan.ends_at is not None and plan.ends_at <= _utc(request.deadline)
@@ -236,7 +252,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _summary(plan: Plan, request: DrainRequest) -> str:
-    total = len(plan.servers)
+    total = plan.movable + plan.blocked
     if not total:
         return "There is no server to be moved."
     if not plan.movable:

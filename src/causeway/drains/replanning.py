@@ -15,7 +15,7 @@ from causeway.drains import asking
 from causeway.drains.look import Look
 from causeway.drains.pace import is_due
 from causeway.drains.plan import plan_of
-from causeway.model.drains import DrainServer, DrainServerState, Scope
+from causeway.model.drains import DrainServer, DrainServerState, How, Scope
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,9 @@ _PLANNED = ("how", "target_cell", "target_host", "new_flavor", "bytes", "seconds
 
 
 def needs_plan(look: Look, server: DrainServer) -> bool:
-    """It has no target, and the drain names some: the scheduler might choose another one."""
+    """It has no target, and the drain names some: the scheduler might choose another one. Records need a cell in any case."""
+    if server.how is How.RECORDS:
+        return server.target_cell is None
     return server.target_host is None and look.names_targets
 
 
@@ -43,8 +45,10 @@ def reconsider(look: Look) -> None:
                     to_plan.append(server)
                 else:
                     look.change(server, state=DrainServerState.PENDING, why=None, help=None, not_before=None)
-        if server.state is DrainServerState.PENDING and needs_plan(look, server):
-            to_plan.append(server)
+        elif server.state is DrainServerState.PENDING and needs_plan(look, server):
+            with look.apart(server):
+                if asking.find_movable(look, server) is not None:
+                    to_plan.append(server)
     if to_plan:
         _plan_again(look, to_plan)
 
@@ -73,4 +77,4 @@ def _plan_again(look: Look, servers: list[DrainServer]) -> None:
             )
         else:
             values = {name: getattr(found, name) for name in _PLANNED}
-            look.change(server, state=DrainServerState.PENDING, not_before=None, **values)
+            look.change(server, state=found.state, not_before=None, **values)

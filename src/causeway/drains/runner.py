@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.drains import asking, closing, following, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
-from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, Window
+from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, How, Window
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
@@ -94,15 +94,19 @@ def _begin_moves(look: Look) -> None:
     """As many as limits and windows allow. One that is busy does not keep another one's place."""
     if not windows.is_open(look.request.windows, utcnow()):
         return
-    limits, load = look.request.limits, load_of(look.servers)
+    limits = look.request.limits
+    # Those of which only records travel use nothing up.
+    load = load_of(server for server in look.servers if server.how is not How.RECORDS)
     for server in pace.waiting(look.servers, look.request.first, utcnow()):
-        if load.is_full(limits) or look.drain.state is not DrainState.RUNNING:
+        if look.drain.state is not DrainState.RUNNING:
             return
-        if not load.has_room(limits, server) or replanning.needs_plan(look, server):
+        if replanning.needs_plan(look, server):
+            continue
+        if server.how is not How.RECORDS and not load.has_room(limits, server):
             continue
         with look.apart(server):
             asking.ask_for_move(look, server)
-        if server.state in pace.UNDER_WAY:
+        if server.state in pace.UNDER_WAY and server.how is not How.RECORDS:
             load.add(server)
 
 

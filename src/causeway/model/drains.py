@@ -79,13 +79,21 @@ ARRIVED = frozenset({DrainServerState.MOVED, DrainServerState.CONFIRMING, DrainS
 
 
 class How(StrEnum):
-    """How a server is moved. ``gentlest``: of the others, the first that works for it."""
+    """How a server is moved. ``gentlest``: of the next four, the first that works for it.
+
+    ``records``: only its records, for it is on no host.
+    """
 
     GENTLEST = "gentlest"
     LIVE = "live"
     NEAR_LIVE = "near_live"
     WARM = "warm"
     COLD = "cold"
+    RECORDS = "records"
+
+
+# What may be asked for; the others follow from what a server is.
+TO_CHOOSE = (How.GENTLEST, How.LIVE, How.NEAR_LIVE, How.WARM, How.COLD)
 
 
 class First(StrEnum):

@@ -63,6 +63,7 @@ CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 LIVE_MIGRATION = "live_migration"
 LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
+MOVE_RECORDS = "move_records"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 SOFT_DELETE, RESTORE = "soft_delete", "restore"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
@@ -94,6 +95,7 @@ TASKS: dict[str, TaskState | None] = {
     LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
     LIVE_ACROSS_CELLS: server_actions.LIVE_MIGRATION.begins,
     NEAR_LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
+    MOVE_RECORDS: server_actions.MOVE_RECORDS.begins,
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
@@ -125,6 +127,7 @@ WORK: dict[str, Work] = {
     LIVE_MIGRATION: Work.MOVE,
     LIVE_ACROSS_CELLS: Work.MOVE,
     NEAR_LIVE_MIGRATION: Work.MOVE,
+    MOVE_RECORDS: Work.MOVE,
     SHELVE: Work.SHELVE,
     SHELVE_OFFLOAD: Work.SHELVE,
     UNSHELVE: Work.UNSHELVE,

@@ -22,7 +22,8 @@ from causeway.virt.live import LiveSource, LiveTarget
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
-MEMORY_VERSION = OLDEST_MEMORY_VERSION = 1
+# 2: of servers that keep their state, which older releases would give that of their guest.
+OLDEST_MEMORY_VERSION, MEMORY_VERSION = 1, 2
 
 
 @dataclass
@@ -63,6 +64,8 @@ class MoveMemory:
     # The server's mapping names the target's cell.
     is_switched: bool = False
     requested_host: str | None = None
+    # The guest of a server in ERROR runs all the same.
+    runs_in_error: bool = False
     has_ports: bool = True
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: bool = False
@@ -189,7 +192,22 @@ class MoveMemory:
 
     @property
     def was_running(self) -> bool:
-        return self.old_vm_state is VmState.ACTIVE
+        return self.old_vm_state is VmState.ACTIVE or (self.old_vm_state is VmState.ERROR and self.runs_in_error)
+
+    @property
+    def kept_state(self) -> VmState | None:
+        """What the server is afterwards, whatever its guest does; None: what its guest says."""
+        return VmState.ERROR if self.old_vm_state is VmState.ERROR else None
+
+    @property
+    def version(self) -> int:
+        """By which release on it is understood."""
+        return OLDEST_MEMORY_VERSION if self.kept_state is None else MEMORY_VERSION
+
+    @property
+    def state_back(self) -> VmState:
+        """What the server is when it is back at its source."""
+        return self.kept_state or (VmState.ACTIVE if self.was_running else VmState.STOPPED)
 
     def pair(self, volume_id: str) -> AttachmentPair:
         """The volume's attachments; noted from now on if they were not."""

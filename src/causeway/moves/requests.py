@@ -22,8 +22,8 @@ from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
-from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.moves.memory import MEMORY_VERSION, MoveMemory
+from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.moves.memory import MoveMemory
 from causeway.parts import acceptance
 from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
 from causeway.store.api import journal, migrations
@@ -67,6 +67,7 @@ def request_resize(
         old_vm_state=instance.vm_state,
         cross_cell_allowed=cross_cell_allowed,
         requested_host=host,
+        runs_in_error=instance.vm_state is VmState.ERROR and instance.power_state is PowerState.RUNNING,
         has_ports=bool(instance.network_info),
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
     )
@@ -207,5 +208,5 @@ def _move(
         user_id=context.user_id,
         project_id=context.project_id,
         reason=reason,
-        memory_version=MEMORY_VERSION,
+        memory_version=memory.version,
     )

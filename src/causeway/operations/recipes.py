@@ -11,6 +11,7 @@ from causeway.operations.evacuate import EVACUATE
 from causeway.operations.images import CREATE_BACKUP, CREATE_IMAGE
 from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from causeway.operations.live_migration import LIVE_MIGRATE
+from causeway.operations.move_records import MOVE_RECORDS
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
@@ -28,6 +29,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         REBUILD,
         EVACUATE,
         LIVE_MIGRATE,
+        MOVE_RECORDS,
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,

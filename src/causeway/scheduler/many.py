@@ -12,12 +12,16 @@ from causeway.scheduler.request import RequestedGroup, RequestSpec
 
 @dataclass
 class Mover:
-    """One of many servers. ``spec``: the number of its request spec; ``host``: where it is, which will not do."""
+    """One of many servers. ``spec``: the number of its request spec; ``host``: where it is, which will not do.
+
+    ``takes_room`` False: it only has to find hosts that would do if they had room, for it comes up some other time.
+    """
 
     uuid: str
     spec: int
     host: str = ""
     group: str | None = None
+    takes_room: bool = True
 
 
 @dataclass

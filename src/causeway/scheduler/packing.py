@@ -165,6 +165,9 @@ class _Attempt:
 
     def place(self, mover: Mover) -> None:
         kind, request = self.kinds[mover.spec], self.request_of(mover)
+        if not mover.takes_room:
+            self._place_without_room(mover, kind)
+            return
         group = self._groups.get(mover.group or "")
         if group is not None and group.group.policy in _SOFT:
             number = _best_company(self, mover, kind, request, _SOFT[group.group.policy])
@@ -181,6 +184,18 @@ class _Attempt:
         self._instance_hosts[mover.uuid] = host.host
         if mover.group in self._members:
             self._members[mover.group].setdefault(host.host, set()).add(mover.uuid)
+
+    def _place_without_room(self, mover: Mover, kind: Kind) -> None:
+        """A host that would do, one that has room now before others."""
+        choice = min(
+            kind.hosts,
+            key=lambda each: (self.is_foreign(each, kind), not self.has_room(each, kind), self.load(each, kind), each),
+            default=None,
+        )
+        if choice is None:
+            self.homeless.append(mover)
+        else:
+            self.placed[mover.uuid] = choice
 
     def request_of(self, mover: Mover) -> Request:
         spec, group = self.kinds[mover.spec].spec, self._groups.get(mover.group or "")

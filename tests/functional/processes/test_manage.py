@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from causeway import errors
 from causeway.cli.main import cli
 from causeway.model.flavor import Flavor
-from causeway.model.host import ComputeNode
+from causeway.model.host import CELL0_UUID, ComputeNode
 from causeway.model.instance import Instance
 from causeway.store.api import cells, mappings
-from causeway.store.cell import hosts, instances
+from causeway.store.cell import copies, hosts, instances
 from causeway.store.database import Database, utcnow
 
 Manage = Callable[..., Result]
@@ -114,11 +115,15 @@ def test_a_cell_is_disabled_enabled_and_given_other_urls(manage: Manage, cell1: 
     assert (row["disabled"], row["transport_url"]) == (False, "rabbit://127.0.0.1/other")
 
 
-def test_a_cell_with_hosts_is_not_deleted(manage: Manage, cell1: str, api: Database) -> None:
+def test_a_cell_with_hosts_is_not_deleted(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1")
     cells.map_host(api, "host1", cell1)
+    hosts.report_service(database, "host1", "nova-compute", "compute", 1)
     result = manage("cell", "delete", "cell1")
     assert result.exit_code == 1
-    assert "host1" in result.stderr
+    assert "1 host (host1)" in result.stderr
+    (service,) = hosts.list_services(database)
+    hosts.delete_service(database, service.uuid)
     cells.unmap_host(api, "host1")
     assert manage("cell", "delete", "cell1").exit_code == 0
     assert list(listed(manage)) == ["cell0"]
@@ -127,9 +132,29 @@ def test_a_cell_with_hosts_is_not_deleted(manage: Manage, cell1: str, api: Datab
 def test_a_cell_with_servers_is_not_deleted(manage: Manage, cell1: str, api: Database) -> None:
     with api.write() as connection:
         mappings.insert_in(connection, mappings.InstanceMapping("5e", "project", "user", utcnow(), cell1))
-    assert "1 servers" in manage("cell", "delete", cell1).stderr
+    assert "1 server (5e)" in manage("cell", "delete", cell1).stderr
     mappings.queue_for_delete(api, "5e")
     assert manage("cell", "delete", cell1).exit_code == 0
+
+
+def test_a_cell_with_records_of_other_cells_servers_is_not_deleted(
+    manage: Manage, cell1: str, api: Database, tmp_path: Path
+) -> None:
+    server = Instance("5e", "project", "user", "left", Flavor("1", "f", 1, 1, 1), hidden=True)
+    database = Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1")
+    with database.write() as connection:
+        instances.insert(connection, server)
+    with api.write() as connection:
+        mappings.insert_in(connection, mappings.InstanceMapping("5e", "project", "user", utcnow(), CELL0_UUID))
+    assert "records of 1 server (5e) of other cells" in manage("cell", "delete", cell1).stderr
+    copies.hard_delete(database, "5e")
+    assert manage("cell", "delete", cell1).exit_code == 0
+
+
+def test_a_host_of_a_deleted_cell_is_not_mapped_again(manage: Manage, cell1: str, api: Database) -> None:
+    assert manage("cell", "delete", cell1).exit_code == 0
+    with pytest.raises(errors.Conflict, match="was deleted"):
+        cells.map_host(api, "host1", cell1)
 
 
 def test_mappings_of_an_older_version_are_completed(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:
@@ -161,7 +186,7 @@ def test_hosts_that_nobody_mapped_are_discovered(manage: Manage, api: Database, 
 
 
 def test_a_host_whose_name_is_taken_is_told(manage: Manage, cell1: str, api: Database, tmp_path: Path) -> None:  # noqa: ARG001
-    cells.map_host(api, "host1", "22222222-2222-2222-2222-222222222222")
+    cells.map_host(api, "host1", CELL0_UUID)
     node = ComputeNode("11111111-1111-1111-1111-111111111111", "host1", "host1", "QEMU", 1, 1, 1, 1)
     hosts.save_node(Database(f"sqlite:///{tmp_path}/cell1.sqlite", "cell1"), node)
     told = manage("cell", "discover-hosts")

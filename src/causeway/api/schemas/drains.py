@@ -6,7 +6,7 @@ from typing import Any
 
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
-from causeway.model.drains import Afterwards, DrainServerState, DrainState, First, How
+from causeway.model.drains import TO_CHOOSE, Afterwards, DrainServerState, DrainState, First
 
 _MOST_NAMED = 10_000
 _LIMIT: JsonSchema = {"type": "integer", "minimum": 1, "maximum": 10_000}
@@ -40,7 +40,7 @@ _DRAIN: JsonSchema = common.properties(
     )
     | {"minProperties": 1},
     targets=common.properties([], **_PLACES),
-    how=_words(How),
+    how=_words(TO_CHOOSE),
     flavors={"type": "object", "additionalProperties": common.NAME, "maxProperties": 1000},
     windows={"type": "array", "items": _WINDOW, "maxItems": 100},
     deadline={"type": ["string", "null"], "format": "date-time"},

@@ -10,7 +10,7 @@ import click
 
 from causeway.cli import ask
 from causeway.client import drain_texts
-from causeway.model.drains import Afterwards, First, How, Limits
+from causeway.model.drains import TO_CHOOSE, Afterwards, First, How, Limits
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Read = TypeVar("Read")
@@ -35,7 +35,7 @@ _OPTIONS = [
     click.option("--to-aggregate", "to_aggregates", multiple=True, help="To hosts of this aggregate."),
     click.option(
         "--how",
-        type=click.Choice([how.value.replace("_", "-") for how in How]),
+        type=click.Choice([how.value.replace("_", "-") for how in TO_CHOOSE]),
         default=How.GENTLEST.value,
         show_default=True,
         help="How servers are moved; gentlest: live, near-live, warm or cold, the first that works for each.",

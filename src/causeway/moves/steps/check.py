@@ -31,7 +31,7 @@ class CheckTarget(Step):
     """Confirm: the target shows the server's guest with its disks and volumes. A server that is being deleted needs none."""
 
     name = "CheckTarget"
-    reads = frozenset({"old_vm_state", "selection", "source_cell", "source_host"})
+    reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
 
     def where(self, run: Run) -> str | None:
         return run.memory.dest_host
@@ -49,7 +49,16 @@ class CheckSource(Step):
 
     name = "CheckSource"
     reads = frozenset(
-        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+        {
+            "attachments",
+            "local_devices",
+            "old_flavor",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+        }
     )
 
     def where(self, run: Run) -> str | None:

@@ -24,7 +24,9 @@ class ConfirmResizeAtSource(Step):
     """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
 
     name = "ConfirmResizeAtSource"
-    reads = frozenset({"attachments", "old_vm_state", "port_ids", "selection", "source_cell", "source_host"})
+    reads = frozenset(
+        {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
+    )
     event: ClassVar[str] = "compute_confirm_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
@@ -70,7 +72,7 @@ class DeleteSourceRecords(Step):
     """Hard-deletes the source cell's copy."""
 
     name = "DeleteSourceRecords"
-    reads = frozenset({"old_vm_state", "selection", "source_cell"})
+    reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.target_cell)
@@ -78,14 +80,15 @@ class DeleteSourceRecords(Step):
 
 
 class FinishConfirm(Step):
-    """The server is ACTIVE or SHUTOFF, as its guest really is; the migration is confirmed."""
+    """The server is ACTIVE or SHUTOFF, as its guest really is, or in ERROR as before; the migration is confirmed."""
 
     name = "FinishConfirm"
-    reads = frozenset({"events", "old_vm_state", "selection", "source_cell", "source_host"})
+    reads = frozenset({"events", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
 
     def do(self, run: Run) -> None:
         power_state = self._power_state(run, run.target_instance())
-        vm_state = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
+        by_guest = VmState.ACTIVE if power_state is PowerState.RUNNING else VmState.STOPPED
+        vm_state = run.memory.kept_state or by_guest
         # The migration first: who sees ACTIVE may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.CONFIRMED)
         with run.target_database.write() as connection:

@@ -34,6 +34,7 @@ class FinishResizeAtDest(Step):
             "new_flavor",
             "old_flavor",
             "old_vm_state",
+            "runs_in_error",
             "port_requests",
             "selection",
             "source_cell",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import uuid as uuids
+from typing import Any
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.flavor import Flavor
 from causeway.moves.run import Run
 from causeway.parts.devices import next_device_name
+from causeway.parts.run import ServerRun
 
 
 def check_no_shrink(run: Run) -> None:
@@ -34,11 +36,15 @@ def refuse_smaller_disks(old: Flavor, new: Flavor, devices: list[BlockDevice]) -
 
 
 def for_new_flavor(run: Run, devices: list[BlockDevice]) -> list[BlockDevice]:
+    """`for_flavor`, of the flavor that a move changes to."""
+    return for_flavor(run, run.memory.old_flavor, run.memory.new_flavor, devices)
+
+
+def for_flavor(run: ServerRun[Any], old: Flavor, new: Flavor, devices: list[BlockDevice]) -> list[BlockDevice]:
     """The block devices as the new flavor has them: swap resized, added or removed (bug 1552777), more ephemeral space.
 
     A single ephemeral disk that had all that the flavor gives has so again. Who divided it keeps the parts.
     """
-    old, new = run.memory.old_flavor, run.memory.new_flavor
     found = list(devices)
     if new.ephemeral_gb > old.ephemeral_gb:
         ephemeral = [device for device in found if device.is_ephemeral]
@@ -75,9 +81,11 @@ def _replace(devices: list[BlockDevice], device: BlockDevice, size: int) -> None
     devices[devices.index(device)] = dataclasses.replace(device, volume_size=size)
 
 
-def _blank(run: Run, devices: list[BlockDevice], name: str, size: int, guest_format: str | None) -> BlockDevice:
+def _blank(
+    run: ServerRun[Any], devices: list[BlockDevice], name: str, size: int, guest_format: str | None
+) -> BlockDevice:
     return BlockDevice(
-        uuid=str(uuids.uuid5(uuids.UUID(run.move.id), name)),
+        uuid=str(uuids.uuid5(uuids.UUID(run.saga.id), name)),
         instance_uuid=run.uuid,
         source_type="blank",
         destination_type="local",

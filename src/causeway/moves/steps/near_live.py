@@ -177,6 +177,7 @@ class LetGuestGoOn(Step):
             "local_devices",
             "offer",
             "old_vm_state",
+            "runs_in_error",
             "selection",
             "source_cell",
         }

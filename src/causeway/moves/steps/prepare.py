@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
-from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
+from causeway.model.states import MigrationStatus, PowerState, TaskState
 from causeway.model.things import Thing
 from causeway.moves import hardware
 from causeway.moves.dead_hosts import answering, at_source, at_target
@@ -55,6 +55,7 @@ class PrepResizeAtDest(Step):
             "new_flavor",
             "old_flavor",
             "old_vm_state",
+            "runs_in_error",
             "port_requests",
             "source_cell",
             "source_host",
@@ -247,6 +248,7 @@ class PrepResizeAtSource(Step):
             "keeps_memory",
             "local_devices",
             "old_vm_state",
+            "runs_in_error",
             "selection",
             "source_cell",
             "source_host",
@@ -403,7 +405,3 @@ def place_after_handing_over(run: Run) -> dict[str, Any]:
     """Where notifications say that the server is between its hosts: inside a cell at the target, else still at the source."""
     memory = run.memory
     return {} if memory.is_cross_cell else {"host": memory.dest_host, "node": memory.destination.hypervisor_hostname}
-
-
-def vm_state_of(was_running: bool) -> VmState:
-    return VmState.ACTIVE if was_running else VmState.STOPPED

@@ -19,6 +19,7 @@ from causeway.moves.run import Run
 from causeway.moves.steps.direct import wipe_secret
 from causeway.moves.steps.images import delete_images
 from causeway.moves.steps.local_disks import for_new_flavor
+from causeway.parts.run import ServerRun
 from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import group_claims, mappings, migrations
@@ -38,6 +39,7 @@ OF_A_MOVED_SERVER = frozenset(
         "offer",
         "old_flavor",
         "old_vm_state",
+        "runs_in_error",
         "selection",
         "snapshot",
         "source_cell",
@@ -45,7 +47,7 @@ OF_A_MOVED_SERVER = frozenset(
 )
 
 
-def require_authority(run: Run, cell_uuid: str) -> None:
+def require_authority(run: ServerRun[Any], cell_uuid: str) -> None:
     """Raises StateChanged unless the server lives in this cell: nobody deletes records that are the living ones."""
     found = mappings.get(run.services.api, run.uuid).cell_uuid
     if found != cell_uuid:
@@ -53,14 +55,14 @@ def require_authority(run: Run, cell_uuid: str) -> None:
 
 
 @contextmanager
-def last_read(run: Run, database: Database) -> Iterator[copies.Bundle]:
+def last_read(run: ServerRun[Any], database: Database) -> Iterator[copies.Bundle]:
     """All records of the server in the cell that it leaves, closed to others from here on; opened again if the block fails."""
-    bundle = copies.close_and_read(database, run.uuid, run.move.id)
+    bundle = copies.close_and_read(database, run.uuid, run.saga.id)
     try:
         yield bundle
     except Exception:
         run.check_lease()
-        instances.reopen(database, run.uuid, run.move.id)
+        instances.reopen(database, run.uuid, run.saga.id)
         raise
 
 
@@ -121,7 +123,17 @@ class TargetDBSetup(Step):
 
     name = "TargetDBSetup"
     reads = frozenset(
-        {"attachments", "guest", "new_flavor", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+        {
+            "attachments",
+            "guest",
+            "new_flavor",
+            "old_flavor",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+        }
     )
 
     def do(self, run: Run) -> None:
@@ -218,6 +230,7 @@ class ShowTarget(Step):
             "local_devices",
             "offer",
             "old_vm_state",
+            "runs_in_error",
             "selection",
             "source_cell",
             "warm",

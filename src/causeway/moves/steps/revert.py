@@ -24,7 +24,7 @@ from causeway.moves.steps.check import show_source_again
 from causeway.moves.steps.confirm import NOT_MOVED
 from causeway.moves.steps.dead_source import add_fault_in, go_on_without_source
 from causeway.moves.steps.local_disks import for_old_flavor
-from causeway.moves.steps.prepare import vm_state_of, volumes
+from causeway.moves.steps.prepare import volumes
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
 from causeway.moves.steps.reservations import drop_strays, reserve
 from causeway.scheduler.request import RequestSpec
@@ -48,7 +48,7 @@ def as_reverting(run: Run, source: Instance, target: Instance) -> Instance:
         pci_requests=source.pci_requests,
         pci_devices=source.pci_devices,
         migration_context=source.migration_context,
-        vm_state=vm_state_of(memory.was_running),
+        vm_state=memory.state_back,
         task_state=task_after(target.task_state, TaskState.RESIZE_REVERTING),
         power_state=source.power_state,
         network_info=[vif for vif in source.network_info if vif.id in {other.id for other in target.network_info}]
@@ -109,7 +109,9 @@ class ReturnRecords(Step):
     """
 
     name = "ReturnRecords"
-    reads = frozenset({"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell"})
+    reads = frozenset(
+        {"attachments", "local_devices", "old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"}
+    )
     makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Run) -> None:
@@ -130,7 +132,7 @@ class SwitchInstanceMappingBack(Step):
     """The pivot: the server lives in the source cell again; its status is REVERT_RESIZE until its guest runs."""
 
     name = "SwitchInstanceMappingBack"
-    reads = frozenset({"old_flavor", "old_vm_state", "selection", "source_cell"})
+    reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         run.pivot(also=lambda connection: self._switch(connection, run))
@@ -153,7 +155,7 @@ class BeginRevert(Step):
     """The pivot of a revert inside a cell: the source's volumes are reserved, and from here the guest goes back."""
 
     name = "BeginRevert"
-    reads = frozenset({"attachments", "old_flavor", "old_vm_state", "source_cell"})
+    reads = frozenset({"attachments", "old_flavor", "old_vm_state", "runs_in_error", "source_cell"})
     makes = frozenset({Thing.ATTACHMENT})
 
     def do(self, run: Run) -> None:
@@ -170,7 +172,16 @@ class RevertResizeAtDest(Step):
 
     name = "RevertResizeAtDest"
     reads = frozenset(
-        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+        {
+            "attachments",
+            "local_devices",
+            "old_flavor",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+        }
     )
     event: ClassVar[str] = "compute_revert_snapshot_based_resize_at_dest"
     #: what the target is noted to have missed if it is dead
@@ -219,7 +230,7 @@ class DeleteTargetRecords(Step):
     """Hard-deletes the target cell's copy."""
 
     name = "DeleteTargetRecords"
-    reads = frozenset({"old_vm_state", "selection", "source_cell"})
+    reads = frozenset({"old_vm_state", "runs_in_error", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
@@ -236,6 +247,7 @@ class ReturnRecord(Step):
             "local_devices",
             "old_flavor",
             "old_vm_state",
+            "runs_in_error",
             "port_allocations",
             "source_cell",
             "source_host",
@@ -254,7 +266,7 @@ class ReturnRecord(Step):
                 node=memory.source_hypervisor,
                 availability_zone=memory.source_zone,
                 flavor=memory.old_flavor,
-                vm_state=vm_state_of(memory.was_running),
+                vm_state=memory.state_back,
                 task_state=task_after(instance.task_state, TaskState.RESIZE_REVERTING),
                 network_info=ports_at_source(memory, instance.network_info),
             )
@@ -265,7 +277,7 @@ class FinishRevertResizeAtSource(Step):
     """The old guest comes up from its kept disks, with its ports and volumes."""
 
     name = "FinishRevertResizeAtSource"
-    reads = frozenset({"attachments", "old_vm_state", "selection", "source_cell", "source_host"})
+    reads = frozenset({"attachments", "old_vm_state", "runs_in_error", "selection", "source_cell", "source_host"})
     writes = frozenset({"guest", "source_is_dead"})
     event: ClassVar[str] = "compute_finish_revert_snapshot_based_resize_at_source"
 
@@ -306,7 +318,7 @@ class ReturnAllocations(Step):
     """What the migration held at the source goes back to the server; the target's is free."""
 
     name = "ReturnAllocations"
-    reads = frozenset({"old_vm_state", "source_node"})
+    reads = frozenset({"old_vm_state", "runs_in_error", "source_node"})
 
     def do(self, run: Run) -> None:
         run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
@@ -316,7 +328,18 @@ class FinishRevert(Step):
     """The server is ACTIVE or SHUTOFF as before the resize; the migration is reverted."""
 
     name = "FinishRevert"
-    reads = frozenset({"events", "guest", "old_vm_state", "selection", "source_cell", "source_host", "source_is_dead"})
+    reads = frozenset(
+        {
+            "events",
+            "guest",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+            "source_is_dead",
+        }
+    )
 
     def do(self, run: Run) -> None:
         memory = run.memory
@@ -327,7 +350,7 @@ class FinishRevert(Step):
         )
         with run.source_database.write() as connection:
             run.write_history(connection)
-            vm_state = VmState.ERROR if memory.source_is_dead else vm_state_of(memory.was_running)
+            vm_state = VmState.ERROR if memory.source_is_dead else memory.state_back
             changes |= {"vm_state": vm_state} | NOT_MOVED
             if instances.end_task_in(connection, run.uuid, {TaskState.RESIZE_REVERTING}, **changes):
                 if memory.source_is_dead:

@@ -105,7 +105,9 @@ class ConfirmResize(ConfirmResizeAtSource):
     """The source's kept disks, port bindings, volume attachments and allocations go. Also the pivot."""
 
     name = "ConfirmResize"
-    reads = frozenset({"attachments", "old_vm_state", "port_ids", "selection", "source_cell", "source_host"})
+    reads = frozenset(
+        {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
+    )
     event = "compute_confirm_resize"
     missed = Missed.CONFIRM_SAME_CELL
 
@@ -120,7 +122,16 @@ class RevertResize(RevertResizeAtDest):
 
     name = "RevertResize"
     reads = frozenset(
-        {"attachments", "local_devices", "old_flavor", "old_vm_state", "selection", "source_cell", "source_host"}
+        {
+            "attachments",
+            "local_devices",
+            "old_flavor",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+        }
     )
     event = "compute_revert_resize"
     missed = Missed.DROP_SAME_CELL

@@ -31,6 +31,7 @@ class SelectDestination(Step):
             "new_flavor",
             "old_flavor",
             "old_vm_state",
+            "runs_in_error",
             "requested_host",
             "source_cell",
             "source_host",

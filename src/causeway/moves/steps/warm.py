@@ -38,7 +38,16 @@ class CopyWhileRunning(Step):
 
     name = "CopyWhileRunning"
     reads = frozenset(
-        {"keeps_memory", "local_devices", "old_vm_state", "selection", "source_cell", "source_host", "volume_backed"}
+        {
+            "keeps_memory",
+            "local_devices",
+            "old_vm_state",
+            "runs_in_error",
+            "selection",
+            "source_cell",
+            "source_host",
+            "volume_backed",
+        }
     )
     writes = frozenset({"warm"})
     makes = frozenset({Thing.IMAGE, Thing.DISKS})

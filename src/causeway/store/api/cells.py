@@ -51,8 +51,10 @@ def delete_empty_cell(database: Database, cell: CellMapping) -> None:
 
 
 def map_host(database: Database, host: str, cell_uuid: str) -> None:
-    """Notes in which cell a host is. Raises Conflict if another cell has a host of this name."""
+    """Notes in which cell a host is. Raises Conflict if another cell has a host of this name, or the cell was deleted."""
     with database.write() as connection:
+        if connection.scalar(sa.select(CELLS.c.id).where(CELLS.c.uuid == cell_uuid)) is None:
+            raise errors.Conflict(f"The cell of host {host} was deleted: switch the host off, or give it another cell.")
         found = connection.execute(sa.select(HOSTS.c.cell_uuid).where(HOSTS.c.host == host)).scalar_one_or_none()
         if found is None:
             connection.execute(HOSTS.insert(), {"host": host, "cell_uuid": cell_uuid})

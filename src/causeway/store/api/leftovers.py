@@ -110,6 +110,12 @@ def cells_of(database: Database, host: str) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
+def delete_of_cell(database: Database, cell_uuid: str) -> None:
+    """The cell's hosts will never come back."""
+    with database.write() as connection:
+        connection.execute(TABLE.delete().where(TABLE.c.cell_uuid == cell_uuid))
+
+
 def delete(database: Database, host: str, ids: list[str]) -> None:
     """They were carried out, or are of no use any more."""
     if ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -59,6 +59,29 @@ def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
         for part in parts(uuids):
             query = sa.select(TABLE.c.instance_uuid, TABLE.c.cell_uuid).where(TABLE.c.instance_uuid.in_(part))
             found |= {row.instance_uuid: row.cell_uuid for row in connection.execute(query)}
+    return found
+
+
+def of_cell(database: Database, cell_uuid: str) -> set[str]:
+    """Every server that is mapped to a cell, those that were deleted among them."""
+    with database.read() as connection:
+        return set(connection.execute(sa.select(TABLE.c.instance_uuid).where(TABLE.c.cell_uuid == cell_uuid)).scalars())
+
+
+def living_in(database: Database, cell_uuid: str) -> set[str]:
+    """Those of them that nobody asked to delete."""
+    return {mapping.instance_uuid for mapping in of_project(database, None, cell_uuid=cell_uuid)}
+
+
+def living_among(database: Database, uuids: Collection[str]) -> set[str]:
+    """Those of these that are servers, in whichever cell, that nobody asked to delete."""
+    found: set[str] = set()
+    with database.read() as connection:
+        for part in parts(sorted(uuids)):
+            query = sa.select(TABLE.c.instance_uuid).where(
+                TABLE.c.instance_uuid.in_(part), TABLE.c.queued_for_delete.is_(False)
+            )
+            found |= set(connection.execute(query).scalars())
     return found
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.migration import Migration
-from causeway.model.states import MIGRATION_TRANSITIONS, MigrationStatus
+from causeway.model.states import MIGRATION_ENDED, MIGRATION_TRANSITIONS, MigrationStatus
 from causeway.store.api_tables import Migrations
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
@@ -95,6 +95,16 @@ def search(
         query = query.limit(limit)
     with database.read() as connection:
         return [MAPPER.from_row(row) for row in connection.execute(query)]
+
+
+def open_of_cell(database: Database, cell_uuid: str) -> set[str]:
+    """The servers with a migration from a cell, or to it, that has not ended; evacuations from dead hosts have."""
+    ended = [status.value for status in (*MIGRATION_ENDED, MigrationStatus.DONE)]
+    query = sa.select(TABLE.c.instance_uuid).where(
+        sa.or_(TABLE.c.source_cell == cell_uuid, TABLE.c.dest_cell == cell_uuid), TABLE.c.status.not_in(ended)
+    )
+    with database.read() as connection:
+        return set(connection.execute(query).scalars())
 
 
 def update_in(connection: sa.Connection, uuid: str, *, status: MigrationStatus | None = None, **changes: Any) -> None:

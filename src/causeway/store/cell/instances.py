@@ -125,6 +125,24 @@ def uuids_on(database: Database, hosts: Collection[str]) -> set[str]:
         return set(connection.execute(query).scalars())
 
 
+def uuids_without_host(database: Database, states: Collection[VmState]) -> set[str]:
+    """The servers in these states that are on no host; hidden copies are left out."""
+    query = sa.select(TABLE.c.uuid).where(
+        TABLE.c.host.is_(None),
+        TABLE.c.vm_state.in_([state.value for state in states]),
+        TABLE.c.deleted.is_(False),
+        sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False)),
+    )
+    with database.read() as connection:
+        return set(connection.execute(query).scalars())
+
+
+def living(database: Database) -> set[str]:
+    """Every server of which there is a record that is not deleted, hidden copies included."""
+    with database.read() as connection:
+        return set(connection.execute(sa.select(TABLE.c.uuid).where(TABLE.c.deleted.is_(False))).scalars())
+
+
 def busy_since(database: Database, before: datetime) -> list[Instance]:
     """Servers with a task that did not change since then; hidden copies are left out."""
     changed = sa.func.coalesce(TABLE.c.updated_at, TABLE.c.created_at)

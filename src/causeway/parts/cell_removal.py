@@ -1,0 +1,138 @@
+"""A cell is deleted: only when nothing is in it that anybody needs, and then with all that the cloud knows of its hosts.
+
+Everything is looked at before anything is changed. Then the hosts go, what is left of deleted servers is archived, and the cell's
+mapping goes last: who is interrupted begins again. The cell's database is left alone.
+
+Computes of the cell may still run, as long as they take no new servers: nobody listens to them any more, and they are switched
+off with their hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from causeway import errors
+from causeway.clients.placement import PlacementClient
+from causeway.model.drains import AT_REST, DrainState
+from causeway.model.host import CellMapping, Service
+from causeway.model.migration import EVACUATION
+from causeway.model.states import MigrationStatus
+from causeway.parts.host_removal import remove_host
+from causeway.parts.liveness import BINARY
+from causeway.store import archive
+from causeway.store.api import cells, drains, journal, leftovers, mappings, migrations
+from causeway.store.cell import hosts, instances
+from causeway.store.database import Database, utcnow
+
+# Rows archived in one go, and names that a message gives.
+_ROWS, _MOST_NAMED = 1000, 3
+
+
+@dataclass
+class Removed:
+    """What went with a cell. ``archived``: rows of deleted servers, which are in shadow tables now."""
+
+    hosts: list[str]
+    archived: int = 0
+
+
+@dataclass
+class Removal:
+    """``database``: the cell's. ``placement``: is only called if the cell has hosts. ``down_time``: see `service_down_time`."""
+
+    api: Database
+    database: Database
+    cell: CellMapping
+    placement: Callable[[], PlacementClient]
+    down_time: float
+
+    def remove(self) -> Removed:
+        """Raises Conflict, with all that is in the way, if the cell is not empty; then nothing was changed."""
+        mapped = [host for host, cell in cells.hosts(self.api).items() if cell == self.cell.uuid]
+        services = {service.host: service for service in hosts.list_services(self.database, binary=BINARY)}
+        names = sorted({*mapped, *services, *(node.host for node in hosts.list_nodes(self.database))})
+        found = [*self._servers(), *self._work(), *self._open_hosts(services.values())]
+        if not found and names:
+            found = list(self._held(names))
+        if found:
+            raise errors.Conflict(f"Cell {self.cell.name} is not empty. {' '.join(found)}")
+        for host in names:
+            remove_host(self.api, self.placement(), self.database, host)
+            if host in services:
+                hosts.delete_service(self.database, services[host].uuid)
+        self._forget_dead_hosts()
+        removed = Removed(names, self._archive())
+        cells.delete_empty_cell(self.api, self.cell)
+        return removed
+
+    def _servers(self) -> Iterator[str]:
+        """Servers that live here, and records that a move has left here."""
+        living = mappings.living_in(self.api, self.cell.uuid)
+        if living:
+            yield f"It has {_count(living, 'server')}: drain it (causeway drain plan), or delete them."
+        there = instances.living(self.database)
+        going = there & mappings.of_cell(self.api, self.cell.uuid) - living
+        if going:
+            yield f"It has {_count(going, 'server')} that were asked to be deleted, and are not yet: wait for that."
+        copies = there - going - living
+        if copies:
+            yield (
+                f"Its database has records of {_count(copies, 'server')} of other cells: confirm or revert their moves, and"
+                " see what `causeway audit` says of the others."
+            )
+
+    def _work(self) -> Iterator[str]:
+        """Operations that have not ended, moves that may come back, drains."""
+        here = mappings.of_cell(self.api, self.cell.uuid)
+        working = [operation.instance_uuid for operation in journal.unfinished(self.api)]
+        busy = here.intersection(working)
+        if busy:
+            yield f"Operations work on {_count(busy, 'server')} of it: wait for their end (causeway operation list)."
+        waiting = migrations.open_of_cell(self.api, self.cell.uuid)
+        if waiting:
+            yield f"Moves of {_count(waiting, 'server')} from it or to it have not ended: confirm or revert them."
+        for drain in drains.search(self.api, states=[state for state in DrainState if state not in AT_REST]):
+            scope = drain.request.scope
+            if self.cell.name in scope.cells or self.cell.uuid in scope.cells:
+                yield f"Drain {drain.name} ({drain.id}) still works on it: wait for its end, or cancel it."
+
+    def _open_hosts(self, services: Collection[Service]) -> Iterator[str]:
+        now = utcnow()
+        open_ = [each.host for each in services if not each.disabled and hosts.is_up(each, now, self.down_time)]
+        if open_:
+            yield (
+                f"It has {_count(open_, 'host')} that may get new servers: drain the cell, disable them (openstack compute"
+                " service set --disable), or switch them off."
+            )
+
+    def _held(self, names: Collection[str]) -> Iterator[str]:
+        """What servers hold of these hosts in Placement, wherever they live."""
+        holders: set[str] = set()
+        for node in hosts.list_nodes(self.database):
+            if node.host in names:
+                holders |= self.placement().get_provider_allocations(node.uuid).keys()
+        known = mappings.living_among(self.api, holders)
+        if known:
+            yield f"{_count(known, 'server')} hold something of its hosts in Placement: see what `causeway audit` says."
+
+    def _forget_dead_hosts(self) -> None:
+        """What hosts were to do when they come back: they never will."""
+        leftovers.delete_of_cell(self.api, self.cell.uuid)
+        evacuated = migrations.search(self.api, migration_type=EVACUATION, statuses=[MigrationStatus.DONE])
+        for migration in evacuated:
+            if migration.source_cell == self.cell.uuid:
+                migrations.update(self.api, migration.uuid, status=MigrationStatus.COMPLETED)
+
+    def _archive(self) -> int:
+        total = 0
+        while once := archive.archive(self.api, self.database, self.cell.uuid, max_rows=_ROWS):
+            total += once.total()
+        return total
+
+
+def _count(names: Collection[str], what: str) -> str:
+    """ "3 servers (a, b, c)"."""
+    shown = sorted(names)[:_MOST_NAMED]
+    more = ", ..." if len(names) > len(shown) else ""
+    return f"{len(names)} {what}{'' if len(names) == 1 else 's'} ({', '.join(shown)}{more})"
