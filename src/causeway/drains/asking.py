@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime, timedelta
+from typing import Any
 
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains.holds import held_until
 from causeway.drains.look import Look
+from causeway.drains.paths import lost_with_host
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
@@ -31,6 +33,7 @@ from causeway.operations.live_requests import check_movable, request_live_migrat
 from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.soft_delete import SINCE
+from causeway.operations.unshelve import WAS_OFF, UnshelveMemory
 from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
@@ -110,14 +113,19 @@ def find_movable(look: Look, server: DrainServer) -> Found | None:
         look.block(server, *refusal)
         return None
     if instance.host is None:
-        if cell.name != server.source_cell:
+        if cell.name != server.source_cell and server.how is not How.EVACUATE:
             look.pass_over(server, f"It is in {cell.name} by now: it was moved away meanwhile.")
             return None
         return Found(instance, cell.uuid, database, None)
     life = liveness.of_host(look.services, database, instance.host)
-    if not life.is_up:
-        look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or evacuate the server.")
+    if life.is_down:
+        look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or say that it is dead.")
         return None
+    if life.is_fenced and instance.vm_state is not VmState.SHELVED:
+        lost = lost_with_host(instance.host, block_devices.of_instance(database, instance.uuid))
+        if lost is not None:
+            look.block(server, lost.why, lost.help)
+            return None
     return Found(instance, cell.uuid, database, life)
 
 
@@ -162,9 +170,12 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
     if found.life is None:
-        _ask_for_records(look, server, found, flavor)
+        if server.how is How.EVACUATE and look.cell_named(server.target_cell) == found.cell_uuid:
+            _ask_for_unshelve(look, server, found)
+        else:
+            _ask_for_records(look, server, found, flavor)
         return
-    if instance.vm_state is VmState.SHELVED:
+    if instance.vm_state is VmState.SHELVED or found.life.is_fenced:
         _ask_for_offload(look, server, found)
         return
     _refuse_without_disks(look, found)
@@ -228,7 +239,7 @@ def _note(
         state=DrainServerState.ASKED,
         request_id=context.request_id,
         how=how,
-        source_host=instance.host or "",
+        source_host=instance.host or server.source_host,
         source_cell=look.cell_name(found.cell_uuid),
         target_host=target_host,
         target_cell=target_cell,
@@ -249,13 +260,13 @@ def _reason(look: Look) -> str:
 
 def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flavor | None) -> None:
     """Of a server that is on no host. One that was on a host when it was planned may need another plan."""
+    how = How.EVACUATE if server.how is How.EVACUATE else How.RECORDS
     cell = look.cell_named(server.target_cell)
     if cell is None or cell == found.cell_uuid:
-        look.change(server, how=How.RECORDS, source_host="", target_host=None, target_cell=None)
+        look.change(server, how=how, target_host=None, target_cell=None)
         return
-    context = _note(
-        look, server, found, how=How.RECORDS, target_host=None, target_cell=server.target_cell, flavor=flavor
-    )
+    target = server.target_host if how is How.EVACUATE else None
+    context = _note(look, server, found, how=how, target_host=target, target_cell=server.target_cell, flavor=flavor)
     request_move_of_records(
         look.requests,
         context,
@@ -270,16 +281,50 @@ def _ask_for_records(look: Look, server: DrainServer, found: Found, flavor: Flav
 
 
 def _ask_for_offload(look: Look, server: DrainServer, found: Found) -> None:
-    """Of a server that is shelved, and on a host still: its records go when it has left that."""
-    context = _note(look, server, found, how=How.RECORDS, target_host=None, target_cell=server.target_cell, flavor=None)
+    """Of a server that is shelved, or whose host is dead: its records go when it is on no host any more."""
+    instance = found.instance
+    is_shelved = instance.vm_state is VmState.SHELVED
+    changes: dict[str, Any] = {}
+    if instance.vm_state is VmState.STOPPED:
+        changes["system_metadata"] = instance.system_metadata | {WAS_OFF: "True"}
+    context = _note(
+        look,
+        server,
+        found,
+        how=How.RECORDS if is_shelved else How.EVACUATE,
+        target_host=None if is_shelved else server.target_host,
+        target_cell=server.target_cell,
+        flavor=None,
+    )
+    requests.ask(
+        look.requests,
+        context,
+        instance,
+        found.cell_uuid,
+        server_actions.SHELVE_OFFLOAD if is_shelved else server_actions.LEAVE_DEAD_HOST,
+        operations.SHELVE_OFFLOAD,
+        ShelveMemory(leaves_dead_host=not is_shelved),
+        reason=_reason(look),
+        also=look.still_wanted(),
+        **changes,
+    )
+    injector.reach("drain.move.after")
+
+
+def _ask_for_unshelve(look: Look, server: DrainServer, found: Found) -> None:
+    """Of a server that has left a dead host, and whose records are where it is to be: it is there as it was."""
+    context = look.context()
+    injector.reach("drain.move.before")
+    look.change(server, state=DrainServerState.ASKED, request_id=context.request_id, not_before=None, why=None)
+    injector.reach("drain.move.noted")
     requests.ask(
         look.requests,
         context,
         found.instance,
         found.cell_uuid,
-        server_actions.SHELVE_OFFLOAD,
-        operations.SHELVE_OFFLOAD,
-        ShelveMemory(),
+        server_actions.UNSHELVE,
+        operations.UNSHELVE,
+        UnshelveMemory(server.target_host, power_on=WAS_OFF not in found.instance.system_metadata),
         reason=_reason(look),
         also=look.still_wanted(),
     )

@@ -12,9 +12,9 @@ from datetime import timedelta
 from causeway.drains import asking
 from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
-from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState
+from causeway.model.drains import Afterwards, DrainServer, DrainServerState, DrainState, How
 from causeway.model.migration import Migration
-from causeway.model.operations import SHELVE_OFFLOAD, OperationBrief
+from causeway.model.operations import MOVE_RECORDS, SHELVE_OFFLOAD, OperationBrief
 from causeway.model.sagas import ENDED, SagaState
 from causeway.model.states import MigrationStatus
 from causeway.store.api import journal, migrations
@@ -28,6 +28,8 @@ _FOLLOWED = frozenset(
         DrainServerState.REVERTING,
     }
 )
+# It is on no host any more: its records follow, and one that is evacuated comes up again.
+_FIRST_PARTS = {How.RECORDS: (SHELVE_OFFLOAD,), How.EVACUATE: (SHELVE_OFFLOAD, MOVE_RECORDS)}
 # Nothing new begins in these, and what fails is not tried again.
 _ENDING = (DrainState.CANCELLING, DrainState.ROLLING_BACK)
 
@@ -56,8 +58,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
             asking.ask_for_end(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _failed(look, server, operations[-1])
-    elif operations[-1].recipe == SHELVE_OFFLOAD:
-        # On no host any more: its records follow.
+    elif operations[-1].recipe in _FIRST_PARTS.get(server.how or How.GENTLEST, ()):
         look.change(server, state=DrainServerState.PENDING, request_id=None)
     elif migration is None:
         look.change(server, state=DrainServerState.DONE)

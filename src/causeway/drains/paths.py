@@ -2,8 +2,9 @@
 
 Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it
 is live where hypervisors reach one another. Warm: it boots at the target, its disks are copied before. Cold: all travels while
-it is off. Records: nothing else travels, for it is on no host; one that is shelved is offloaded first. Costs are estimates: of
-disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
+it is off. Records: nothing else travels, for it is on no host; one that is shelved is offloaded first. Evacuate: its host is
+dead, and it comes up at the target from its volumes. Costs are estimates: of disks as large as flavors say, of links as fast as
+`[drains] assumed_rate`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from causeway.model.block_device import is_volume_backed
+from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.drains import How
 from causeway.model.flavor import Flavor
 from causeway.model.host import LIVE_MIGRATION_LACKS
@@ -25,7 +26,7 @@ from causeway.store.cell.residents import Resident
 
 _GIB, _MIB_PER_GIB = 1 << 30, 1024
 # Seconds that a move takes beside its bytes: hosts are prepared, ports and volumes follow, records are written.
-_ANYWAY = {How.LIVE: 5.0, How.NEAR_LIVE: 10.0, How.WARM: 15.0, How.COLD: 15.0}
+_ANYWAY = {How.LIVE: 5.0, How.NEAR_LIVE: 10.0, How.WARM: 15.0, How.COLD: 15.0, How.EVACUATE: 15.0}
 # Seconds from a guest's shutdown to the end of its boot.
 _REBOOT = 10.0
 _WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
@@ -77,9 +78,12 @@ def goes_as_records(vm_state: VmState, host: str | None) -> bool:
 
 
 def obstacle_here(
-    server: Resident, *, how: How, resized: bool, host_is_down: bool, can: dict[str, Any]
+    server: Resident, *, how: How, resized: bool, host_is_down: bool, host_is_dead: bool, can: dict[str, Any]
 ) -> Obstacle | None:
-    """Why a server can't leave, wherever it is to go. ``can``: what its host can do; ``resized``: its flavor changes."""
+    """Why a server can't leave, wherever it is to go. ``can``: what its host can do; ``resized``: its flavor changes.
+
+    ``host_is_dead``: by an operator's word.
+    """
     if server.task_state is not None:
         return Obstacle(
             f"Something is done with it at this moment ({_words(server.task_state)}).",
@@ -91,8 +95,14 @@ def obstacle_here(
         return None
     if server.host is None:
         return Obstacle("It is on no host.", "Delete it, or rebuild it.")
+    if host_is_dead:
+        return None if server.vm_state is VmState.SHELVED else lost_with_host(server.host, server.devices)
     if host_is_down:
-        return Obstacle(f"Its host {server.host} is down.", "Bring the host back, or evacuate the server.")
+        return Obstacle(
+            f"Its host {server.host} is down.",
+            "Bring the host back; if it is gone for good, say so: openstack compute service set --down"
+            f" {server.host} nova-compute",
+        )
     if server.vm_state is VmState.SHELVED:
         return None
     if server.vm_state is VmState.PAUSED and (resized or how in (How.WARM, How.COLD)):
@@ -100,6 +110,21 @@ def obstacle_here(
     if how in _WITH_MEMORY and server.vm_state not in _GO_COLD:
         return why_not_live(server, can)
     return None
+
+
+def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
+    """Why a server can't be evacuated from a host that is dead; None: all that it has is on volumes."""
+    if is_volume_backed(devices):
+        if not any(device.is_ephemeral for device in devices):
+            return None
+        disks, remedy = "ephemeral disks", "its volumes are kept"
+    else:
+        disks, remedy = "disks", "it is made anew from its image"
+    return Obstacle(
+        f"Its host {host} is dead, and its {disks} are nowhere else.",
+        f"Bring the host back to keep them; or evacuate the server inside its cell (openstack server evacuate): {remedy}, and"
+        " what was on these disks is lost.",
+    )
 
 
 def why_not_live(server: Resident, can: dict[str, Any]) -> Obstacle | None:
@@ -120,12 +145,15 @@ def way(
     how: How,
     resized: bool,
     crosses: bool,
+    host_is_dead: bool,
     can: dict[str, Any],
     target_can: dict[str, Any],
 ) -> How | Obstacle:
     """How a server goes to a host. ``crosses``: that is in another cell; ``target_can``: what its hypervisor can do."""
     if goes_as_records(server.vm_state, server.host):
         return How.RECORDS
+    if host_is_dead:
+        return How.EVACUATE
     if server.vm_state in _GO_COLD:
         return How.COLD
     if not resized and how in (How.GENTLEST, *_WITH_MEMORY):
@@ -173,6 +201,8 @@ def local_gib(server: Resident, flavor: Flavor) -> int:
 
 def cost(server: Resident, how: How, rate: float) -> Cost:
     """``rate`` in MiB a second."""
+    if how is How.EVACUATE:
+        return Cost(0, 0.0, _ANYWAY[how], _ANYWAY[how], 0.0)
     gib = local_gib(server, server.flavor)
     disks, memory = gib * _MIB_PER_GIB, server.flavor.memory_mb
     mib = float(disks + (memory if how in _WITH_MEMORY else 0))

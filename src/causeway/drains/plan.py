@@ -126,6 +126,7 @@ def _blocked_here(
         how=request.how,
         resized=row.new_flavor is not None,
         host_is_down=server.host in scoped.down,
+        host_is_dead=server.host in scoped.dead,
         can=scoped.capabilities.get(server.host or "", {}),
     )
     if obstacle is None and row.new_flavor is not None:
@@ -167,6 +168,7 @@ def _give_way(
         how=request.how,
         resized=row.new_flavor is not None,
         crosses=place.cell_uuid != tenant.cell_uuid,
+        host_is_dead=server.host in scoped.dead,
         can=scoped.capabilities.get(server.host or "", {}),
         target_can=scoped.capabilities.get(place.host, {}),
     )

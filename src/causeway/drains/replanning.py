@@ -26,7 +26,7 @@ _PLANNED = ("how", "target_cell", "target_host", "new_flavor", "bytes", "seconds
 
 def needs_plan(look: Look, server: DrainServer) -> bool:
     """It has no target, and the drain names some: the scheduler might choose another one. Records need a cell in any case."""
-    if server.how is How.RECORDS:
+    if server.how in (How.RECORDS, How.EVACUATE):
         return server.target_cell is None
     return server.target_host is None and look.names_targets
 
@@ -77,4 +77,9 @@ def _plan_again(look: Look, servers: list[DrainServer]) -> None:
             )
         else:
             values = {name: getattr(found, name) for name in _PLANNED}
+            if server.how is How.EVACUATE and found.how is How.RECORDS:
+                # It has left its host already, and comes up again wherever its records are.
+                values |= {"how": How.EVACUATE, "why": None}
+                look.change(server, state=DrainServerState.PENDING, not_before=None, **values)
+                continue
             look.change(server, state=found.state, not_before=None, **values)

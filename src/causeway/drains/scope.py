@@ -85,7 +85,7 @@ class Tenant:
 class Scoped:
     """What a scope means. ``hosts``: that are emptied; ``silent``: names of cells that did not answer.
 
-    ``capabilities`` and ``down``: of all hosts of the cells that were asked.
+    ``capabilities``, ``down`` and ``dead``: of all hosts of the cells that were asked; who is dead by an operator's word is down.
     """
 
     tenants: list[Tenant] = field(default_factory=list)
@@ -93,6 +93,7 @@ class Scoped:
     silent: list[str] = field(default_factory=list)
     capabilities: dict[str, dict[str, Any]] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -100,6 +101,7 @@ class _CellAnswer:
     servers: list[Resident]
     capabilities: dict[str, dict[str, Any]]
     down: set[str]
+    dead: set[str]
 
 
 def look_around(cells: Cells, conf: cfg.ConfigOpts) -> Ground:
@@ -141,6 +143,7 @@ def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Sc
             ),
             capabilities=residents.capabilities(database),
             down={service.host for service in services if not cell_hosts.is_up(service, now, patience)},
+            dead={service.host for service in services if service.forced_down},
         )
 
     answers = cells.ask_all(ask, cell0=False)
@@ -149,6 +152,7 @@ def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Sc
         found.tenants += [Tenant(server, uuid, cell.name) for server in answer.servers]
         found.capabilities |= answer.capabilities
         found.down |= answer.down
+        found.dead |= answer.dead
     concerned = whole | {ground.hosts[host] for host in found.hosts} | {cell for cell in named.values() if cell}
     found.silent = sorted(cell.name for cell in answers.down if scope.projects or cell.uuid in concerned)
     if found.silent and not found.tenants:

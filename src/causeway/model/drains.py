@@ -81,7 +81,8 @@ ARRIVED = frozenset({DrainServerState.MOVED, DrainServerState.CONFIRMING, DrainS
 class How(StrEnum):
     """How a server is moved. ``gentlest``: of the next four, the first that works for it.
 
-    ``records``: only its records, for it is on no host.
+    ``records``: only its records, for it is on no host. ``evacuate``: its host is dead, and all of it is on volumes: its records
+    go, and it is made anew at the target.
     """
 
     GENTLEST = "gentlest"
@@ -90,6 +91,7 @@ class How(StrEnum):
     WARM = "warm"
     COLD = "cold"
     RECORDS = "records"
+    EVACUATE = "evacuate"
 
 
 # What may be asked for; the others follow from what a server is.

@@ -37,6 +37,16 @@ CREATE_IMAGE = _action(Work.IMAGE, "createImage", TaskState.IMAGE_SNAPSHOT_PENDI
 CREATE_BACKUP = _action(Work.IMAGE, "createBackup", TaskState.IMAGE_BACKUP, *_WITH_GUEST)
 SHELVE = _action(Work.SHELVE, "shelve", TaskState.SHELVING, *_WITH_GUEST)
 SHELVE_OFFLOAD = _action(Work.SHELVE, "shelveOffload", TaskState.SHELVING_OFFLOADING, VmState.SHELVED)
+# Drains ask for it, of servers whose host is dead, and which have everything on volumes.
+LEAVE_DEAD_HOST = _action(
+    Work.SHELVE,
+    "evacuate",
+    TaskState.SHELVING_OFFLOADING,
+    VmState.ACTIVE,
+    VmState.STOPPED,
+    VmState.PAUSED,
+    VmState.ERROR,
+)
 UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 # In the field's history a delete that is put off is a delete.
 SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST)

@@ -32,12 +32,16 @@ IMAGE, SINCE, HOST = "shelved_image_id", "shelved_at", "shelved_host"
 
 @dataclass
 class ShelveMemory:
-    """``image_id``: of the image that the API has made for the root disk; None: it is on a volume. ``was_running``: before."""
+    """``image_id``: of the image that the API has made for the root disk; None: it is on a volume. ``was_running``: before.
+
+    ``leaves_dead_host``: it was not shelved before, and leaves its host only if that is dead.
+    """
 
     image_id: str | None = None
     was_running: bool = False
     offloads: bool = True
     host: str = ""
+    leaves_dead_host: bool = False
 
 
 Run: TypeAlias = OperationRun[ShelveMemory]
@@ -159,6 +163,7 @@ class RemoveGuest(Step[Run]):
     """The guest and its disks go, after the image was seen from which the server is to come back."""
 
     name = "RemoveGuest"
+    reads = frozenset({"leaves_dead_host"})
     writes = frozenset({"host", "offloads"})
 
     def where(self, run: Run) -> str | None:
@@ -173,6 +178,8 @@ class RemoveGuest(Step[Run]):
             run.services.notifier.instance_action(
                 run.context, instance, "shelve_offload", "start", host=host, block_devices=present
             )
+        if run.memory.leaves_dead_host and not run.saga.pivoted and not guests.is_dead(run, host):
+            raise errors.InvalidState(f"Host {host} is not dead any more: server {run.uuid} stays there.")
         unusable = None if is_volume_backed(present) else _unusable(run, instance)
         if unusable is not None:
             self._refuse(run, unusable)

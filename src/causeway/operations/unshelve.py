@@ -22,17 +22,20 @@ from causeway.sagas.recipe import Recipe, Step
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
+# In its system metadata: it was off when it left a host that was dead.
+WAS_OFF = "was_off"
 
 
 @dataclass
 class UnshelveMemory:
     """``wanted_host``: the one that was asked for. ``offloaded``: the guest is made anew, from the image ``image_id`` if
-    its root disk is not on a volume. ``place``: once it was chosen.
+    its root disk is not on a volume. ``power_on``: whether it runs afterwards. ``place``: once it was chosen.
     """
 
     wanted_host: str | None = None
     offloaded: bool = True
     image_id: str | None = None
+    power_on: bool = True
     place: Place | None = None
     guest: GuestOutcome | None = None
 
@@ -77,7 +80,7 @@ class StartGuest(Step[Run]):
     """The guest starts where it is, or is made anew from the image."""
 
     name = "StartGuest"
-    reads = frozenset({"image_id", "offloaded", "place"})
+    reads = frozenset({"image_id", "offloaded", "place", "power_on"})
     writes = frozenset({"guest"})
     makes = frozenset({Thing.DISKS, Thing.GUEST})
 
@@ -105,7 +108,7 @@ class StartGuest(Step[Run]):
                 instance=there,
                 block_devices=present,
                 snapshot_id=image_id,
-                power_on=True,
+                power_on=run.memory.power_on,
             )
             run.transferred(run.memory.guest.bytes_done)
 
@@ -121,10 +124,10 @@ class StartGuest(Step[Run]):
 
 
 class EndUnshelve(Step[Run]):
-    """The server is ACTIVE where its guest is."""
+    """The server is ACTIVE where its guest is; one that was off when it left a dead host is off again."""
 
     name = "EndUnshelve"
-    reads = frozenset({"guest", "place"})
+    reads = frozenset({"guest", "place", "power_on"})
     writes = frozenset({"image_id"})
 
     def do(self, run: Run) -> None:
@@ -132,8 +135,11 @@ class EndUnshelve(Step[Run]):
         if guest is None:
             raise RuntimeError("the guest was not started")
         run.pivot()
-        kept = {name: value for name, value in there.system_metadata.items() if name not in (IMAGE, SINCE, HOST)}
-        if endings.came_up(run, TASKS, guest, there, vm_state=VmState.ACTIVE, system_metadata=kept):
+        kept = {
+            name: value for name, value in there.system_metadata.items() if name not in (IMAGE, SINCE, HOST, WAS_OFF)
+        }
+        becomes = VmState.ACTIVE if run.memory.power_on else VmState.STOPPED
+        if endings.came_up(run, TASKS, guest, there, vm_state=becomes, system_metadata=kept):
             run.services.notifier.instance_action(run.context, there, "unshelve", "end", host=there.host or "")
             return
         record = instances.find(run.database, run.uuid, with_tags=False)
