@@ -22,6 +22,12 @@ _RUN: list[Opt] = [
         help="Seconds between two looks of a conductor at drains that run. 0: it leaves them to others.",
     ),
     cfg.FloatOpt(
+        "measure_interval",
+        default=15.0,
+        min=1.0,
+        help="Seconds after which what came through is measured, and limits that nobody has set are raised or lowered.",
+    ),
+    cfg.FloatOpt(
         "retry_pause",
         default=60.0,
         min=0.0,

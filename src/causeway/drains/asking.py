@@ -161,6 +161,8 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
         new_flavor=None if flavor is None else flavor.name,
         began_at=server.began_at or utcnow(),
         not_before=None,
+        took=None,
+        stood_still=None,
         why=None,
         help=None,
     )

@@ -16,7 +16,8 @@ from causeway.model.drains import Afterwards, DrainServer, DrainServerState, Dra
 from causeway.model.migration import Migration
 from causeway.model.operations import OperationBrief
 from causeway.model.sagas import ENDED, SagaState
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MigrationStatus, VmState
+from causeway.moves.pauses import stood_still
 from causeway.store.api import journal, migrations
 from causeway.store.database import utcnow
 
@@ -57,9 +58,25 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _failed(look, server, operations[-1])
     elif migration is None:
-        look.change(server, state=DrainServerState.DONE)
+        look.change(server, state=DrainServerState.DONE, **measured(look, operations))
     else:
+        if server.took is None:
+            look.change(server, **measured(look, operations))
         _arrived(look, server, migration)
+
+
+def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | None]:
+    """What the move of a server took that has ended, and for how long its guest stood still, with all of its tries."""
+    began, ended = operations[0].started_at, operations[-1].ended_at
+    took = (ended - began).total_seconds() if began is not None and ended is not None else None
+    still: list[float | None] = []
+    for operation in operations:
+        whole = journal.get(look.services.api, operation.id)
+        runs = whole.data.get("old_vm_state") != VmState.STOPPED.value
+        steps = journal.steps(look.services.api, operation.id) if runs else []
+        still.append(stood_still(operation.recipe, operation.state, steps) if runs else 0.0)
+    counted = [seconds for seconds in still if seconds is not None]
+    return {"took": took, "stood_still": sum(counted) if len(counted) == len(still) else None}
 
 
 def _is_not_known(look: Look, server: DrainServer) -> None:
@@ -141,7 +158,7 @@ def _go_on(
     if server.state is not DrainServerState.MOVED or migration is None or not is_due(server, utcnow()):
         return
     if look.drain.state is DrainState.ROLLING_BACK:
-        if load.has_room(look.request.limits, server):
+        if load.has_room(look.room, server):
             asking.ask_for_revert(look, server)
             load.add(server)
     elif _is_to_be_confirmed(look, operations[-1]):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from causeway import errors
-from causeway.drains import asking, closing, following, newcomers, pace, replanning, windows
+from causeway.drains import asking, closing, following, measuring, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
 from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, Window
@@ -94,11 +94,12 @@ def _begin_moves(look: Look) -> None:
     """As many as limits and windows allow. One that is busy does not keep another one's place."""
     if not windows.is_open(look.request.windows, utcnow()):
         return
-    limits, load = look.request.limits, load_of(look.servers)
+    measuring.measure(look)
+    room, load = look.room, load_of(look.servers)
     for server in pace.waiting(look.servers, look.request.first, utcnow()):
-        if load.is_full(limits) or look.drain.state is not DrainState.RUNNING:
+        if load.is_full(room) or look.drain.state is not DrainState.RUNNING:
             return
-        if not load.has_room(limits, server) or replanning.needs_plan(look, server):
+        if not load.has_room(room, server) or replanning.needs_plan(look, server):
             continue
         with look.apart(server):
             asking.ask_for_move(look, server)
