@@ -246,7 +246,7 @@ class DrainServer:
     """A server of a drain, with its plan and what became of it. Cells by their names.
 
     ``bytes``: of its local disks; ``seconds``: that its move is estimated to take; ``pause``: seconds that its guest stands still
-    or is off, by the plan; ``took`` and ``stood_still``: what these were of its last move, None if nobody counted. ``why``: of one
+    or is off, by the plan; ``took`` and ``stood_still``: what these were of its last move, if that is known. ``why``: of one
     that can't go, and ``help`` what would help. ``request_id``: of the move that was asked for last. ``not_before``: it failed,
     and is tried again then; or its owner asked to wait.
     """
