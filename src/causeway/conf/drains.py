@@ -28,6 +28,13 @@ _RUN: list[Opt] = [
         help="Seconds after which what came through is measured, and limits that nobody has set are raised or lowered.",
     ),
     cfg.FloatOpt(
+        "warm_ahead",
+        default=3600.0,
+        min=0.0,
+        help="Seconds before a window from which on the disks of servers that go warm are copied, so that in it only their last"
+        " changes are left. Until the window their users can do nothing else with them. 0: nothing is copied before.",
+    ),
+    cfg.FloatOpt(
         "retry_pause",
         default=60.0,
         min=0.0,

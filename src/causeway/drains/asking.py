@@ -8,6 +8,7 @@ asks for nothing twice.
 from __future__ import annotations
 
 import dataclasses
+from datetime import datetime
 
 from causeway import errors
 from causeway.drains.holds import held_until
@@ -47,13 +48,16 @@ class Found:
     life: HostLife
 
 
-def ask_for_move(look: Look, server: DrainServer) -> bool:
-    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look."""
+def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None = None) -> bool:
+    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look.
+
+    ``held_until``: only its disks are copied before then. A server for which that can't be done is left for then.
+    """
     found = find_movable(look, server)
     if found is None or _is_held(look, server, found.instance):
         return False
     try:
-        _ask(look, server, found)
+        _ask(look, server, found, held_until)
     except (errors.TakenOver, errors.DatabaseFailed):
         # It may have been accepted: the next look finds out.
         raise
@@ -134,12 +138,14 @@ def _why_not(instance: Instance) -> tuple[str, str] | None:
             return f"A server that is {state.value} can't be moved.", "Bring it to ACTIVE or SHUTOFF."
 
 
-def _ask(look: Look, server: DrainServer, found: Found) -> None:
+def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
     how = _how(look, server, instance, resized=flavor is not None)
     if how not in _LIVE and instance.vm_state not in _OFF_OR_RUNNING:
         look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", "Unpause it.")
+        return
+    if held_until is not None and (how is not How.WARM or instance.vm_state is not VmState.ACTIVE):
         return
     target = None if server.target_host == instance.host else server.target_host
     target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
@@ -160,7 +166,7 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
         flavor=instance.flavor.name,
         new_flavor=None if flavor is None else flavor.name,
         began_at=server.began_at or utcnow(),
-        not_before=None,
+        not_before=held_until,
         took=None,
         stood_still=None,
         why=None,
@@ -192,6 +198,7 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
             cross_cell_allowed=may_leave,
             reason=reason,
             cell_uuid=found.cell_uuid,
+            held_until=held_until,
             also=look.still_wanted(),
         )
     injector.reach("drain.move.after")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from causeway import errors
 from causeway.drains import asking
 from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
@@ -53,6 +54,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     if not operations:
         _is_not_known(look, server)
     elif any(operation.state not in ENDED for operation in operations):
+        _note_whether_it_is_held(look, server, operations[-1])
         if look.drain.undo and look.drain.state in _ENDING:
             asking.ask_for_end(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
@@ -77,6 +79,14 @@ def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | 
         still.append(stood_still(operation.recipe, operation.state, steps) if runs else 0.0)
     counted = [seconds for seconds in still if seconds is not None]
     return {"took": took, "stood_still": sum(counted) if len(counted) == len(still) else None}
+
+
+def _note_whether_it_is_held(look: Look, server: DrainServer, operation: OperationBrief) -> None:
+    """Its disks are copied, and it waits for its window: then others may copy theirs."""
+    held = operation.state is SagaState.RUNNING and (operation.error or {}).get("code") == errors.Held.code
+    why = operation.error["message"] if held and operation.error is not None else None
+    if server.state is DrainServerState.ASKED and server.why != why:
+        look.change(server, why=why)
 
 
 def _is_not_known(look: Look, server: DrainServer) -> None:

@@ -80,13 +80,18 @@ class Load:
         return all(self.count[resource] < room.of(resource) for resource in resources_of(server))
 
 
-def load_of(servers: Iterable[DrainServer]) -> Load:
-    """What those that are under way make."""
+def load_of(servers: Iterable[DrainServer], now: datetime | None = None) -> Load:
+    """What those that are under way make; what is held until later than ``now`` makes none."""
     load = Load()
     for server in servers:
-        if server.state in UNDER_WAY:
+        if server.state in UNDER_WAY and not (now is not None and is_held(server, now)):
             load.add(server)
     return load
+
+
+def is_held(server: DrainServer, now: datetime) -> bool:
+    """Whether its disks are copied, and it waits for its window (it says so)."""
+    return server.why is not None and server.not_before is not None and server.not_before > now
 
 
 def is_due(server: DrainServer, now: datetime) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid as uuids
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,7 @@ from causeway.model.instance import Instance
 from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, TaskState, VmState
-from causeway.moves.memory import MEMORY_VERSION, MoveMemory
+from causeway.moves.memory import MoveMemory
 from causeway.parts import acceptance
 from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
 from causeway.store.api import journal, migrations
@@ -44,11 +45,13 @@ def request_resize(
     auto_disk_config: bool | None = None,
     reason: str | None = None,
     cell_uuid: str | None = None,
+    held_until: datetime | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
     """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
 
-    ``cell_uuid``: where the caller read it. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
+    ``cell_uuid``: where the caller read it. ``held_until``: its disks are copied, and the guest runs on until then (UTC).
+    ``also``: with the acceptance, in one transaction; if it raises, it is refused.
     Raises StateChanged if another request was quicker.
     """
     cell, database = _home(services, instance, cell_uuid)
@@ -69,6 +72,7 @@ def request_resize(
         requested_host=host,
         has_ports=bool(instance.network_info),
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
+        held_until=held_until,
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
     migration = _migration_of(move, memory)
@@ -207,5 +211,5 @@ def _move(
         user_id=context.user_id,
         project_id=context.project_id,
         reason=reason,
-        memory_version=MEMORY_VERSION,
+        memory_version=memory.version,
     )

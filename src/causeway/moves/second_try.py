@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.states import RESIZE_TASKS, MigrationStatus, TaskState
-from causeway.moves.memory import MEMORY_VERSION
 from causeway.moves.recipe import BEGINS_AS, BEGINS_AS_VERSION
 from causeway.moves.run import Run
 from causeway.parts.followers import follower_of
@@ -64,4 +63,4 @@ def _follower(run: Run, cause: errors.CausewayError) -> Operation:
     move, memory = run.move, run.memory.as_requested()
     # The steps' events are in this move's rows; the history of the action is written when the whole has ended.
     memory.events = [*memory.events, *run.step_events()]
-    return follower_of(move, BEGINS_AS, BEGINS_AS_VERSION, memory, MEMORY_VERSION, cause)
+    return follower_of(move, BEGINS_AS, BEGINS_AS_VERSION, memory, memory.version, cause)
