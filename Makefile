@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration tempest demo bench bench-downtime bench-scale faults storm clean
+.PHONY: help packages install lint format test integration tempest demo bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -58,6 +58,9 @@ bench-downtime: install ## how long real guests are off (root, QEMU and libvirt)
 bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on PostgreSQL and RabbitMQ (BENCH_SCALE="--cells 2 --hosts 10 --servers 500" and others)
 	@scripts/install-packages.sh --servers
 	$(BIN)/python -W ignore -m benchmarks.scale $(BENCH_SCALE)
+
+bench-drain: install ## drains: 100,000 servers planned, 2,000 drained in simulated time, 200 really (BENCH_DRAIN="--only moves" and others)
+	$(BIN)/python -W ignore -m benchmarks.drains $(BENCH_DRAIN)
 
 faults: install ## the whole matrix of faults: every point x error, crash, power cut, hang, and accidents; prints a table (FAULTS="--action crash --json FILE" and others)
 	$(BIN)/python -W ignore -m tests.faults.matrix $(FAULTS)

@@ -129,7 +129,7 @@ def make_servers(
     flavor: Flavor,
 ) -> None:
     """``number`` running servers in a cell: half of them ``owner``'s, made in the last 100 days."""
-    dice, now = random.Random(cell.name), utcnow()
+    dice, now = random.Random(f"{cell.name} {flavor.name}"), utcnow()
     hosts = list(cell.nodes)
     made = [
         _server(

@@ -375,6 +375,14 @@ class WarmCopyImpossible(OperationFailed):
     code = "warm_copy_impossible"
 
 
+class Held(OperationFailed):
+    """What was prepared waits for its time, as was asked for."""
+
+    code = "held"
+    passing, few_tries = True, False
+    takes_long = True
+
+
 class HostUnreachable(OperationFailed):
     """One host can't connect to another."""
 

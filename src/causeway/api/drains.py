@@ -212,7 +212,11 @@ def _wanted(request: ApiRequest) -> DrainRequest:
 def _view(request: ApiRequest, drain: Drain) -> dict[str, Any]:
     """As it stands, with the numbers of its servers by state, and bytes of those that are through."""
     progress = store.progress(request.services.api, drain.id)
-    return all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
+    shown = all_fields(drain) | {"name": drain.name, "progress": all_fields(progress)}
+    if drain.pacing is not None:
+        # For whoever looks at the drain next.
+        del shown["pacing"]["sent"]
+    return shown
 
 
 def _plan(found: Plan, *, with_servers: bool) -> dict[str, Any]:

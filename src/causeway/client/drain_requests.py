@@ -13,6 +13,7 @@ from causeway.client.columns import natural
 
 Read = TypeVar("Read")
 
+_MIB = 1 << 20
 LIMITS = {
     "total": "in all",
     "per_source_host": "from a host",
@@ -79,11 +80,15 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         if name != "total":
             option = f"--limit-{name.replace('_', '-')}"
             group.add_argument(option, metavar="<number>", type=natural, dest=name, help=f"Moves at once {what}")
+    group.add_argument("--limit-rate", metavar="<MiB/s>", type=float, help="MiB a second in all")
 
 
 def limits_of(parsed_args: argparse.Namespace) -> dict[str, int]:
     """Those that were given."""
-    return {name: value for name in LIMITS if (value := getattr(parsed_args, name)) is not None}
+    found = {name: value for name in LIMITS if (value := getattr(parsed_args, name)) is not None}
+    if parsed_args.limit_rate is not None:
+        found["bytes_per_second"] = round(parsed_args.limit_rate * _MIB)
+    return found
 
 
 def request_of(parsed_args: argparse.Namespace, name: str, compute: Any, identity: Any) -> dict[str, Any]:

@@ -22,6 +22,19 @@ _RUN: list[Opt] = [
         help="Seconds between two looks of a conductor at drains that run. 0: it leaves them to others.",
     ),
     cfg.FloatOpt(
+        "measure_interval",
+        default=15.0,
+        min=1.0,
+        help="Seconds after which what came through is measured, and limits that nobody has set are raised or lowered.",
+    ),
+    cfg.FloatOpt(
+        "warm_ahead",
+        default=3600.0,
+        min=0.0,
+        help="Seconds before a window from which on the disks of servers that go warm are copied, so that in it only their last"
+        " changes are left. Until the window their users can do nothing else with them. 0: nothing is copied before.",
+    ),
+    cfg.FloatOpt(
         "retry_pause",
         default=60.0,
         min=0.0,

@@ -83,6 +83,13 @@ OPTS: dict[str, list[Opt]] = {
             min=0.0,
             help="A round that takes no longer than this is the last one before the guest is powered off.",
         ),
+        cfg.FloatOpt(
+            "held_round_interval",
+            default=300.0,
+            min=1.0,
+            help="Seconds after which what changed meanwhile is copied of a server whose disks were copied before its time (a"
+            " drain's window) has come.",
+        ),
         cfg.StrOpt(
             "direct",
             default="auto",

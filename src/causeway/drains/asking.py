@@ -57,13 +57,16 @@ class Found:
     life: HostLife | None
 
 
-def ask_for_move(look: Look, server: DrainServer) -> bool:
-    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look."""
+def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None = None) -> bool:
+    """Whether it was asked for; if not, it is noted why, or it is busy and comes with a later look.
+
+    ``held_until``: only its disks are copied before then. A server for which that can't be done is left for then.
+    """
     found = find_movable(look, server)
     if found is None or _is_held(look, server, found.instance):
         return False
     try:
-        _ask(look, server, found)
+        _ask(look, server, found, held_until)
     except (errors.TakenOver, errors.DatabaseFailed):
         # It may have been accepted: the next look finds out.
         raise
@@ -166,7 +169,7 @@ def _kept_until(look: Look, instance: Instance) -> str:
     return f" until {datetime.fromisoformat(since) + timedelta(seconds=seconds):%Y-%m-%d %H:%M} UTC"
 
 
-def _ask(look: Look, server: DrainServer, found: Found) -> None:
+def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
     if found.life is None:
@@ -183,13 +186,22 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
     if how not in _LIVE and instance.vm_state not in _GO_OFF:
         look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", "Unpause it.")
         return
+    if held_until is not None and (how is not How.WARM or instance.vm_state is not VmState.ACTIVE):
+        return
     target = None if server.target_host == instance.host else server.target_host
     target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
     may_leave = _may_leave_cell(look, found.life)
     if target_cell not in (None, found.cell_uuid) and not may_leave:
         raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
     context = _note(
-        look, server, found, how=how, target_host=target, target_cell=look.cell_name(target_cell), flavor=flavor
+        look,
+        server,
+        found,
+        how=how,
+        target_host=target,
+        target_cell=look.cell_name(target_cell),
+        flavor=flavor,
+        held_until=held_until,
     )
     reason = _reason(look)
     if how in _LIVE:
@@ -216,6 +228,7 @@ def _ask(look: Look, server: DrainServer, found: Found) -> None:
             cross_cell_allowed=may_leave,
             reason=reason,
             cell_uuid=found.cell_uuid,
+            held_until=held_until,
             also=look.still_wanted(),
         )
     injector.reach("drain.move.after")
@@ -230,6 +243,7 @@ def _note(
     target_host: str | None,
     target_cell: str | None,
     flavor: Flavor | None,
+    held_until: datetime | None = None,
 ) -> RequestContext:
     """Notes what is about to be asked for; returns the request to do that with."""
     instance, context = found.instance, look.context()
@@ -246,7 +260,9 @@ def _note(
         flavor=instance.flavor.name,
         new_flavor=None if flavor is None else flavor.name,
         began_at=server.began_at or utcnow(),
-        not_before=None,
+        not_before=held_until,
+        took=None,
+        stood_still=None,
         why=None,
         help=None,
     )

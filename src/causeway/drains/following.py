@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from causeway import errors
 from causeway.drains import asking
 from causeway.drains.look import Look
 from causeway.drains.pace import Load, is_due, load_of
@@ -16,7 +17,8 @@ from causeway.model.drains import Afterwards, DrainServer, DrainServerState, Dra
 from causeway.model.migration import Migration
 from causeway.model.operations import MOVE_RECORDS, SHELVE_OFFLOAD, OperationBrief
 from causeway.model.sagas import ENDED, SagaState
-from causeway.model.states import MigrationStatus
+from causeway.model.states import MigrationStatus, VmState
+from causeway.moves.pauses import stood_still
 from causeway.store.api import journal, migrations
 from causeway.store.database import utcnow
 
@@ -54,6 +56,7 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     if not operations:
         _is_not_known(look, server)
     elif any(operation.state not in ENDED for operation in operations):
+        _note_whether_it_is_held(look, server, operations[-1])
         if look.drain.undo and look.drain.state in _ENDING:
             asking.ask_for_end(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
@@ -61,9 +64,33 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
     elif operations[-1].recipe in _FIRST_PARTS.get(server.how or How.GENTLEST, ()):
         look.change(server, state=DrainServerState.PENDING, request_id=None)
     elif migration is None:
-        look.change(server, state=DrainServerState.DONE)
+        look.change(server, state=DrainServerState.DONE, **measured(look, operations))
     else:
+        if server.took is None:
+            look.change(server, **measured(look, operations))
         _arrived(look, server, migration)
+
+
+def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | None]:
+    """What the move of a server took that has ended, and for how long its guest stood still, with all of its tries."""
+    began, ended = operations[0].started_at, operations[-1].ended_at
+    took = (ended - began).total_seconds() if began is not None and ended is not None else None
+    still: list[float | None] = []
+    for operation in operations:
+        whole = journal.get(look.services.api, operation.id)
+        runs = whole.data.get("old_vm_state") != VmState.STOPPED.value
+        steps = journal.steps(look.services.api, operation.id) if runs else []
+        still.append(stood_still(operation.recipe, operation.state, steps) if runs else 0.0)
+    counted = [seconds for seconds in still if seconds is not None]
+    return {"took": took, "stood_still": sum(counted) if len(counted) == len(still) else None}
+
+
+def _note_whether_it_is_held(look: Look, server: DrainServer, operation: OperationBrief) -> None:
+    """Its disks are copied, and it waits for its window: then others may copy theirs."""
+    held = operation.state is SagaState.RUNNING and (operation.error or {}).get("code") == errors.Held.code
+    why = operation.error["message"] if held and operation.error is not None else None
+    if server.state is DrainServerState.ASKED and server.why != why:
+        look.change(server, why=why)
 
 
 def _is_not_known(look: Look, server: DrainServer) -> None:
@@ -145,7 +172,7 @@ def _go_on(
     if server.state is not DrainServerState.MOVED or migration is None or not is_due(server, utcnow()):
         return
     if look.drain.state is DrainState.ROLLING_BACK:
-        if load.has_room(look.request.limits, server):
+        if load.has_room(look.room, server):
             asking.ask_for_revert(look, server)
             load.add(server)
     elif _is_to_be_confirmed(look, operations[-1]):

@@ -16,7 +16,10 @@ from oslo_context import context as oslo_context
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model.drains import OVER, Drain, DrainRequest, DrainServer, DrainServerState, DrainState
+from causeway.drains.climbing import room_of
+from causeway.drains.pace import Room
+from causeway.drains.paths import rate_of
+from causeway.model.drains import OVER, Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Pacing
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.store.api import drains as store
@@ -50,6 +53,11 @@ class Look:
     @property
     def request(self) -> DrainRequest:
         return self.drain.request
+
+    @property
+    def room(self) -> Room:
+        """For how many moves at once there is."""
+        return room_of(self.request.limits, self.drain.pacing or Pacing(), rate_of(self.services.conf))
 
     @property
     def names_targets(self) -> bool:

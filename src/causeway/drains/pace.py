@@ -1,60 +1,96 @@
-"""What may begin now: which server is next, and whether there is room for it. It only reckons; see `windows`, too."""
+"""What may begin now: which server is next, and whether there is room for it. It only reckons; see `windows`, too.
+
+What moves use together is a *resource*: their source host, their target host, their pair of cells, and the whole. How many moves
+one of them takes at a time is what the administrator says, or what was found out (`climbing`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
-from causeway.model.drains import DrainServer, DrainServerState, First, Limits
+from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, How, Limits
 
 # What counts against the limits. A confirm only deletes what is left at the source.
 UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.REVERTING})
 _MIB = 1 << 20
 
 
+class Resource(NamedTuple):
+    """``kind``: as `Limits` names it; ``name``: which of them, as records write it."""
+
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
+
+
+ALL = Resource("total")
+
+
+def resources_of(server: DrainServer) -> list[Resource]:
+    """What the move of a server uses, as far as it is known. Where it goes may not be."""
+    if server.how is How.RECORDS:
+        # Rows of databases, and nothing else.
+        return []
+    found = [ALL, Resource("per_source_host", server.source_host)]
+    if server.target_host is not None:
+        found.append(Resource("per_target_host", server.target_host))
+    if server.target_cell is not None:
+        found.append(Resource("per_cell_pair", f"{server.source_cell} {server.target_cell}"))
+    return found
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many moves each resource takes at a time. ``found``: of resources without a limit that was set, by their names."""
+
+    limits: Limits
+    found: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, resource: Resource) -> int:
+        most: int | None = getattr(self.limits, resource.kind)
+        if most is None:
+            most = self.found.get(str(resource), FIRST_LIMITS[resource.kind])
+        if resource == ALL and self.limits.bytes_per_second is not None:
+            most = min(most, self.found.get(BYTES, 1))
+        return most
+
+
+# How many moves at once share the bytes a second that a drain may have, among what was found out.
+BYTES = "bytes_per_second"
+
+
 @dataclass
 class Load:
-    """How many moves are under way: in all, and for each that has a limit. Where a server goes may not be known."""
+    """How many moves are under way on each resource."""
 
-    total: int = 0
-    per_source_host: Counter[str] = field(default_factory=Counter)
-    per_target_host: Counter[str] = field(default_factory=Counter)
-    per_cell_pair: Counter[tuple[str, str]] = field(default_factory=Counter)
+    count: Counter[Resource] = field(default_factory=Counter)
 
     def add(self, server: DrainServer) -> None:
-        self.total += 1
-        self.per_source_host[server.source_host] += 1
-        if server.target_host is not None:
-            self.per_target_host[server.target_host] += 1
-        if server.target_cell is not None:
-            self.per_cell_pair[server.source_cell, server.target_cell] += 1
+        self.count.update(resources_of(server))
 
-    def is_full(self, limits: Limits) -> bool:
-        """Nothing more may begin, whatever it is."""
-        return self.total >= limits.total
-
-    def has_room(self, limits: Limits, server: DrainServer) -> bool:
+    def has_room(self, room: Room, server: DrainServer) -> bool:
         """Whether one more may begin that goes this way."""
-        return (
-            not self.is_full(limits)
-            and self.per_source_host[server.source_host] < limits.per_source_host
-            and (server.target_host is None or self.per_target_host[server.target_host] < limits.per_target_host)
-            and (
-                server.target_cell is None
-                or self.per_cell_pair[server.source_cell, server.target_cell] < limits.per_cell_pair
-            )
-        )
+        return all(self.count[resource] < room.of(resource) for resource in resources_of(server))
 
 
-def load_of(servers: Iterable[DrainServer]) -> Load:
-    """What those that are under way make."""
+def load_of(servers: Iterable[DrainServer], now: datetime | None = None) -> Load:
+    """What those that are under way make; what is held until later than ``now`` makes none."""
     load = Load()
     for server in servers:
-        if server.state in UNDER_WAY:
+        if server.state in UNDER_WAY and not (now is not None and is_held(server, now)):
             load.add(server)
     return load
+
+
+def is_held(server: DrainServer, now: datetime) -> bool:
+    """Whether its disks are copied, and it waits for its window (it says so)."""
+    return server.why is not None and server.not_before is not None and server.not_before > now
 
 
 def is_due(server: DrainServer, now: datetime) -> bool:
@@ -63,11 +99,31 @@ def is_due(server: DrainServer, now: datetime) -> bool:
 
 
 def waiting(servers: Iterable[DrainServer], first: First, now: datetime) -> list[DrainServer]:
-    """Those whose move may be asked for if there is room for it, in the order in which they go."""
-    pending = (server for server in servers if server.state is DrainServerState.PENDING and is_due(server, now))
-    sign = -1 if first is First.LARGEST else 1
-    return sorted(pending, key=lambda server: (sign * _size(server), server.instance_uuid))
+    """Those whose move may be asked for if there is room for it, in the order in which they go.
+
+    Largest first: those of the host that has most left to send or to receive, of these the largest. What is bound to take longest
+    begins, so no host is left with all of its work when the others are done.
+    """
+    pending = [server for server in servers if server.state is DrainServerState.PENDING and is_due(server, now)]
+    if first is First.SMALLEST:
+        return sorted(pending, key=lambda server: (size_of(server), server.instance_uuid))
+    left: Counter[Resource] = Counter()
+    for server in pending:
+        left.update(dict.fromkeys(_hosts_of(server), size_of(server)))
+    return sorted(
+        pending,
+        key=lambda server: (
+            -max(left[host] for host in _hosts_of(server)),
+            -size_of(server),
+            server.instance_uuid,
+        ),
+    )
 
 
-def _size(server: DrainServer) -> int:
+def _hosts_of(server: DrainServer) -> list[Resource]:
+    return [each for each in resources_of(server) if each.kind in ("per_source_host", "per_target_host")]
+
+
+def size_of(server: DrainServer) -> int:
+    """Bytes that travel at most."""
     return server.bytes + server.memory_mb * _MIB

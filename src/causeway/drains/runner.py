@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 
 from causeway import errors
-from causeway.drains import asking, closing, following, newcomers, pace, replanning, windows
+from causeway.drains import asking, closing, following, measuring, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
 from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, How, Window
@@ -92,22 +93,31 @@ def _run(look: Look) -> None:
 
 def _begin_moves(look: Look) -> None:
     """As many as limits and windows allow. One that is busy does not keep another one's place."""
+    held_until = None
     if not windows.is_open(look.request.windows, utcnow()):
-        return
-    limits = look.request.limits
-    # Those of which only records travel use nothing up.
-    load = load_of(server for server in look.servers if server.how is not How.RECORDS)
+        held_until = _next_window(look)
+        if held_until is None:
+            return
+    measuring.measure(look)
+    room, load = look.room, load_of(look.servers, utcnow())
     for server in pace.waiting(look.servers, look.request.first, utcnow()):
         if look.drain.state is not DrainState.RUNNING:
             return
-        if replanning.needs_plan(look, server):
+        if not load.has_room(room, server) or replanning.needs_plan(look, server):
             continue
-        if server.how is not How.RECORDS and not load.has_room(limits, server):
+        if held_until is not None and server.how is not How.WARM:
             continue
         with look.apart(server):
-            asking.ask_for_move(look, server)
-        if server.state in pace.UNDER_WAY and server.how is not How.RECORDS:
+            asking.ask_for_move(look, server, held_until=held_until)
+        if server.state in pace.UNDER_WAY:
             load.add(server)
+
+
+def _next_window(look: Look) -> datetime | None:
+    """When the next window opens, if it is time to copy disks for it; None: it is not."""
+    opening = next(windows.openings(look.request.windows, utcnow())).start
+    ahead: float = look.services.conf.drains.warm_ahead
+    return opening if (opening - utcnow()).total_seconds() <= ahead else None
 
 
 def _is_done(look: Look) -> bool:

@@ -21,6 +21,7 @@ from causeway.model.drains import First, Limits, Window
 
 # The part of a drain's time that something must save to be what bounds it.
 _WORTH = 0.01
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def bound_of(transfers: Sequence[Transfer], pace: Pace, begin: datetime, seconds
 
 
 def _doubled(pace: Pace) -> Iterator[tuple[str, Pace]]:
-    limits = pace.limits
+    limits = pace.limits.planned()
     yield f"the hosts' rate of {pace.rate:g} MiB/s", replace(pace, rate=2 * pace.rate)
     for name, words in (
         ("per_source_host", "from a host"),
@@ -96,6 +97,9 @@ def _doubled(pace: Pace) -> Iterator[tuple[str, Pace]]:
             f"the limit of {most} {'move' if most == 1 else 'moves'} at once {words}",
             replace(pace, limits=replace(limits, **{name: 2 * most})),
         )
+    if limits.bytes_per_second is not None:
+        twice = replace(limits, bytes_per_second=2 * limits.bytes_per_second)
+        yield f"the limit of {limits.bytes_per_second / _MIB:g} MiB/s in all", replace(pace, limits=twice)
     if pace.windows:
         yield "the windows in which moves may begin", replace(pace, windows=tuple(map(_longer, pace.windows)))
 
@@ -138,11 +142,14 @@ class _Simulation:
         self._times = Times()
         sign = -1 if pace.first is First.LARGEST else 1
         self._order = sorted(transfers, key=lambda each: (sign * each.mib, each.id))
-        limits = pace.limits
+        limits = pace.limits.planned()
+        self._total: int = limits.total or 0
+        # MiB a second of all of them together.
+        self._whole = None if limits.bytes_per_second is None else limits.bytes_per_second / _MIB
         self._limits = {
-            "source": limits.per_source_host,
-            "target": limits.per_target_host,
-            "cells": limits.per_cell_pair,
+            "source": limits.per_source_host or 0,
+            "target": limits.per_target_host or 0,
+            "cells": limits.per_cell_pair or 0,
         }
         self._busy: Counter[tuple[str, object]] = Counter()
         self._under_way = 0
@@ -180,7 +187,7 @@ class _Simulation:
     def _begin_moves(self, now: float) -> None:
         if not self._ready or not self._may_begin(now):
             return
-        while self._ready and self._under_way < self._pace.limits.total:
+        while self._ready and self._under_way < self._total:
             number = heapq.heappop(self._ready)
             full = next((each for each in self._resources(number) if self._is_full(each)), None)
             if full is None:
@@ -232,10 +239,16 @@ class _Simulation:
 
     def _share(self, changed: Transfer, now: float) -> None:
         """Who uses the link of a host with another one, gets its share of it."""
-        concerned = set().union(*(self._on_host[place] for place in _places(changed)))
+        concerned = (
+            set().union(*(self._on_host[place] for place in _places(changed)))
+            if self._whole is None
+            else set(self._moving)
+        )
         for number in sorted(concerned):
             moving = self._moving[number]
             rate = self._pace.rate / max(len(self._on_host[place]) for place in _places(moving.transfer))
+            if self._whole is not None:
+                rate = min(rate, self._whole / len(self._moving))
             if rate == moving.rate:
                 continue
             moving.left = max(0.0, moving.left - moving.rate * (now - moving.since))

@@ -14,7 +14,7 @@ It pauses by itself, with the reason in ``note``, after as many failures as its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -136,12 +136,53 @@ class Targets:
 
 @dataclass(frozen=True)
 class Limits:
-    """Moves at once, in all and for each source host, target host and pair of cells."""
+    """Moves at once, in all and for each source host, target host and pair of cells; None: found out (`drains.climbing`).
 
-    total: int = 20
-    per_source_host: int = 2
-    per_target_host: int = 2
-    per_cell_pair: int = 10
+    ``bytes_per_second``: of all disks and memories together that travel while their guests run; None: as fast as it goes.
+    """
+
+    total: int | None = None
+    per_source_host: int | None = None
+    per_target_host: int | None = None
+    per_cell_pair: int | None = None
+    bytes_per_second: int | None = None
+
+    def planned(self) -> Limits:
+        """With a number for each that is found out: what is begun with."""
+        return replace(self, **{name: most for name, most in FIRST_LIMITS.items() if getattr(self, name) is None})
+
+
+# What is begun with where nobody has set a limit, and what plans reckon with.
+FIRST_LIMITS = {"total": 20, "per_source_host": 2, "per_target_host": 2, "per_cell_pair": 10}
+
+
+@dataclass
+class Climb:
+    """How many moves at once a resource takes, as far as that was found out.
+
+    ``raised_from``: the limit that was raised to this one, which has yet to show what it brings; ``rate``: bytes a second
+    that came through before. ``rest``: decisions until the next raise. ``bytes`` in ``seconds``: since the last decision.
+    """
+
+    limit: int
+    rate: float = 0.0
+    raised_from: int | None = None
+    rest: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Pacing:
+    """What was measured of a drain that runs. ``at``: when, in seconds of the epoch; ``rate``: bytes a second of all moves.
+
+    ``sent``: request's id -> bytes that its move had sent by then. ``climbs``: by the names of resources (`drains.pace`).
+    """
+
+    at: float = 0.0
+    rate: float = 0.0
+    sent: dict[str, int] = field(default_factory=dict)
+    climbs: dict[str, Climb] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -193,6 +234,8 @@ class Drain:
     note: str | None = None
     #: cancelled: what is under way is undone, where that is still possible
     undo: bool = False
+    #: None: nothing was measured yet
+    pacing: Pacing | None = None
     epoch: int = 0
     owner: str | None = None
     lease_until: datetime | None = None
@@ -213,8 +256,9 @@ class DrainServer:
     """A server of a drain, with its plan and what became of it. Cells by their names.
 
     ``bytes``: of its local disks; ``seconds``: that its move is estimated to take; ``pause``: seconds that its guest stands still
-    or is off, by the plan. ``why``: of one that can't go, and ``help`` what would help. ``request_id``: of the move that was
-    asked for last. ``not_before``: it failed, and is tried again then; or its owner asked to wait.
+    or is off, by the plan; ``took`` and ``stood_still``: what these were of its last move, if that is known. ``why``: of one
+    that can't go, and ``help`` what would help. ``request_id``: of the move that was asked for last. ``not_before``: it failed,
+    and is tried again then; or its owner asked to wait.
     """
 
     drain_id: str
@@ -233,6 +277,8 @@ class DrainServer:
     memory_mb: int = 0
     seconds: float | None = None
     pause: float | None = None
+    took: float | None = None
+    stood_still: float | None = None
     why: str | None = None
     help: str | None = None
     request_id: str | None = None

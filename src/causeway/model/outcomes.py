@@ -21,6 +21,8 @@ class MoveToken:
     migration_uuid: str
     epoch: int
     step: str
+    #: whoever reports progress under it goes by the rate that is answered; older hosts know of none
+    heeds_rate: bool = False
 
 
 @dataclass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from causeway.clients.port_requests import PortRequest
@@ -22,7 +23,8 @@ from causeway.virt.live import LiveSource, LiveTarget
 
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
-# 2: of servers that keep their state, which older releases would give that of their guest.
+# 2: of servers that keep their state, which older releases would give that of their guest; and of guests that are left alone
+# until a time. Only those say so; all others are as older releases know them.
 OLDEST_MEMORY_VERSION, MEMORY_VERSION = 1, 2
 
 
@@ -96,6 +98,8 @@ class MoveMemory:
     offer: DiskOffer | None = None
     # How far its disks were copied while the guest runs; None: they are not.
     warm: WarmCopy | None = None
+    # Its guest is left alone until then, in UTC: its disks are copied, and what changes meanwhile now and then.
+    held_until: datetime | None = None
     guest: GuestOutcome | None = None
     # Events of the server's action of moves that an older version began; now they are in the rows of their steps.
     events: list[ActionEvent] = field(default_factory=list)
@@ -202,7 +206,8 @@ class MoveMemory:
     @property
     def version(self) -> int:
         """By which release on it is understood."""
-        return OLDEST_MEMORY_VERSION if self.kept_state is None else MEMORY_VERSION
+        is_plain = self.kept_state is None and self.held_until is None
+        return OLDEST_MEMORY_VERSION if is_plain else MEMORY_VERSION
 
     @property
     def state_back(self) -> VmState:

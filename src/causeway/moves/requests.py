@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import uuid as uuids
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -44,11 +45,13 @@ def request_resize(
     auto_disk_config: bool | None = None,
     reason: str | None = None,
     cell_uuid: str | None = None,
+    held_until: datetime | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
     """A resize (with a flavor) or a cold migration (without). The caller has checked everything that can be checked.
 
-    ``cell_uuid``: where the caller read it. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
+    ``cell_uuid``: where the caller read it. ``held_until``: its disks are copied, and the guest runs on until then (UTC).
+    ``also``: with the acceptance, in one transaction; if it raises, it is refused.
     Raises StateChanged if another request was quicker.
     """
     cell, database = _home(services, instance, cell_uuid)
@@ -70,6 +73,7 @@ def request_resize(
         runs_in_error=instance.vm_state is VmState.ERROR and instance.power_state is PowerState.RUNNING,
         has_ports=bool(instance.network_info),
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
+        held_until=held_until,
     )
     move = _move(context, str(uuids.uuid4()), instance.uuid, "resize", memory, reason)
     migration = _migration_of(move, memory)

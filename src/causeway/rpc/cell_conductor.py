@@ -35,27 +35,31 @@ class CellConductorClient:
         """Those of its missed orders are done."""
         self._rpc.call(context, "orders_carried_out", result=NOTHING, host=host, ids=ids)
 
-    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
-        """Tells how far the transfer of a disk has come.
+    def report_progress(
+        self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
+    ) -> float | None:
+        """Tells how far the transfer of a disk has come; returns bytes a second that it may have from now on, None: any.
 
         Raises Cancelled, StateChanged or TakenOver if it is not wanted any more.
         """
-        self._rpc.call(
+        return self._rpc.call(
             context,
             "report_progress",
-            result=NOTHING,
+            result=float | None,  # type: ignore[arg-type]
             timeout=PROGRESS_TIMEOUT,
             token=token,
             bytes_done=bytes_done,
             bytes_total=bytes_total,
         )
 
-    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> None:
-        """Tells how far a live migration has come. Raises what `report_progress` does."""
-        self._rpc.call(
+    def report_live_progress(
+        self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
+    ) -> float | None:
+        """Tells how far a live migration has come. Returns and raises what `report_progress` does."""
+        return self._rpc.call(
             context,
             "report_live_progress",
-            result=NOTHING,
+            result=float | None,  # type: ignore[arg-type]
             timeout=PROGRESS_TIMEOUT,
             token=token,
             progress=progress,

@@ -6,6 +6,7 @@ wait there for a super conductor, if one has listened before; what got lost is s
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.missed import MissedOrder
 from causeway.model.outcomes import MoveToken
@@ -74,6 +75,13 @@ class SuperConductorClient:
             token=token,
             progress=progress,
         )
+
+    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
+        """Bytes a second that a transfer may have; None: nobody says, or the super conductor is too old to know."""
+        try:
+            return self._rpc.call(context, "rate_of", result=float | None, timeout=PROGRESS_TIMEOUT, token=token)  # type: ignore[arg-type]
+        except errors.NoSuchMethod:
+            return None
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is late: see `CellConductorClient.check_order`."""

@@ -317,6 +317,8 @@ class Drains(ApiBase):
     closed: Mapped[list[Any]]
     note: Mapped[str | None] = mapped_column(LongText)
     undo: Mapped[bool]
+    # A `causeway.model.drains.Pacing`.
+    pacing: Mapped[dict[str, Any] | None]
     epoch: Mapped[int]
     owner: Mapped[str | None] = mapped_column(Name)
     lease_until: Mapped[datetime | None]
@@ -351,6 +353,8 @@ class DrainServers(ApiBase):
     memory_mb: Mapped[int]
     seconds: Mapped[float | None]
     pause: Mapped[float | None]
+    took: Mapped[float | None]
+    stood_still: Mapped[float | None]
     why: Mapped[str | None] = mapped_column(LongText)
     help: Mapped[str | None] = mapped_column(LongText)
     request_id: Mapped[str | None] = mapped_column(sa.String(64))

@@ -358,6 +358,9 @@ class Driver(ABC):
         """At the source; returns when none is under way any more. None was: nothing happens."""
         raise NotImplementedError
 
+    def limit_live_migration(self, uuid: str, bandwidth: float) -> None:  # noqa: B027
+        """At the source: it may have so many bytes a second from now on; 0: any. None is under way: nothing happens."""
+
     def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
         """At the source: the guest is to go now, by post-copy if allowed, else by standing still until it is through."""
         raise NotImplementedError

@@ -70,7 +70,7 @@ def test_the_page_is_whole_and_what_users_wrote_is_no_markup() -> None:
 def test_markdown_has_a_row_for_each_server() -> None:
     text = as_text(report_of(*drained()), "drain.md.j2")
     rows = [line for line in text.splitlines() if "server-1 " in line]
-    assert rows == ["| a\\|b server-1 | cell1-host1 |  | live | 1.0 GiB | 2027-03-01 22:01:00 | 2 min |  | done |"]
+    assert rows == ["| a\\|b server-1 | cell1-host1 |  | live | 1.0 GiB | 2027-03-01 22:01:00 | 2 min |  |  | done |"]
     assert "cell2 is full | add a host |" in text
 
 

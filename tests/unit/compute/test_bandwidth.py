@@ -46,3 +46,22 @@ def test_without_a_limit_nobody_waits() -> None:
     pauses = Pauses()
     Bandwidth(0.0, pauses, Clock()).take(1 << 30)
     assert pauses.seen == []
+
+
+def test_a_limit_that_comes_later_counts_for_what_was_taken_before(now: list[float]) -> None:
+    pauses = Pauses()
+    share = Bandwidth(0.0, pauses, Clock(), 10.0)
+    began = now[0]
+    share.take(500)
+    now[0] += 2.0
+    share.become(100.0, began, 500)
+    share.take(100)
+    assert pauses.seen == [4.0]
+    # Another one counts from then on; nobody waits for longer than what was said, and what is due stays due.
+    share.become(1.0, began, 600)
+    share.take(50)
+    share.take(0)
+    assert pauses.seen == [4.0, 10.0, 10.0]
+    share.become(0.0, began, 650)
+    share.take(1 << 30)
+    assert len(pauses.seen) == 3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causeway.drains import pace
-from causeway.model.drains import DrainServer, DrainServerState, First, Limits
+from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, Limits
 
 MONDAY = datetime(2026, 3, 2)
 HOSTS = st.sampled_from(["one", "two", "three"])
@@ -43,7 +43,7 @@ def begin(servers: list[DrainServer], limits: Limits, first: First = First.LARGE
     """As a look does, if none of them is busy."""
     load, begun = pace.load_of(servers), []
     for server in pace.waiting(servers, first, MONDAY):
-        if load.has_room(limits, server):
+        if load.has_room(pace.Room(limits), server):
             load.add(server)
             begun.append(server)
     return begun
@@ -72,16 +72,44 @@ def test_nothing_waits_for_which_there_is_room(servers: list[DrainServer], limit
     for server in begun:
         load.add(server)
     for server in pace.waiting(servers, First.LARGEST, MONDAY):
-        assert server in begun or not load.has_room(limits, server)
+        assert server in begun or not load.has_room(pace.Room(limits), server)
 
 
 @given(SERVERS, st.sampled_from(First))
-def test_only_those_whose_time_has_come_go_in_order_of_size(servers: list[DrainServer], first: First) -> None:
+def test_only_those_whose_time_has_come_go_the_largest_of_a_host_first(
+    servers: list[DrainServer], first: First
+) -> None:
     found = pace.waiting(servers, first, MONDAY)
     assert all(server.state is DrainServerState.PENDING and pace.is_due(server, MONDAY) for server in found)
-    sizes = [server.bytes + server.memory_mb * 1024 * 1024 for server in found]
-    assert sizes == sorted(sizes, reverse=first is First.LARGEST)
+    ways = {(server.source_host, server.target_host) for server in found}
+    for way in ways if first is First.LARGEST else [None]:
+        here = [server for server in found if way in (None, (server.source_host, server.target_host))]
+        sizes = list(map(pace.size_of, here))
+        assert sizes == sorted(sizes, reverse=first is First.LARGEST)
     due = [
         server for server in servers if server.state is DrainServerState.PENDING and server.not_before in (None, MONDAY)
     ]
     assert len(found) == len(due)
+
+
+def test_the_host_that_has_most_to_do_begins() -> None:
+    def server(uuid: str, host: str, size: int, target: str | None = None) -> DrainServer:
+        return DrainServer(drain_id="d", instance_uuid=uuid, source_host=host, bytes=size, target_host=target)
+
+    much = [server(f"much{number}", "busy", 10) for number in range(5)]
+    little = [server("large", "idle", 30)]
+    # Its host sends little, and the one that it goes to receives most of all.
+    sent = [server(f"sent{number}", f"one{number}", 9, "target") for number in range(6)]
+    found = [each.instance_uuid for each in pace.waiting([*little, *much, *sent], First.LARGEST, MONDAY)]
+    assert found[:6] == [f"sent{number}" for number in range(6)]
+    assert found[6:] == [f"much{number}" for number in range(5)] + ["large"]
+
+
+def test_what_nobody_has_limited_has_what_was_found_out_and_bytes_limit_the_whole() -> None:
+    host, every = pace.Resource("per_source_host", "one"), pace.ALL
+    found = {str(host): 5, str(every): 60, pace.BYTES: 3}
+    assert pace.Room(Limits()).of(host) == FIRST_LIMITS["per_source_host"]
+    assert (pace.Room(Limits(), found).of(host), pace.Room(Limits(), found).of(every)) == (5, 60)
+    assert pace.Room(Limits(per_source_host=1), found).of(host) == 1
+    assert pace.Room(Limits(bytes_per_second=1), found).of(every) == 3
+    assert pace.Room(Limits(bytes_per_second=1, total=2), found).of(every) == 2

@@ -9,7 +9,8 @@ from causeway.api.schemas import common
 from causeway.model.drains import TO_CHOOSE, Afterwards, DrainServerState, DrainState, First
 
 _MOST_NAMED = 10_000
-_LIMIT: JsonSchema = {"type": "integer", "minimum": 1, "maximum": 10_000}
+# Null: found out while it runs.
+_LIMIT: JsonSchema = {"type": ["integer", "null"], "minimum": 1, "maximum": 10_000}
 _CLOCK: JsonSchema = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"}
 
 
@@ -23,7 +24,12 @@ def _words(words: Any) -> JsonSchema:
 
 _PLACES: dict[str, JsonSchema] = {name: _names(common.NAME) for name in ("cells", "hosts", "aggregates")}
 _LIMITS: JsonSchema = common.properties(
-    [], total=_LIMIT, per_source_host=_LIMIT, per_target_host=_LIMIT, per_cell_pair=_LIMIT
+    [],
+    total=_LIMIT,
+    per_source_host=_LIMIT,
+    per_target_host=_LIMIT,
+    per_cell_pair=_LIMIT,
+    bytes_per_second={"type": ["integer", "null"], "minimum": 1 << 20, "maximum": 1 << 50},
 )
 _WINDOW: JsonSchema = common.properties(
     ["days", "start", "end"],

@@ -40,7 +40,10 @@ class Bars:
 
 @dataclass
 class HowMany:
-    """Of the servers that went one way: their number and bytes, and seconds that their moves took."""
+    """Of the servers that went one way: their number and bytes, and seconds that their moves took.
+
+    ``still``: the median of how long guests stood still or were off, ``still_longest``: the worst; None: nobody counted.
+    """
 
     how: str
     servers: int
@@ -48,6 +51,8 @@ class HowMany:
     shortest: float
     middle: float
     longest: float
+    still: float | None = None
+    still_longest: float | None = None
 
 
 @dataclass
@@ -90,7 +95,9 @@ def report_of(shown: dict[str, Any], servers: list[dict[str, Any]]) -> DrainRepo
 
 
 def taken(server: DrainServer) -> float | None:
-    """Seconds from the request of its move until it had ended; None: it did not begin, or not end."""
+    """Seconds that its move took, by the journal; else until the drain saw its end; None: it did not begin, or not end."""
+    if server.took is not None:
+        return server.took
     if server.began_at is None or server.ended_at is None:
         return None
     return (server.ended_at - server.began_at).total_seconds()
@@ -128,7 +135,19 @@ def _ways(arrived: list[DrainServer]) -> list[HowMany]:
     ways = []
     for how, rows in sorted(found.items()):
         times = [seconds for row in rows if (seconds := taken(row)) is not None] or [0.0]
-        ways.append(HowMany(how, len(rows), sum(row.bytes for row in rows), min(times), median(times), max(times)))
+        still = [row.stood_still for row in rows if row.stood_still is not None]
+        ways.append(
+            HowMany(
+                how,
+                len(rows),
+                sum(row.bytes for row in rows),
+                min(times),
+                median(times),
+                max(times),
+                median(still) if still else None,
+                max(still) if still else None,
+            )
+        )
     return ways
 
 

@@ -15,11 +15,25 @@ from causeway.model.drains import TO_CHOOSE, Afterwards, First, How, Limits
 Command = TypeVar("Command", bound=Callable[..., Any])
 Read = TypeVar("Read")
 
+_MIB = 1 << 20
+
+
+def _in_bytes(_context: click.Context, _option: click.Parameter, mib: float | None) -> int | None:
+    return None if mib is None else round(mib * _MIB)
+
+
 _LIMITS = [
     click.option("--at-once", "total", type=int, help="Moves at once in all."),
     click.option("--per-source-host", type=int, help="Moves at once from a host."),
     click.option("--per-target-host", type=int, help="Moves at once to a host."),
     click.option("--per-cell-pair", type=int, help="Moves at once from one cell to another."),
+    click.option(
+        "--mib-per-second",
+        "bytes_per_second",
+        type=float,
+        callback=_in_bytes,
+        help="MiB a second in all, of disks and memory that travel while their guests run.",
+    ),
 ]
 _OPTIONS = [
     click.option("--cell", "cells", multiple=True, help="Empty this cell."),

@@ -95,7 +95,9 @@ def download(host: Host, context: RequestContext, token: MoveToken, instance: In
     path = host.image_cache.received(snapshot.image_id, instance.uuid)
     sent = ImageMeta(snapshot.image_id, size=snapshot.size, os_hash_algo="sha256", os_hash_value=snapshot.sha256)
     known = sent if snapshot.sha256 is not None else None
-    report = _reaching("disk.download.in", progress(host, context, token, "received", snapshot.scale))
+    may_wait = snapshot.disk_format != CHANGES
+    arriving = progress(host, context, token, "received", snapshot.scale, heeds_rate=may_wait)
+    report = _reaching("disk.download.in", arriving)
     host.images.download(context, snapshot.image_id, path, report, image=known)
     return path
 
@@ -157,7 +159,9 @@ def fetch(
 
     ``patience``: in seconds, if it is another one than ``disk_transfer_patience``.
     """
-    report = progress(host, context, token, "received")
+    # Whole disks can wait; for what has changed last, and for memory, a guest waits.
+    may_wait = any(disk.disk_format != CHANGES and disk.name != MEMORY for disk in offered.disks)
+    report = progress(host, context, token, "received", heeds_rate=may_wait)
     paths: dict[str, Path] = {}
     done = 0
     for disk in offered.disks:
@@ -260,12 +264,20 @@ def _reaching(point: str, report: Progress) -> Progress:
     return reported
 
 
-def progress(host: Host, context: RequestContext, token: MoveToken, direction: str, scale: float = 1.0) -> Progress:
+def progress(
+    host: Host,
+    context: RequestContext,
+    token: MoveToken,
+    direction: str,
+    scale: float = 1.0,
+    *,
+    heeds_rate: bool = True,
+) -> Progress:
     """Counts what is sent or received, and reports it to the conductor now and then (`TransferProgress`).
 
     A transfer that nobody wants any more (cancelled, its server deleted, its move taken over) is ended by what this raises.
     """
-    report = TransferProgress(host, context, token, is_joined=False)
+    report = TransferProgress(host, context, token, is_joined=False, heeds_rate=heeds_rate)
     counted = 0
 
     def transferred(done: int, total: int) -> None:

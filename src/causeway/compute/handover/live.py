@@ -293,7 +293,10 @@ class _Progress:
     """Tells the conductor how far a migration has come, and ends one that takes too long, or that nobody wants any more."""
 
     def __init__(self, host: Host, context: RequestContext, token: MoveToken, instance: Instance) -> None:
-        self._host, self._context, self._token, self._instance = host, context, token, instance
+        self._host, self._context, self._instance = host, context, instance
+        self._token = dataclasses.replace(token, heeds_rate=True)
+        # Bytes a second; 0: as the host's configuration says.
+        self._rate = 0.0
         self._next_report = 0.0
         self._began = host.clock.monotonic()
         self._is_over_time = self._is_post_copy = False
@@ -311,7 +314,8 @@ class _Progress:
         self._is_post_copy = progress.post_copy
         pause: float = self._host.conf.libvirt.live_migration_monitor_interval
         try:
-            self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
+            rate = self._host.conductor.report_live_progress(self._context, token=self._token, progress=progress)
+            self._go_by(rate or 0.0)
         except errors.TakenOver:
             # Whoever took the operation over joins the migration, which goes on without reports.
             pause = float("inf")
@@ -321,6 +325,13 @@ class _Progress:
             # Nobody's migration fails because its progress can't be shown.
             pause = max(pause, 60.0)
         self._next_report = self._host.clock.monotonic() + pause
+
+    def _go_by(self, rate: float) -> None:
+        own: float = self._host.conf.libvirt.live_migration_bandwidth * _MIB
+        if rate == self._rate or self._is_post_copy:
+            return
+        self._host.driver.limit_live_migration(self._instance.uuid, min(rate, own) if rate and own else rate or own)
+        self._rate = rate
 
     def _mind_the_time(self, progress: LiveProgress) -> None:
         local = self._host.conf.libvirt

@@ -1,4 +1,4 @@
-"""How fast a host may send disks, all of them together."""
+"""How fast a host may send disks, all of them together; or one transfer alone."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from causeway.clock import Clock
 
 
 class Bandwidth:
-    """``rate``: bytes per second; 0: as fast as it goes."""
+    """``rate``: bytes per second; 0: as fast as it goes. ``longest``: seconds that nobody waits longer than at a time."""
 
-    def __init__(self, rate: float, stopping: threading.Event, clock: Clock) -> None:
+    def __init__(
+        self, rate: float, stopping: threading.Event, clock: Clock, longest: float = threading.TIMEOUT_MAX
+    ) -> None:
         self._rate = rate
         self._stopping = stopping
         self._clock = clock
+        self._longest = longest
         self._lock = threading.Lock()
         self._free_at = clock.monotonic()
+
+    def become(self, rate: float, since: float, taken: int) -> None:
+        """``rate`` counts from now on; if there was none, for what was ``taken`` ``since`` a moment of the clock, too."""
+        with self._lock:
+            if rate > 0 and self._rate <= 0:
+                self._free_at = since + taken / rate
+            self._rate = rate
 
     def take(self, size: int) -> None:
         """Returns when ``size`` bytes may be sent, or the host stops."""
@@ -25,4 +35,4 @@ class Bandwidth:
             now = self._clock.monotonic()
             self._free_at = max(self._free_at, now) + size / self._rate
             pause = self._free_at - now
-        self._clock.wait(self._stopping, pause)
+        self._clock.wait(self._stopping, min(pause, self._longest))

@@ -1,4 +1,7 @@
-"""How far a transfer of a disk or an image has come, as a compute reports it to its cell's conductor."""
+"""How far a transfer of a disk or an image has come, as a compute reports it to its cell's conductor.
+
+The answer may say how fast it may go from now on: what a drain lets its moves have together is divided anew with each report.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import dataclasses
 import logging
 
 from causeway import errors
+from causeway.compute.host.bandwidth import Bandwidth
 from causeway.compute.host.host import Host
 from causeway.context import RequestContext
 from causeway.model.outcomes import MoveToken
@@ -16,6 +20,8 @@ LOG = logging.getLogger(__name__)
 REPORT_INTERVAL = 2.0
 # Seconds after a report that failed. Waiting for its answer held the transfer up, which is not to become the rule.
 PAUSE_AFTER_FAILURE = 60.0
+# Seconds that a transfer is held up at a time, whatever is due: who sends would take the receiver for dead.
+_LONGEST_PAUSE = 10.0
 
 
 class TransferProgress:
@@ -29,6 +35,8 @@ class TransferProgress:
     ``is_shown`` False: it is only asked whether the transfer is wanted; another host of the move shows how far it has come.
 
     ``is_joined``: whoever takes the operation over joins the transfer, which goes on without reports.
+
+    ``heeds_rate`` False: it goes as fast as it can, because a guest waits for it.
     """
 
     def __init__(
@@ -40,14 +48,19 @@ class TransferProgress:
         is_joined: bool,
         is_shown: bool = True,
         at_once: bool = False,
+        heeds_rate: bool = True,
     ) -> None:
         self._host = host
         self._context = context
         # What is reported of no step of the move is not written.
-        self._token = token if is_shown else dataclasses.replace(token, step="")
+        self._token = dataclasses.replace(
+            token, step=token.step if is_shown else "", heeds_rate=heeds_rate and is_shown
+        )
         self._is_joined = is_joined
         self._next_report = host.clock.monotonic() + (0.0 if at_once else REPORT_INTERVAL)
         self._bytes_done: int | None = None
+        self._share = Bandwidth(0.0, host.stopping, host.clock, _LONGEST_PAUSE)
+        self._began = host.clock.monotonic()
 
     @property
     def bytes_done(self) -> int | None:
@@ -55,12 +68,16 @@ class TransferProgress:
         return self._bytes_done
 
     def __call__(self, done: int, total: int) -> None:
-        self._bytes_done = done
+        came, self._bytes_done = done - (self._bytes_done or 0), done
+        self._share.take(max(0, came))
         if self._host.clock.monotonic() < self._next_report:
             return
         pause = PAUSE_AFTER_FAILURE
         try:
-            self._host.conductor.report_progress(self._context, token=self._token, bytes_done=done, bytes_total=total)
+            rate = self._host.conductor.report_progress(
+                self._context, token=self._token, bytes_done=done, bytes_total=total
+            )
+            self._share.become(rate or 0.0, self._began, done)
             pause = REPORT_INTERVAL
         except errors.TakenOver:
             if not self._is_joined:

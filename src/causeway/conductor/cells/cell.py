@@ -170,10 +170,15 @@ class CellEndpoint:
                 "Guest of server %s on %s was not stopped: %s %s", instance.uuid, host, failure.message, failure.details
             )
 
-    def report_progress(self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int) -> None:
+    def report_progress(
+        self, context: RequestContext, *, token: MoveToken, bytes_done: int, bytes_total: int
+    ) -> float | None:
         self._cloud.report_progress(context, token=token, bytes_done=bytes_done, bytes_total=bytes_total)
+        return self._cloud.rate_of(context, token=token) if token.heeds_rate else None
 
-    def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> None:
+    def report_live_progress(
+        self, context: RequestContext, *, token: MoveToken, progress: LiveProgress
+    ) -> float | None:
         uuid = self._cloud.report_live_progress(context, token=token, progress=progress)
         # As in the field, of its memory alone.
         percent = 100 - 100 * progress.memory_remaining // progress.memory_total if progress.memory_total else 0
@@ -181,6 +186,7 @@ class CellEndpoint:
             instances.update(
                 self._database(), uuid, expected_task={TaskState.MIGRATING}, progress=min(max(percent, 0), 100)
             )
+        return self._cloud.rate_of(context, token=token) if token.heeds_rate else None
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         self._cloud.check_order(context, token=token, forward=forward)

@@ -19,8 +19,8 @@ from causeway.parts import leftovers
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
+from causeway.store.api import drains, migrations, ordered_moves
 from causeway.store.api import leftovers as leftover_records
-from causeway.store.api import migrations, ordered_moves
 from causeway.store.cell import hosts, instances
 from causeway.virt.live import LiveProgress
 
@@ -50,6 +50,9 @@ class CloudRecords(Protocol):
 
     def report_live_progress(self, context: RequestContext, *, token: MoveToken, progress: LiveProgress) -> str:
         """Notes it at the migration, and returns the server's uuid. Raises what `report_progress` does."""
+
+    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:
+        """Bytes a second that a transfer may have; None: nobody says."""
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:
         """Raises TakenOver if an order of a move is late."""
@@ -118,6 +121,9 @@ class CloudEndpoint:
     ) -> str:
         api, bytes_of = self._services.api, progress.bytes_of()
         return ordered_moves.record_live_progress(api, token, bytes_of, post_copy=progress.post_copy)
+
+    def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:  # noqa: ARG002
+        return drains.rate_of(self._services.api, token.move_id)
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
         ordered_moves.check_order(self._services.api, token, forward=forward)

@@ -23,6 +23,8 @@ from causeway.moves.dead_hosts import answering, at_source, at_target, clean_tar
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.images import disks_beside_root, make_image
+from causeway.sagas.retries import Patience
+from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class CopyWhileRunning(Step):
     name = "CopyWhileRunning"
     reads = frozenset(
         {
+            "held_until",
             "keeps_memory",
             "local_devices",
             "old_vm_state",
@@ -58,7 +61,28 @@ class CopyWhileRunning(Step):
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
 
+    def patience(self, run: Run) -> Patience:
+        left = self._held_for(run)
+        if left > 0:
+            return Patience(float("inf"), min(left, run.unguarded.conf.moves.held_round_interval))
+        return super().patience(run)
+
     def do(self, run: Run) -> None:
+        if (run.saga.error or {}).get("code") == errors.Held.code:
+            # It has not failed.
+            run.saga.failing_since = None
+        self._copy_what_can_be(run)
+        if self._held_for(run) > 0:
+            raise errors.Held(
+                f"The guest is left alone until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; what can be copied before is copied."
+            )
+
+    def _held_for(self, run: Run) -> float:
+        """Seconds. Who takes a held move over goes on with its next round."""
+        until = run.memory.held_until
+        return (until - utcnow()).total_seconds() if until is not None else 0.0
+
+    def _copy_what_can_be(self, run: Run) -> None:
         memory = run.memory
         may_copy = why_while_off(run.services.conf, runs=memory.was_running) is None
         if not may_copy or not _has_local_disks(run):

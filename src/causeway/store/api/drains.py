@@ -7,7 +7,7 @@ former owner writes is refused. What an administrator asks for is written withou
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,13 +25,15 @@ from causeway.model.drains import (
     DrainState,
     Limits,
 )
-from causeway.store.api_tables import Drains, DrainServers
+from causeway.store.api_tables import Drains, DrainServers, Moves, MoveSteps
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, utcnow
 
 DRAINS: sa.Table = Drains.__table__  # type: ignore[assignment]
 SERVERS: sa.Table = DrainServers.__table__  # type: ignore[assignment]
+MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
+STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
 DRAIN = RowMapper(Drain, DRAINS)
 SERVER = RowMapper(DrainServer, SERVERS)
 
@@ -236,6 +238,48 @@ def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | 
         raise errors.TakenOver(f"Drain {drain.id} was taken over by another conductor.")
     if state is not None and found.state != state.value:
         raise errors.TakenOver(f"Drain {drain.id} is {found.state} by now.")
+
+
+def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int]:
+    """server -> bytes that its moves have sent so far, by their steps. ``requests``: server -> the request's id."""
+    found: dict[str, int] = {}
+    sent = sa.func.coalesce(sa.func.sum(STEPS.c.bytes_done), 0).label("sent")
+    for batch in _batches(sorted(requests)):
+        query = (
+            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, sent)
+            .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+            .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_([requests[uuid] for uuid in batch]))
+            .group_by(MOVES.c.instance_uuid, MOVES.c.request_id)
+        )
+        with database.read() as connection:
+            found |= {
+                row.instance_uuid: int(row.sent)
+                for row in connection.execute(query)
+                if requests[row.instance_uuid] == row.request_id
+            }
+    return found
+
+
+def rate_of(database: Database, move_id: str) -> float | None:
+    """Bytes a second that a move may send now: its share of what its drain may; None: as fast as it goes."""
+    of_drain = sa.and_(SERVERS.c.instance_uuid == MOVES.c.instance_uuid, SERVERS.c.request_id == MOVES.c.request_id)
+    is_asked = SERVERS.c.state == DrainServerState.ASKED.value
+    wanted = (
+        sa.select(DRAINS.c.id, DRAINS.c.request)
+        .select_from(MOVES.join(SERVERS, of_drain).join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id))
+        .where(MOVES.c.id == move_id, is_asked)
+    )
+    with database.read() as connection:
+        row = connection.execute(wanted).first()
+        limit = None if row is None else row.request.get("limits", {}).get("bytes_per_second")
+        if row is None or limit is None:
+            return None
+        sending = (
+            sa.select(sa.func.count(sa.distinct(MOVES.c.id)))
+            .select_from(SERVERS.join(MOVES, of_drain).join(STEPS, STEPS.c.move_id == MOVES.c.id))
+            .where(SERVERS.c.drain_id == row.id, is_asked, STEPS.c.ended_at.is_(None), STEPS.c.bytes_done.is_not(None))
+        )
+        return float(limit) / max(1, int(connection.execute(sending).scalar_one()))
 
 
 def of_others(database: Database, drain_id: str, uuids: Collection[str]) -> set[str]:

@@ -40,6 +40,7 @@ _STUCK_SECONDS = 1000.0
 _FORGET_SECONDS = 15.0
 # MiB/s; more than any network.
 _UNLIMITED = 1_000_000
+_MIB = 1024**2
 
 
 class LiveMigrations:
@@ -116,6 +117,14 @@ class LiveMigrations:
             lambda hypervisor: _force(hypervisor, uuid, post_copy=post_copy),
             timeout=_LOOK_SECONDS,
         )
+
+    def limit(self, uuid: str, bandwidth: float) -> None:
+        if self._job(uuid) is not None:
+            self._connection.call_aside(
+                f"limit the migration of guest {uuid}",
+                lambda hypervisor: _limit(hypervisor, uuid, bandwidth),
+                timeout=_LOOK_SECONDS,
+            )
 
     def _send(self, hypervisor: Any, uuid: str, target: LiveTarget, options: LiveOptions) -> None:
         domain = hypervisor.lookupByUUIDString(uuid)
@@ -307,6 +316,13 @@ def _abort(hypervisor: Any, uuid: str) -> bool:
         return True
     domain.abortJob()
     return False
+
+
+def _limit(hypervisor: Any, uuid: str, bandwidth: float) -> None:
+    domain = hypervisor.lookupByUUIDString(uuid)
+    # One that stands still was forced, or is about to arrive: it goes as fast as it can.
+    if presence.of_domain(domain) is Presence.RUNNING:
+        domain.migrateSetMaxSpeed(max(1, int(bandwidth / _MIB)) if bandwidth else _UNLIMITED)
 
 
 def _force(hypervisor: Any, uuid: str, *, post_copy: bool) -> None:

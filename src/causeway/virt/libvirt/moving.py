@@ -118,6 +118,9 @@ class MovingGuests(Driver, ABC):
     def abort_live_migration(self, uuid: str) -> None:
         self._live.abort(uuid)
 
+    def limit_live_migration(self, uuid: str, bandwidth: float) -> None:
+        self._live.limit(uuid, bandwidth)
+
     def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
         self._live.force(uuid, post_copy=post_copy)
 

@@ -41,7 +41,9 @@ class Transfer:
     """What one guest sends to one host."""
 
     def __init__(self, link: Link, limit: float) -> None:
-        self._link, self._limit = link, limit
+        self._link = link
+        #: bytes per second that it may have at most; 0: no limit of its own
+        self.limit = limit
         self._due: float | None = None
 
     def take(self, size: float, until: threading.Event | None = None) -> bool:
@@ -49,7 +51,7 @@ class Transfer:
         link = self._link
         if self._due is None:
             self._due = link.clock.monotonic() + link.latency
-        speed = link.share(self._limit)
+        speed = link.share(self.limit)
         if speed:
             self._due += size / speed
         left = self._due - link.clock.monotonic()
@@ -58,5 +60,5 @@ class Transfer:
 
     def seconds(self, size: float) -> float:
         """How long that would take now."""
-        speed = self._link.share(self._limit)
+        speed = self._link.share(self.limit)
         return size / speed if speed else 0.0

@@ -62,6 +62,7 @@ class _Job:
     forced: bool = False
     post_copy: bool = False
     failure: str | None = None
+    transfer: Transfer | None = None
     #: somebody wants something of it
     wake: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -190,6 +191,11 @@ class LiveDriver(virt.Driver, ABC):
             job.wake.set()
             job.ended.wait()
 
+    def limit_live_migration(self, uuid: str, bandwidth: float) -> None:
+        job = self._jobs.get(uuid)
+        if job is not None and job.transfer is not None:
+            job.transfer.limit = bandwidth
+
     def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:
         job = self._jobs.get(uuid)
         if job is None:
@@ -212,6 +218,7 @@ class LiveDriver(virt.Driver, ABC):
     ) -> None:
         guest = self._leaving_guest(uuid)
         with self.link.transfer(options.bandwidth * _MIB) as transfer:
+            job.transfer = transfer
             sending = _Sending(self, uuid, job, transfer, progress)
             memory = sending.seen.memory_total = guest.memory_mb * _MIB
             disks = sending.seen.disk_total = sum(_bytes_of(path) for path in guest.local_files().values())
