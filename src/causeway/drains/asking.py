@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.drains.holds import held_until
+from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
@@ -32,6 +32,7 @@ from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.soft_delete import SINCE
 from causeway.parts import liveness
+from causeway.parts.holds import held_until
 from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
@@ -84,7 +85,7 @@ def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
         return True
     if held is None or held <= utcnow():
         return False
-    look.change(server, not_before=held, why=f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC.")
+    look.change(server, not_before=held, why=reason_of(held))
     return True
 
 

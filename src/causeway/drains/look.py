@@ -45,6 +45,8 @@ class Look:
     places: dict[str, str] = field(default_factory=dict)
     #: what kept the look from seeing, or doing, all of it
     troubles: list[str] = field(default_factory=list)
+    #: names of cells that did not answer in this look
+    silent: set[str] = field(default_factory=set)
     acquired_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -64,6 +66,11 @@ class Look:
         """Its uuid; None if no cell has that name."""
         cells = self.services.cells.mappings(cell0=False)
         return next((cell.uuid for cell in cells if cell.name == name), None)
+
+    def silent_cells(self) -> set[str]:
+        """Names of cells that did not answer just now: nothing can be asked of their servers."""
+        cells = self.services.cells
+        return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
     def go_on(self) -> None:
         """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
@@ -131,6 +138,11 @@ class Look:
             else:
                 # Whether something was asked for, the next look finds out.
                 self.change(server, attempts=server.attempts + 1, why=why)
+
+    def trouble(self, what: str) -> None:
+        """What keeps the look from seeing or doing all of it; said once."""
+        if what not in self.troubles:
+            self.troubles.append(what)
 
     def pass_over(self, server: DrainServer, why: str) -> None:
         self.change(server, state=DrainServerState.PASSED_OVER, why=why)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from causeway import errors
-from causeway.drains import asking, closing, following, newcomers, pace, replanning, windows
+from causeway.drains import asking, closing, following, holds, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
 from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, How, Window
@@ -79,10 +79,13 @@ def _run(look: Look) -> None:
     if look.drain.state is not DrainState.RUNNING:
         # So many have failed that it paused by itself.
         return
+    holds.look_again(look)
     replanning.reconsider(look)
     _begin_moves(look)
     if look.drain.state is not DrainState.RUNNING:
         return
+    if _is_done(look):
+        newcomers.note_coming(look)
     if _is_done(look):
         store.advance(look.services.api, look.drain, DrainState.DONE, ended_at=utcnow(), note=_note(look))
         LOG.info("Drain %s is done", look.drain.id)
@@ -97,7 +100,11 @@ def _begin_moves(look: Look) -> None:
     limits = look.request.limits
     # Those of which only records travel use nothing up.
     load = load_of(server for server in look.servers if server.how is not How.RECORDS)
+    silent = look.silent_cells()
     for server in pace.waiting(look.servers, look.request.first, utcnow()):
+        if server.source_cell in silent:
+            look.trouble(f"The database of {server.source_cell} does not answer.")
+            continue
         if look.drain.state is not DrainState.RUNNING:
             return
         if replanning.needs_plan(look, server):
@@ -129,9 +136,12 @@ def _note(look: Look) -> str | None:
         reasons = Counter(server.why for server in look.servers if server.state is DrainServerState.BLOCKED)
         shown = [f"{why} ({count})" for why, count in reasons.most_common(_MOST_REASONS)]
         return f"Servers that can't go: {states[DrainServerState.BLOCKED]}. {' '.join(shown)}"
-    if states[DrainServerState.MOVED]:
-        return f"Servers that wait for their confirm: {states[DrainServerState.MOVED]}."
-    return None
+    return _unconfirmed(look)
+
+
+def _unconfirmed(look: Look) -> str | None:
+    count = sum(server.state is DrainServerState.MOVED for server in look.servers)
+    return f"Servers that wait for their confirm: {count}." if count else None
 
 
 def _waits_for_window(wanted: Sequence[Window]) -> str | None:
@@ -157,7 +167,7 @@ def _end(look: Look, state: DrainState) -> None:
     if any(server.state in busy for server in look.servers) or not closing.open_again(look):
         _take_note(look, " ".join(look.troubles) or None)
         return
-    store.advance(look.services.api, look.drain, state, ended_at=utcnow(), note=None)
+    store.advance(look.services.api, look.drain, state, ended_at=utcnow(), note=_unconfirmed(look))
     LOG.info("Drain %s is %s", look.drain.id, state.value)
 
 

@@ -7,7 +7,7 @@ former owner writes is refused. What an administrator asks for is written withou
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,7 +23,6 @@ from causeway.model.drains import (
     DrainServer,
     DrainServerState,
     DrainState,
-    Limits,
 )
 from causeway.store.api_tables import Drains, DrainServers
 from causeway.store.clock import utc_now
@@ -63,11 +62,20 @@ def add_servers(database: Database, drain: Drain, servers: Iterable[DrainServer]
 
 def get(database: Database, drain_id: str) -> Drain:
     """Raises NotFound."""
+    found = find(database, drain_id)
+    if found is None:
+        raise _not_found(drain_id)
+    return found
+
+
+def find(database: Database, drain_id: str) -> Drain | None:
     with database.read() as connection:
         row = connection.execute(sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id)).one_or_none()
-    if row is None:
-        raise errors.NotFound(f"Drain {drain_id} could not be found.")
-    return DRAIN.from_row(row)
+    return None if row is None else DRAIN.from_row(row)
+
+
+def _not_found(drain_id: str) -> errors.NotFound:
+    return errors.NotFound(f"Drain {drain_id} could not be found.")
 
 
 def search(
@@ -199,13 +207,18 @@ def change_server(database: Database, drain: Drain, server: DrainServer, **chang
         setattr(server, name, value)
 
 
-def transit(database: Database, drain_id: str, state: DrainState, **changes: Any) -> Drain:
-    """Brings a drain to another state, as somebody asks for it. Raises NotFound, and Conflict if it can't go there now."""
-    before = [known.value for known, following in TRANSITIONS.items() if state in following]
+def transit(
+    database: Database, drain_id: str, state: DrainState, *, before: DrainState | None = None, **changes: Any
+) -> Drain:
+    """Brings a drain to another state, as somebody asks for it; ``before``: only from this one.
+
+    Raises NotFound, and Conflict if it can't go there now.
+    """
+    known = [each for each, following in TRANSITIONS.items() if state in following and before in (None, each)]
     with database.write() as connection:
         changed = connection.execute(
             DRAINS.update()
-            .where(DRAINS.c.id == drain_id, DRAINS.c.state.in_(before))
+            .where(DRAINS.c.id == drain_id, DRAINS.c.state.in_([each.value for each in known]))
             .values(state=state.value, **DRAIN.changes(changes))
         ).rowcount
     found = get(database, drain_id)
@@ -214,15 +227,28 @@ def transit(database: Database, drain_id: str, state: DrainState, **changes: Any
     return found
 
 
-def revise_limits(database: Database, drain_id: str, limits: Limits) -> Drain:
-    """Other limits from now on. Raises NotFound."""
-    drain = get(database, drain_id)
-    drain.request = dataclasses.replace(drain.request, limits=limits)
+def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int]) -> Drain:
+    """Other limits from now on, of those that are named. Raises NotFound, and Conflict if it has ended."""
     with database.write() as connection:
+        query = sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            raise _not_found(drain_id)
+        drain = DRAIN.from_row(row)
+        if drain.state in AT_REST and drain.state is not DrainState.PLANNED:
+            raise errors.Conflict(f"Drain {drain_id} is {drain.state}: its limits can't be changed any more.")
+        wanted = dataclasses.replace(drain.request.limits, **limits)
+        drain.request = dataclasses.replace(drain.request, limits=wanted)
         connection.execute(
             DRAINS.update().where(DRAINS.c.id == drain_id).values(request=DRAIN.to_value("request", drain.request))
         )
     return drain
+
+
+def check_owner(database: Database, drain: Drain) -> None:
+    """`check_owner_in`, of what is true at this moment."""
+    with database.write() as connection:
+        check_owner_in(connection, drain)
 
 
 def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | None = None) -> None:
