@@ -14,6 +14,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
+from causeway.drains.telling import note_in_history
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
@@ -241,6 +242,7 @@ def _note(
         help=None,
     )
     injector.reach("drain.move.noted")
+    note_in_history(look, instance.uuid, found.cell_uuid)
     return context
 
 

@@ -14,7 +14,7 @@ from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.scope import look_around
 from causeway.faults import injector
-from causeway.model.drains import Drain, Scope
+from causeway.model.drains import Scope, reason_of
 from causeway.model.host import Service
 from causeway.parts.disabling import disable_for, enable_if_disabled_for
 from causeway.parts.liveness import BINARY
@@ -25,11 +25,6 @@ from causeway.store.cell import hosts
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
-
-
-def reason_of(drain: Drain) -> str:
-    """What the record of a host says that a drain closed."""
-    return f"Drain {drain.id} empties it."
 
 
 def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
@@ -69,7 +64,7 @@ def _close(look: Look, database: Database, service: Service) -> None:
     if service.host not in look.drain.closed:
         store.change(look.services.api, look.drain, closed=[*look.drain.closed, service.host])
     injector.reach("drain.close.noted")
-    if disable_for(look.services.placement, database, service, reason_of(look.drain)):
+    if disable_for(look.services.placement, database, service, reason_of(look.drain.id)):
         LOG.info("Drain %s closed host %s to new servers", look.drain.id, service.host)
     injector.reach("drain.close.after")
     try:
@@ -83,7 +78,7 @@ def _take_back(look: Look, database: Database, service: Service) -> None:
     """This look was too slow: if nobody knows any more that the drain closes the host, nobody would open it."""
     present = store.find(look.services.api, look.drain.id)
     if present is None or service.host not in present.closed:
-        enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain))
+        enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id))
 
 
 def open_again(look: Look) -> bool:
@@ -102,10 +97,10 @@ def open_again(look: Look) -> bool:
 
 def _open(look: Look, database: Database, host: str) -> None:
     service = next(iter(_services(database, host)), None)
-    if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain)):
+    if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain.id)):
         return
     # Also one that is open: it may have been about to be closed, with its trait in Placement.
-    if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain)):
+    if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id)):
         LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
 
 

@@ -16,6 +16,7 @@ from oslo_context import context as oslo_context
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.drains import telling
 from causeway.model.drains import OVER, Drain, DrainRequest, DrainServer, DrainServerState, DrainState
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
@@ -98,7 +99,15 @@ class Look:
                 state.value,
                 f": {changes['why']}" if changes.get("why") else "",
             )
+        before = server.state
         store.change_server(self.services.api, self.drain, server, **changes)
+        if server.state is not before:
+            telling.tell_of_server(self, server, before)
+
+    def advance(self, state: DrainState, **changes: Any) -> None:
+        """Brings the drain to a state. Raises TakenOver, also if it has another one by now."""
+        store.advance(self.services.api, self.drain, state, **changes)
+        telling.tell_of_drain(self)
 
     def context(self) -> RequestContext:
         """A request of its own on behalf of the administrator who made the drain."""
@@ -168,6 +177,7 @@ class Look:
                 target_host=None,
                 target_cell=None,
             )
+            telling.tell_of_failure(self, server)
             return
         # First, so that it pauses also if this conductor dies in between.
         self._pause_if_enough(server)
@@ -187,7 +197,7 @@ class Look:
                 f"It paused by itself: the moves of {failed} server{'s' if failed > 1 else ''} failed, the last one that of"
                 f" {server.name or server.instance_uuid}. Resume it when the cause is gone, or cancel it."
             )
-            store.advance(self.services.api, self.drain, DrainState.PAUSED, note=note)
+            self.advance(DrainState.PAUSED, note=note)
 
     def is_gone(self, server: DrainServer) -> bool:
         """Whether it was deleted, or is about to be."""

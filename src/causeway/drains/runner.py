@@ -15,7 +15,7 @@ from causeway import errors
 from causeway.drains import asking, closing, following, holds, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
-from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, How, Window
+from causeway.model.drains import AT_REST, IN_WORK, OVER, Afterwards, DrainServerState, DrainState, How, Window
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
@@ -27,7 +27,6 @@ LOG = logging.getLogger(__name__)
 # Seconds that a conductor which stops waits for its looks.
 PATIENCE = 10.0
 _AT_WORK = [state for state in DrainState if state not in AT_REST]
-_UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING})
 # Reasons that a note names.
 _MOST_REASONS = 3
 
@@ -87,7 +86,7 @@ def _run(look: Look) -> None:
     if _is_done(look):
         newcomers.note_coming(look)
     if _is_done(look):
-        store.advance(look.services.api, look.drain, DrainState.DONE, ended_at=utcnow(), note=_note(look))
+        look.advance(DrainState.DONE, ended_at=utcnow(), note=_note(look))
         LOG.info("Drain %s is done", look.drain.id)
     else:
         _take_note(look, _note(look))
@@ -130,7 +129,7 @@ def _note(look: Look) -> str | None:
     states = Counter(server.state for server in look.servers)
     if states[DrainServerState.PENDING]:
         return _waits_for_window(look.request.windows)
-    if any(states[state] for state in _UNDER_WAY):
+    if any(states[state] for state in IN_WORK):
         return None
     if states[DrainServerState.BLOCKED]:
         reasons = Counter(server.why for server in look.servers if server.state is DrainServerState.BLOCKED)
@@ -163,11 +162,11 @@ def _pause(look: Look) -> None:
 def _end(look: Look, state: DrainState) -> None:
     """When nothing is under way any more the hosts are opened again."""
     following.follow(look)
-    busy = _UNDER_WAY | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
+    busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
     if any(server.state in busy for server in look.servers) or not closing.open_again(look):
         _take_note(look, " ".join(look.troubles) or None)
         return
-    store.advance(look.services.api, look.drain, state, ended_at=utcnow(), note=_unconfirmed(look))
+    look.advance(state, ended_at=utcnow(), note=_unconfirmed(look))
     LOG.info("Drain %s is %s", look.drain.id, state.value)
 
 

@@ -184,4 +184,26 @@ def lose_lease(cloud: DrainsCloud, drain_id: str) -> None:
         connection.execute(rows.update().where(rows.c.id == drain_id).values(lease_until=utcnow() - timedelta(days=1)))
 
 
+WAYS_TO_HOLD = ("create", "update_all", "update", "rebuild")
+
+
+def ask_to_wait(cloud: DrainsCloud, server: Any, way: str, value: str | None = "2999-01-01") -> Any:
+    path = f"/servers/{server.id}/metadata"
+    compute = cloud.member.compute
+    match way:
+        case "create":
+            return compute.post(path, json={"metadata": {"causeway:hold": value}})
+        case "update_all":
+            return compute.put(path, json={"metadata": {"causeway:hold": value}})
+        case "update":
+            return compute.put(f"{path}/causeway:hold", json={"meta": {"causeway:hold": value}})
+        case "rebuild":
+            wanted = {"imageRef": cloud.image_id, "metadata": {"causeway:hold": value}}
+            return compute.post(f"/servers/{server.id}/action", json={"rebuild": wanted})
+    raise AssertionError(way)
+
+
+WAYS = ("create", "update_all", "update", "rebuild")
+
+
 LIMITS = Limits(total=20, per_source_host=10, per_target_host=10, per_cell_pair=20)

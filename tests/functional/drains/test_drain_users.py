@@ -23,9 +23,9 @@ def gone(cloud: DrainsCloud, server: Any) -> None:
 
 def test_one_that_is_deleted_while_it_moves(cloud: DrainsCloud) -> None:
     server, other = cloud.on(ONE), cloud.on(TWO)
-    with cloud.held("begin_round"):
+    with cloud.held("begin_round") as reached:
         drain = cloud.started({each.id: (THERE, How.WARM) for each in (server, other)}, limits=Limits(total=1))
-        until(lambda: cloud.states(drain), lambda states: "asked" in states, "the first to be asked for")
+        assert reached.wait(30)
         (moving,) = (uuid for uuid, row in cloud.rows(drain).items() if row["state"] == "asked")
         cloud.member.compute.delete_server(moving)
     shown = cloud.becomes_drain(drain, "done")

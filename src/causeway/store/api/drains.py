@@ -16,6 +16,7 @@ from causeway import errors
 from causeway.model.drains import (
     ARRIVED,
     AT_REST,
+    IN_WORK,
     OVER,
     TRANSITIONS,
     Drain,
@@ -119,6 +120,14 @@ def servers(
         return [SERVER.from_row(row) for row in connection.execute(query)]
 
 
+def under_work(database: Database) -> list[DrainServer]:
+    """Of all drains, ended ones too: the servers of which something was asked for that has not come to its end yet."""
+    states = [state.value for state in IN_WORK]
+    query = sa.select(*SERVER.columns).where(SERVERS.c.state.in_(states))
+    with database.read() as connection:
+        return [SERVER.from_row(row) for row in connection.execute(query)]
+
+
 def progress(database: Database, drain_id: str) -> DrainProgress:
     """How far it has come."""
     query = (
@@ -169,7 +178,7 @@ def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drai
 def release(database: Database, owner: str) -> None:
     """All that ``owner`` has: the next conductor that looks acquires them."""
     with database.write() as connection:
-        connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=None))
+        connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=utc_now()))
 
 
 def change(database: Database, drain: Drain, **changes: Any) -> None:
