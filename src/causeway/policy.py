@@ -260,6 +260,8 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("causeway:cells:index", ADMIN, "List cells with the numbers of their hosts and servers", "GET /os-causeway/cells"),
     ("causeway:cells:show", ADMIN, "Show a cell and its hosts",
      "GET /os-causeway/cells/{cell}, GET /os-causeway/cells/{cell}/hosts"),
+    ("causeway:servers:hold", MEMBER, "Ask that a server is not moved by a drain before a moment, or lift that",
+     "POST /servers (causeway:hold in metadata), PUT /servers/{server_id}/metadata/causeway:hold and the like"),
     ("causeway:drains:index", ADMIN, "List drains", "GET /os-causeway/drains"),
     ("causeway:drains:show", ADMIN, "Show a drain and its servers",
      "GET /os-causeway/drains/{drain_id}, GET /os-causeway/drains/{drain_id}/servers"),

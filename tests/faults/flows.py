@@ -13,6 +13,7 @@ from .site import WITH_NUMA
 class Flow:
     """``spoiled_by``: a point that always refuses, so that everything before it is undone.
 
+    ``drain`` and ``drain-back``: a drain of its own moves each server and confirms that; or is rolled back, and reverts it.
     ``is_cut_off``: the hosts do not reach one another any more when the guest is off.
     """
 
@@ -33,6 +34,10 @@ class Flow:
         return self.spoiled_by is None and not self.is_cut_off
 
     @property
+    def is_drain(self) -> bool:
+        return self.operation in ("drain", "drain-back")
+
+    @property
     def rules(self) -> dict[str, Any]:
         """Faults that it meets whenever it comes to them."""
         always = ([self.spoiled_by] if self.spoiled_by else []) + (["disk.fetch.connect"] if self.is_cut_off else [])
@@ -46,6 +51,10 @@ class Flow:
     def recipes(self) -> tuple[str, ...]:
         """A resize begins with a recipe that becomes one of the others when its destination is chosen."""
         reach = "same" if self.reach == "host" else self.reach
+        if self.operation == "drain":
+            return ("resize", f"{reach}_cell_resize", f"{reach}_cell_confirm")
+        if self.operation == "drain-back":
+            return (f"{reach}_cell_revert",)
         return ("resize",) * (self.operation == "resize") + (f"{reach}_cell_{self.operation}",)
 
     @property
@@ -94,3 +103,4 @@ FLOWS += [
     for backing in ("image", "disks")
     for spoiled in (None, SPOILERS["resize", "cross"])
 ]
+FLOWS += [Flow(operation, "cross", backing) for operation in ("drain", "drain-back") for backing in ("image", "volume")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from .answers import Answer
 from .cases import FORWARD, NEITHER, REFUSED, ROLLED_BACK
 from .complaints import LEAKED, LOST, STUCK, Complaint, expect
 from .operations import Operation, Subject
 from .site import Site
-from .users import Answer
 from .world import Holding
 
 SHELVED_IMAGE = "-shelved"

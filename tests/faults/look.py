@@ -17,6 +17,7 @@ from causeway.moves.recipes import RECIPES
 from causeway.store.api import journal, mappings
 from causeway.store.cell import instances
 
+from . import drained
 from .site import Site
 
 # A complaint that begins so means that a server is lost; any other, that something was left over.
@@ -60,7 +61,7 @@ def on_host(site: Site, uuid: str) -> str | None:
 
 
 def is_settled(site: Site, uuid: str) -> bool:
-    if journal.active_of_server(site.api, uuid) is not None:
+    if journal.active_of_server(site.api, uuid) is not None or not drained.is_at_rest(site, uuid):
         return False
     found = record(site, uuid)
     return found is None or found.task_state is None
@@ -68,6 +69,8 @@ def is_settled(site: Site, uuid: str) -> bool:
 
 def is_done(site: Site, operation: str, uuid: str) -> bool:
     """Whether the server is where the user who asked for the operation wanted it; of one that is settled."""
+    if operation in drained.DONE:
+        return drained.is_done(site, operation, uuid)
     if operation == "resize":
         found = record(site, uuid)
         return found is not None and found.vm_state is VmState.RESIZED

@@ -1,9 +1,9 @@
 """The matrix of faults: every point on the way of every operation, and what becomes of the server.
 
-For resize, confirm and revert; across cells, inside one, and on one host; image- and volume-backed, with ephemeral disks, and
-with a NUMA topology; each as it succeeds and (``rolled-back``) as its end is refused and everything before it undone. The points
-are not written down here: an operation is run once, and those that it reaches are its cases. So a new step is covered when it
-is added.
+For resize, confirm and revert, and for drains that ask for them; across cells, inside one, and on one host; image- and
+volume-backed, with ephemeral disks, and with a NUMA topology; each as it succeeds and (``rolled-back``) as its end is refused and
+everything before it undone. The points are not written down here: an operation is run once, and those that it reaches are its
+cases. So a new step is covered when it is added.
 
 A *batch* runs several cases at once on a server each: the first server to reach a point takes its fault. After it nobody
 lends a hand: everything must settle by itself, with each server in exactly one cell, usable, its data intact, and nothing
@@ -74,6 +74,8 @@ EVERY_ACTION = (*ACTIONS, *REAL_ACCIDENTS)
 BATCH = {"error": 8, "crash": 20, "power-cut": 20, "hang": 16, "pause": 12, "long-pause": 12, **accidents.BATCH}
 # Real guests need their time and memory.
 LIBVIRT_BATCH = 4
+# What is done to drains.
+OF_DRAINS = ("error", "crash", "hang")
 # What comes from time to time, whatever moves do.
 BACKGROUND = ("rpc.cell_conductor.report_host",)
 
@@ -89,6 +91,8 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
 
     Of an action that is done to a conductor, those that a conductor reaches while it works on a move. Accidents have their own.
     """
+    if flow.is_drain and action not in OF_DRAINS:
+        return []
     if action in accidents.ACTIONS:
         return accidents.points_of(flow, action)
     seen = _trace(site, flow)
@@ -100,6 +104,9 @@ def points_of(site: LocalSite, flow: Flow, action: str = "error") -> list[str]:
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
     wanted = [point for point, of_conductor in seen.items() if of_conductor or action not in paused.ACTIONS]
+    if flow.is_drain:
+        # All else is reached in the same way by what users ask for.
+        wanted = [point for point in wanted if point.startswith(("drain.", *(f"{recipe}." for recipe in flow.recipes)))]
     left_out = NOW_AND_THEN if flow.reach == "cross" else NOW_AND_THEN + BASE_IMAGES
     return [point for point in wanted if not point.startswith(left_out)]
 
@@ -251,7 +258,7 @@ def main(
     real = [action for action in actions if action in REAL_ACCIDENTS] if driver == "libvirt" else []
     actions = tuple(action for action in actions if action not in REAL_ACCIDENTS)
     if driver == "libvirt":
-        flows = [flow for flow in flows if flow.reach == "cross"]
+        flows = [flow for flow in flows if flow.reach == "cross" and not flow.is_drain]
         actions = tuple(action for action in actions if action == "crash")
     points = all_points(flows, actions)
     if driver == "libvirt":

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import look, paused
+from .answers import Answer, call
 from .batches import LATE, RULES
 from .cases import FORWARD, REFUSED, ROLLED_BACK, Case
 from .complaints import LEAKED, LOST, STUCK, Complaint, of_texts
@@ -21,7 +22,6 @@ from .judge import complaints, contradictions, end_of
 from .operations import Operation, Subject, act, status_of, wait_for
 from .roles_site import RolesSite
 from .site import ChildSite, LocalSite, Site, until
-from .users import Answer, call
 from .world import World, holding, see
 
 # Whoever meets one of these stands where they are until the process is killed, or the pause is over.

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .answers import Answer, call
 from .site import Site, until
-from .users import Answer, call, mark
+from .users import mark
 from .world import Holding
 
 # Makes servers in one cell, which has two hosts.

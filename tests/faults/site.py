@@ -50,6 +50,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fault_injection": {"enabled": True},
     # From there to there guests go live across cells, elsewhere near-live.
     "simulated": {"live_networks": "cell1-host2:one,cell2-host2:one"},
+    "drains": {"interval": 0.3, "retry_pause": 0.3},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     # What passes does so within the time of a restart; what does not is given up soon.
     "moves": {

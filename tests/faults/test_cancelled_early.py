@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from . import look
+from .answers import call
 from .flows import Flow
 from .site import LocalSite, until
 from .storm.judge import Evidence
-from .users import boot, call
+from .users import boot
 
 ASKED = {
     "createImage": {"name": "picture"},

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from .answers import Answer
 from .cases import FORWARD, NEITHER, ROLLED_BACK, Case
 from .complaints import LEAKED, LOST, STUCK
 from .judge import complaints, end_of
 from .operation_matrix import BATCH, batches_of
 from .operations import OPERATIONS, Subject
-from .users import Answer
 from .world import Holding
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

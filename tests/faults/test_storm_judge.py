@@ -11,13 +11,13 @@ from causeway.moves.dead_hosts import IS_DEAD
 from causeway.store.cell import copies, instances
 
 from . import look
+from .answers import Answer
 from .site import LocalSite, until
 from .storm import asking
 from .storm.asking import Scene
 from .storm.deeds import DEEDS, VALUE
 from .storm.judge import Done, explained, judge
 from .storm.ledger import EXISTS, Account, Asked, Ledger, Seen
-from .users import Answer
 
 ACCEPTED, REFUSED, LOST = Answer(202), Answer(409), Answer(None)
 

@@ -2,85 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-import openstack.exceptions
-from keystoneauth1 import exceptions as keystone_errors
 
 from causeway.model.states import VmState
 
-from . import look
+from . import drained, look
+from .answers import Answer, answer_of
 from .flows import Flow
 from .site import Site, until
-
-
-@dataclass(frozen=True)
-class Answer:
-    """``status`` None: there was none. ``text``: what was said to who was refused."""
-
-    status: int | None
-    text: str = ""
-    request_id: str | None = None
-
-    @property
-    def is_accepted(self) -> bool:
-        return self.status is not None and self.status < 300
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the user was told that nothing happens."""
-        return self.status is not None and not self.is_accepted
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether nobody said what became of it: it may have been done."""
-        return self.status is None or self.status >= 500
-
-    @property
-    def kind(self) -> str:
-        return "accepted" if self.is_accepted else "lost" if self.is_lost else "refused"
-
-
-ACCEPTED = Answer(202)
-# Seconds for one answer; a cloud that is killed meanwhile gives none at all.
-ANSWER_TIMEOUT = 30
-
-
-def answer_of(work: Callable[[], Any]) -> Answer:
-    """What a call to an API was answered."""
-    try:
-        work()
-    except openstack.exceptions.HttpException as refusal:
-        return Answer(refusal.status_code, str(refusal))
-    except keystone_errors.HttpError as refusal:
-        return Answer(refusal.http_status, str(refusal))
-    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:
-        return Answer(None, str(broken))
-    return ACCEPTED
-
-
-def call(
-    site: Site, method: str, path: str, body: Any = None, *, by: Any = None, microversion: str | None = None
-) -> Answer:
-    """One call to the Compute API as a user, made once: who tries again does not know what came of the first.
-
-    ``by``: the connection of somebody else.
-    """
-    try:
-        answer = (by or site.member).compute.request(
-            path,
-            method,
-            json=body,
-            raise_exc=False,
-            connect_retries=0,
-            timeout=ANSWER_TIMEOUT,
-            **({} if microversion is None else {"microversion": microversion}),
-        )
-    except (openstack.exceptions.SDKException, keystone_errors.ClientException) as broken:
-        return Answer(None, str(broken))
-    return Answer(answer.status_code, answer.text, answer.headers.get("x-openstack-request-id"))
 
 
 def boot(site: Site, flow: Flow, count: int) -> list[str]:
@@ -120,7 +49,11 @@ def wait(site: Site, uuid: str, state: VmState) -> None:
 
 
 def ask(site: Site, flow: Flow, operation: str, uuid: str, *, flavor: str | None = None) -> Answer:
-    """Asks for the operation as a user."""
+    """Asks for the operation as a user, or for a drain as an administrator."""
+    if operation == "drain":
+        return drained.begin(site, flow, uuid)
+    if operation == "drain-back":
+        return drained.roll_back(site, uuid)
     compute = site.member.compute
     return answer_of(
         {
@@ -133,7 +66,10 @@ def ask(site: Site, flow: Flow, operation: str, uuid: str, *, flavor: str | None
 
 def prepare(site: Site, flow: Flow, count: int) -> list[str]:
     servers = boot(site, flow, count)
-    if flow.operation != "resize":
+    if flow.operation == "drain-back":
+        for uuid in servers:
+            drained.prepare(site, flow, uuid)
+    elif flow.operation not in ("resize", "drain"):
         for uuid in servers:
             ask(site, flow, "resize", uuid)
         for uuid in servers:

@@ -138,7 +138,8 @@ def enable(request: ApiRequest) -> Response:
 def disable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
-    change(request, found, disabled=True)
+    # Whoever had closed it before, for a reason of theirs: from now on it is closed because of this request.
+    change(request, found, disabled=True, disabled_reason=None)
     return _named(found, status="disabled")
 
 

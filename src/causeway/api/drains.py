@@ -6,7 +6,6 @@ is in `causeway.drains`.
 
 from __future__ import annotations
 
-import dataclasses
 import uuid as uuids
 from datetime import UTC
 from typing import Any
@@ -28,7 +27,6 @@ from causeway.model.drains import (
     DrainRequest,
     DrainServerState,
     DrainState,
-    Limits,
     Plan,
 )
 from causeway.store.api import drains as store
@@ -114,9 +112,8 @@ def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
 @handler(body=schemas.UPDATE)
 def update(request: ApiRequest, drain_id: str) -> Response:
     """Other limits, also while it runs; those that are not named stay as they are."""
-    drain = _find(request, drain_id, "update")
-    wanted: Limits = dataclasses.replace(drain.request.limits, **request.body["drain"]["limits"])
-    changed = store.revise_limits(request.services.api, drain_id, wanted)
+    _find(request, drain_id, "update")
+    changed = store.revise_limits(request.services.api, drain_id, request.body["drain"]["limits"])
     _tell(request, changed, "update")
     return Response(200, {"drain": _view(request, changed)})
 
@@ -136,7 +133,7 @@ def start(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PLANNED:
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a planned one can be started.")
-    return _transit(request, drain_id, DrainState.RUNNING, "start", started_at=utcnow())
+    return _transit(request, drain_id, DrainState.RUNNING, "start", before=DrainState.PLANNED, started_at=utcnow())
 
 
 @handler(body=schemas.bare("pause"), statuses=(202,))
@@ -151,7 +148,7 @@ def resume(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PAUSED:
         raise errors.Conflict(f"Drain {drain_id} is {drain.state}: only a paused one can be resumed.")
-    return _transit(request, drain_id, DrainState.RUNNING, "resume", note=None)
+    return _transit(request, drain_id, DrainState.RUNNING, "resume", before=DrainState.PAUSED, note=None)
 
 
 @handler(body=schemas.CANCEL, statuses=(202,))
@@ -160,7 +157,7 @@ def cancel(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     undo = bool((request.body["cancel"] or {}).get("undo", False))
     if drain.state is DrainState.PLANNED:
-        return _transit(request, drain_id, DrainState.CANCELLED, "cancel", ended_at=utcnow())
+        return _transit(request, drain_id, DrainState.CANCELLED, "cancel", before=drain.state, ended_at=utcnow())
     return _transit(request, drain_id, DrainState.CANCELLING, "cancel", undo=undo)
 
 

@@ -13,10 +13,12 @@ from causeway.context import admin_context
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
 from causeway.moves.hardware import with_old
+from causeway.parts.disabling import enable_if_disabled_for
+from causeway.parts.liveness import BINARY
 from causeway.store import mapping_facts
 from causeway.store.api import build_requests, journal, mappings
 from causeway.store.api import cells as cell_records
-from causeway.store.cell import actions, copies, instances
+from causeway.store.cell import actions, copies, hosts, instances
 from causeway.store.database import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -179,6 +181,12 @@ def _restore_claim(
     )
 
 
+def _open_host(services: AuditServices, *, host: str, reason: str) -> None:
+    database = services.cells.database(cell_records.cell_of_host(services.api, host))
+    for service in hosts.list_services(database, host=host, binary=BINARY):
+        enable_if_disabled_for(services.placement, database, service, reason)
+
+
 Action = Callable[..., None]
 
 ACTIONS: dict[str, Action] = {
@@ -200,4 +208,5 @@ ACTIONS: dict[str, Action] = {
     "remove_file": _remove_file,
     "remove_claim": _remove_claim,
     "restore_claim": _restore_claim,
+    "open_host": _open_host,
 }

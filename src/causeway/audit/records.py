@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from causeway.audit.services import AuditServices
 from causeway.audit.snapshot import OpenEvent, Record
+from causeway.model.drains import AT_REST, Drain, DrainServer, DrainState, drain_of
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
@@ -21,7 +22,7 @@ from causeway.model.operations import Operation
 from causeway.model.pci import PciDevice
 from causeway.model.sagas import ENDED
 from causeway.model.states import MIGRATION_ENDED, PowerState, TaskState, VmState
-from causeway.store.api import build_requests, journal, mappings, migrations
+from causeway.store.api import build_requests, drains, journal, mappings, migrations
 from causeway.store.api.mappings import InstanceMapping
 from causeway.store.cell import actions, block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
@@ -41,6 +42,8 @@ class CellRecords:
     # host -> its node's uuid, and whether its compute reports
     nodes: dict[str, str] = field(default_factory=dict)
     computes: dict[str, bool] = field(default_factory=dict)
+    # host -> the drain that closed it
+    closed: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,6 +57,10 @@ class Records:
     build_requests: set[str]
     migrations: dict[str, Migration]
     moves: list[Operation]
+    drains: dict[str, Drain]
+    drained: list[DrainServer]
+    # Requests of drains that the journal knows.
+    requests: set[str]
 
     @property
     def by_server(self) -> dict[str, list[Record]]:
@@ -69,6 +76,11 @@ class Records:
         for move in self.moves:
             moves.setdefault(move.instance_uuid, []).append((move.id, move.state, move.epoch, move.pivoted))
         found: dict[str, object] = {uuid: migration.status for uuid, migration in self.migrations.items()}
+        rows: dict[str, list[object]] = {}
+        for row in self.drained:
+            rows.setdefault(row.drain_id, []).append((row.instance_uuid, row.state, row.request_id))
+        for drain in self.drains.values():
+            found[f"drain {drain.id}"] = (drain.state, drain.epoch, list(drain.closed), rows.get(drain.id))
         records = self.by_server
         for uuid in {*records, *moves, *self.mappings, *self.build_requests}:
             mapping = self.mappings.get(uuid)
@@ -96,7 +108,11 @@ def read_records(services: AuditServices) -> Records:
     mapped = {each.instance_uuid: each for each in mappings.of_project(services.api, None)}
     seen = {record.uuid for cell in answers.by_cell.values() for record in cell.records}
     mapped.update(mappings_of(services.api, seen - mapped.keys()))
+    of_drains, drained, requests = _drains(services.api, answers.by_cell.values())
     return Records(
+        drains=of_drains,
+        drained=drained,
+        requests=requests,
         cells={cell.uuid: cell for cell in services.cells.mappings()},
         by_cell=answers.by_cell,
         down_cells={cell.uuid for cell in answers.down},
@@ -125,6 +141,20 @@ def _migrations_and_moves(api: Database) -> tuple[dict[str, Migration], list[Ope
     return found, moves
 
 
+def _drains(api: Database, cells: Iterable[CellRecords]) -> tuple[dict[str, Drain], list[DrainServer], set[str]]:
+    """Those that have not ended, and those that something refers to."""
+    open_states = [DrainState.PLANNED, *(state for state in DrainState if state not in AT_REST)]
+    found = {drain.id: drain for drain in drains.search(api, states=open_states)}
+    drained = drains.under_work(api)
+    named = {row.drain_id for row in drained} | {drain for cell in cells for drain in cell.closed.values()}
+    for drain_id in named - found.keys():
+        drain = drains.find(api, drain_id)
+        if drain is not None:
+            found[drain_id] = drain
+    asked = {row.instance_uuid: row.request_id for row in drained if row.request_id is not None}
+    return found, drained, set(journal.of_requests(api, asked))
+
+
 def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellRecords:
     with database.read() as connection:
         devices = _devices(connection)
@@ -137,6 +167,11 @@ def _read_cell(cell: CellMapping, database: Database, down_time: float) -> CellR
         open_events=events,
         nodes={node.host: node.uuid for node in hosts.list_nodes(database)},
         computes={service.host: hosts.is_up(service, now, down_time) for service in computes},
+        closed={
+            service.host: drain
+            for service in computes
+            if service.disabled and (drain := drain_of(service.disabled_reason)) is not None
+        },
     )
 
 

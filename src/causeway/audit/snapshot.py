@@ -15,6 +15,7 @@ from causeway.clients.placement.types import Allocations
 from causeway.clients.volume import Attachment, Volume
 from causeway.model.audit import HostContents
 from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.drains import Drain, DrainServer
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.image import ImageMeta
@@ -181,6 +182,13 @@ class Snapshot:
     # Moves of migrations that have not ended, and all that have not ended themselves; oldest first.
     moves: list[Operation] = field(default_factory=list)
     open_events: list[OpenEvent] = field(default_factory=list)
+    # Those that have not ended, and those that closed a host or have one of these servers, by id.
+    drains: dict[str, Drain] = field(default_factory=dict)
+    # Their servers of which something was asked for, and the requests among those that the journal knows.
+    drained: list[DrainServer] = field(default_factory=list)
+    requests_of_drains: set[str] = field(default_factory=set)
+    # host -> the id of the drain that closed it
+    closed_hosts: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, HostState] = field(default_factory=dict)
     # provider -> root of its tree
     providers: dict[str, str] | None = None

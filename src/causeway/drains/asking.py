@@ -13,9 +13,10 @@ from typing import Any
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.drains.holds import held_until
+from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
 from causeway.drains.paths import lost_with_host
+from causeway.drains.telling import note_in_history
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
@@ -35,6 +36,7 @@ from causeway.operations.shelve import ShelveMemory
 from causeway.operations.soft_delete import SINCE
 from causeway.operations.unshelve import WAS_OFF, UnshelveMemory
 from causeway.parts import liveness
+from causeway.parts.holds import held_until
 from causeway.parts.liveness import HostLife
 from causeway.store.api import cells, flavors, journal
 from causeway.store.cell import block_devices, instances
@@ -90,7 +92,7 @@ def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:
         return True
     if held is None or held <= utcnow():
         return False
-    look.change(server, not_before=held, why=f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC.")
+    look.change(server, not_before=held, why=reason_of(held))
     return True
 
 
@@ -267,6 +269,7 @@ def _note(
         help=None,
     )
     injector.reach("drain.move.noted")
+    note_in_history(look, instance.uuid, found.cell_uuid)
     return context
 
 

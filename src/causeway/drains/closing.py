@@ -14,9 +14,9 @@ from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.scope import look_around
 from causeway.faults import injector
-from causeway.model.drains import Drain, Scope
+from causeway.model.drains import Scope, reason_of
 from causeway.model.host import Service
-from causeway.parts.disabling import set_disabled
+from causeway.parts.disabling import disable_for, enable_if_disabled_for
 from causeway.parts.liveness import BINARY
 from causeway.parts.services import ConductorServices
 from causeway.store.api import cells
@@ -25,11 +25,6 @@ from causeway.store.cell import hosts
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
-
-
-def reason_of(drain: Drain) -> str:
-    """What the record of a host says that a drain closed."""
-    return f"Drain {drain.id} empties it."
 
 
 def places_of(services: ConductorServices, scope: Scope) -> dict[str, str]:
@@ -56,7 +51,8 @@ def close(look: Look) -> None:
     services = look.services
     answers = services.cells.ask(set(look.places.values()), lambda _cell, database: _services(database))
     for cell in answers.down:
-        look.troubles.append(f"The database of {cell.name} does not answer.")
+        look.silent.add(cell.name)
+        look.trouble(f"The database of {cell.name} does not answer.")
     for cell_uuid, found in answers.by_cell.items():
         for service in found:
             if look.places.get(service.host) == cell_uuid and not service.disabled:
@@ -68,9 +64,21 @@ def _close(look: Look, database: Database, service: Service) -> None:
     if service.host not in look.drain.closed:
         store.change(look.services.api, look.drain, closed=[*look.drain.closed, service.host])
     injector.reach("drain.close.noted")
-    set_disabled(look.services.placement, database, service, disabled=True, disabled_reason=reason_of(look.drain))
-    LOG.info("Drain %s closed host %s to new servers", look.drain.id, service.host)
+    if disable_for(look.services.placement, database, service, reason_of(look.drain.id)):
+        LOG.info("Drain %s closed host %s to new servers", look.drain.id, service.host)
     injector.reach("drain.close.after")
+    try:
+        store.check_owner(look.services.api, look.drain)
+    except errors.TakenOver:
+        _take_back(look, database, service)
+        raise
+
+
+def _take_back(look: Look, database: Database, service: Service) -> None:
+    """This look was too slow: if nobody knows any more that the drain closes the host, nobody would open it."""
+    present = store.find(look.services.api, look.drain.id)
+    if present is None or service.host not in present.closed:
+        enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id))
 
 
 def open_again(look: Look) -> bool:
@@ -89,11 +97,11 @@ def open_again(look: Look) -> bool:
 
 def _open(look: Look, database: Database, host: str) -> None:
     service = next(iter(_services(database, host)), None)
-    if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain)):
+    if service is None or (service.disabled and service.disabled_reason != reason_of(look.drain.id)):
         return
     # Also one that is open: it may have been about to be closed, with its trait in Placement.
-    set_disabled(look.services.placement, database, service, disabled=False, disabled_reason=None)
-    LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
+    if enable_if_disabled_for(look.services.placement, database, service, reason_of(look.drain.id)):
+        LOG.info("Drain %s opened host %s to new servers again", look.drain.id, host)
 
 
 @contextmanager
@@ -107,7 +115,7 @@ def _trouble(look: Look, what: str) -> Iterator[None]:
     except errors.CausewayError as failure:
         look.services.api.ping()
         LOG.warning("Drain %s: %s: %s %s", look.drain.id, what, failure.message, failure.details)
-        look.troubles.append(f"{what}: {failure.message}")
+        look.trouble(f"{what}: {failure.message}")
 
 
 def _services(database: Database, host: str | None = None) -> list[Service]:

@@ -143,6 +143,10 @@ def _arrived(look: Look, server: DrainServer, migration: Migration) -> None:
 def _become(look: Look, server: DrainServer, state: DrainServerState, migration: Migration) -> None:
     if server.state is state:
         return
+    if state is DrainServerState.DONE and look.is_gone(server):
+        # Its deletion confirmed the move.
+        look.pass_over(server, "It was deleted.")
+        return
     look.change(
         server,
         state=state,

@@ -1,31 +1,53 @@
-"""An owner's wish that a server is not moved before a moment.
-
-``openstack server set --property causeway:hold=2027-03-05 SERVER``.
-"""
+"""Servers whose owners ask to wait (`causeway.parts.holds`) are looked at again: their owners may have thought better of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections import defaultdict
+from datetime import datetime
 
 from causeway import errors
+from causeway.drains.look import Look
+from causeway.drains.pace import is_due
+from causeway.model.drains import DrainServerState
+from causeway.parts.holds import held_until
+from causeway.store.api import mappings
+from causeway.store.cell import instances
+from causeway.store.database import utcnow
 
-PROPERTY = "causeway:hold"
+
+def reason_of(held: datetime) -> str:
+    return f"Its owner asked to wait until {held:%Y-%m-%d %H:%M} UTC."
 
 
-def held_until(metadata: Mapping[str, str]) -> datetime | None:
-    """In UTC without a zone, as every time in the databases is; None: the server has no hold. A date is its first moment.
-
-    Raises BadRequest for what is no date: who wrote that wanted the server to stay, so it is not to be moved.
-    """
-    text = metadata.get(PROPERTY)
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as unreadable:
-        raise errors.BadRequest(
-            f'Its property {PROPERTY} says "{text}", which is no date: set it to one like 2027-03-05 or'
-            " 2027-03-05T18:00:00+01:00, or unset it."
-        ) from unreadable
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+def look_again(look: Look) -> None:
+    """Of servers that wait for a moment: their owners may want another one by now, or none."""
+    now = utcnow()
+    waiting = {
+        server.instance_uuid: server
+        for server in look.servers
+        if server.state is DrainServerState.PENDING and not is_due(server, now)
+    }
+    if not waiting:
+        return
+    by_cell: dict[str, list[str]] = defaultdict(list)
+    for uuid, cell_uuid in mappings.cells_of(look.services.api, list(waiting)).items():
+        if cell_uuid is not None:
+            by_cell[cell_uuid].append(uuid)
+    answers = look.services.cells.ask(
+        by_cell, lambda cell, database: instances.metadata_of(database, by_cell[cell.uuid])
+    )
+    for found in answers.by_cell.values():
+        for uuid, metadata in found.items():
+            server = waiting[uuid]
+            with look.apart(server):
+                try:
+                    held = held_until(metadata)
+                except errors.BadRequest:
+                    # It is told when the server is asked for.
+                    held = None
+                if held is not None and held > now:
+                    if server.not_before != held:
+                        look.change(server, not_before=held, why=reason_of(held))
+                elif server.not_before is not None and server.not_before > now + look.pause_after(server.attempts):
+                    # What is left is the pause after a failure at the longest, which is over for one that waited so long.
+                    look.change(server, not_before=None, why=None)

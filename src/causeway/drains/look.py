@@ -16,6 +16,7 @@ from oslo_context import context as oslo_context
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.drains import telling
 from causeway.drains.climbing import room_of
 from causeway.drains.pace import Room
 from causeway.drains.paths import rate_of
@@ -48,6 +49,8 @@ class Look:
     places: dict[str, str] = field(default_factory=dict)
     #: what kept the look from seeing, or doing, all of it
     troubles: list[str] = field(default_factory=list)
+    #: names of cells that did not answer in this look
+    silent: set[str] = field(default_factory=set)
     acquired_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -72,6 +75,11 @@ class Look:
         """Its uuid; None if no cell has that name."""
         cells = self.services.cells.mappings(cell0=False)
         return next((cell.uuid for cell in cells if cell.name == name), None)
+
+    def silent_cells(self) -> set[str]:
+        """Names of cells that did not answer just now: nothing can be asked of their servers."""
+        cells = self.services.cells
+        return self.silent | {cell.name for cell in cells.mappings(cell0=False) if cells.is_down(cell.uuid)}
 
     def go_on(self) -> None:
         """Renews the lease when it is time. Raises TakenOver when this look is to end: it was lost, or the conductor stops."""
@@ -99,7 +107,15 @@ class Look:
                 state.value,
                 f": {changes['why']}" if changes.get("why") else "",
             )
+        before = server.state
         store.change_server(self.services.api, self.drain, server, **changes)
+        if server.state is not before:
+            telling.tell_of_server(self, server, before)
+
+    def advance(self, state: DrainState, **changes: Any) -> None:
+        """Brings the drain to a state. Raises TakenOver, also if it has another one by now."""
+        store.advance(self.services.api, self.drain, state, **changes)
+        telling.tell_of_drain(self)
 
     def context(self) -> RequestContext:
         """A request of its own on behalf of the administrator who made the drain."""
@@ -140,6 +156,11 @@ class Look:
                 # Whether something was asked for, the next look finds out.
                 self.change(server, attempts=server.attempts + 1, why=why)
 
+    def trouble(self, what: str) -> None:
+        """What keeps the look from seeing or doing all of it; said once."""
+        if what not in self.troubles:
+            self.troubles.append(what)
+
     def pass_over(self, server: DrainServer, why: str) -> None:
         self.change(server, state=DrainServerState.PASSED_OVER, why=why)
 
@@ -164,6 +185,7 @@ class Look:
                 target_host=None,
                 target_cell=None,
             )
+            telling.tell_of_failure(self, server)
             return
         # First, so that it pauses also if this conductor dies in between.
         self._pause_if_enough(server)
@@ -183,7 +205,7 @@ class Look:
                 f"It paused by itself: the moves of {failed} server{'s' if failed > 1 else ''} failed, the last one that of"
                 f" {server.name or server.instance_uuid}. Resume it when the cause is gone, or cancel it."
             )
-            store.advance(self.services.api, self.drain, DrainState.PAUSED, note=note)
+            self.advance(DrainState.PAUSED, note=note)
 
     def is_gone(self, server: DrainServer) -> bool:
         """Whether it was deleted, or is about to be."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 
+from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.paths import HOSTLESS
 from causeway.model.drains import DrainServer, How, Scope
@@ -14,7 +15,8 @@ from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import DELETING
 from causeway.store.api import drains as store
-from causeway.store.cell import instances
+from causeway.store.api import journal
+from causeway.store.cell import hosts, instances
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -46,6 +48,30 @@ def add(look: Look) -> None:
         store.add_servers(look.services.api, look.drain, found)
         look.servers += found
         LOG.info("Drain %s: %s servers came after it was planned", look.drain.id, len(found))
+
+
+def note_coming(look: Look) -> None:
+    """Notes, as troubles, that servers are on their way to hosts: those were chosen for them before they were closed.
+
+    A host shows them when they are there; until then only what they hold in Placement tells, and that somebody works on them.
+    """
+    known = {server.instance_uuid for server in look.servers}
+    for host, cell_uuid in look.places.items():
+        look.go_on()
+        try:
+            nodes = hosts.list_nodes(look.services.cells.database(cell_uuid), host=host)
+            held = [look.services.placement.get_provider_allocations(node.uuid) for node in nodes]
+        except errors.CausewayError as failure:
+            look.services.api.ping()
+            look.trouble(f"It is not known what is on its way to {host}: {failure.message}")
+            continue
+        coming = journal.under_work(look.services.api, set().union(*held) - known)
+        if coming:
+            many = len(coming) > 1
+            look.trouble(
+                f"{len(coming)} {'servers are' if many else 'server is'} on {'their' if many else 'its'} way to {host}:"
+                f" {'they were' if many else 'it was'} placed there before the host was closed."
+            )
 
 
 def _names(scope: Scope, cell: CellMapping) -> bool:

@@ -11,7 +11,6 @@ from math import ceil
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains import packing, paths, schedule, scope, targets
-from causeway.drains.holds import PROPERTY, held_until
 from causeway.drains.paths import Cost, Obstacle
 from causeway.drains.schedule import Pace, Transfer
 from causeway.drains.scope import Scoped, Tenant
@@ -19,6 +18,7 @@ from causeway.model.block_device import is_volume_backed
 from causeway.model.drains import Afterwards, DrainRequest, DrainServer, DrainServerState, How, Plan, Shortage, duration
 from causeway.model.flavor import Flavor
 from causeway.moves.steps.local_disks import refuse_smaller_disks
+from causeway.parts.holds import PROPERTY, held_until
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.many import Packing, Place
 from causeway.store.api import flavors as flavor_records

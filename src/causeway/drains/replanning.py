@@ -34,8 +34,9 @@ def needs_plan(look: Look, server: DrainServer) -> bool:
 def reconsider(look: Look) -> None:
     now = utcnow()
     to_plan: list[DrainServer] = []
+    silent = look.silent_cells()
     for server in look.servers:
-        if not is_due(server, now):
+        if not is_due(server, now) or server.source_cell in silent:
             continue
         if server.state is DrainServerState.BLOCKED:
             with look.apart(server):

@@ -13,10 +13,10 @@ from datetime import datetime
 from functools import partial
 
 from causeway import errors
-from causeway.drains import asking, closing, following, measuring, newcomers, pace, replanning, windows
+from causeway.drains import asking, closing, following, holds, measuring, newcomers, pace, replanning, windows
 from causeway.drains.look import Look
 from causeway.drains.pace import load_of
-from causeway.model.drains import AT_REST, OVER, Afterwards, DrainServerState, DrainState, How, Window
+from causeway.model.drains import AT_REST, IN_WORK, OVER, Afterwards, DrainServerState, DrainState, How, Window
 from causeway.parts.requests import Requests
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
@@ -28,7 +28,6 @@ LOG = logging.getLogger(__name__)
 # Seconds that a conductor which stops waits for its looks.
 PATIENCE = 10.0
 _AT_WORK = [state for state in DrainState if state not in AT_REST]
-_UNDER_WAY = frozenset({DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING})
 # Reasons that a note names.
 _MOST_REASONS = 3
 
@@ -80,12 +79,15 @@ def _run(look: Look) -> None:
     if look.drain.state is not DrainState.RUNNING:
         # So many have failed that it paused by itself.
         return
+    holds.look_again(look)
     replanning.reconsider(look)
     _begin_moves(look)
     if look.drain.state is not DrainState.RUNNING:
         return
     if _is_done(look):
-        store.advance(look.services.api, look.drain, DrainState.DONE, ended_at=utcnow(), note=_note(look))
+        newcomers.note_coming(look)
+    if _is_done(look):
+        look.advance(DrainState.DONE, ended_at=utcnow(), note=_note(look))
         LOG.info("Drain %s is done", look.drain.id)
     else:
         _take_note(look, _note(look))
@@ -100,7 +102,11 @@ def _begin_moves(look: Look) -> None:
             return
     measuring.measure(look)
     room, load = look.room, load_of(look.servers, utcnow())
+    silent = look.silent_cells()
     for server in pace.waiting(look.servers, look.request.first, utcnow()):
+        if server.source_cell in silent:
+            look.trouble(f"The database of {server.source_cell} does not answer.")
+            continue
         if look.drain.state is not DrainState.RUNNING:
             return
         if not load.has_room(room, server) or replanning.needs_plan(look, server):
@@ -133,15 +139,18 @@ def _note(look: Look) -> str | None:
     states = Counter(server.state for server in look.servers)
     if states[DrainServerState.PENDING]:
         return _waits_for_window(look.request.windows)
-    if any(states[state] for state in _UNDER_WAY):
+    if any(states[state] for state in IN_WORK):
         return None
     if states[DrainServerState.BLOCKED]:
         reasons = Counter(server.why for server in look.servers if server.state is DrainServerState.BLOCKED)
         shown = [f"{why} ({count})" for why, count in reasons.most_common(_MOST_REASONS)]
         return f"Servers that can't go: {states[DrainServerState.BLOCKED]}. {' '.join(shown)}"
-    if states[DrainServerState.MOVED]:
-        return f"Servers that wait for their confirm: {states[DrainServerState.MOVED]}."
-    return None
+    return _unconfirmed(look)
+
+
+def _unconfirmed(look: Look) -> str | None:
+    count = sum(server.state is DrainServerState.MOVED for server in look.servers)
+    return f"Servers that wait for their confirm: {count}." if count else None
 
 
 def _waits_for_window(wanted: Sequence[Window]) -> str | None:
@@ -163,11 +172,11 @@ def _pause(look: Look) -> None:
 def _end(look: Look, state: DrainState) -> None:
     """When nothing is under way any more the hosts are opened again."""
     following.follow(look)
-    busy = _UNDER_WAY | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
+    busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
     if any(server.state in busy for server in look.servers) or not closing.open_again(look):
         _take_note(look, " ".join(look.troubles) or None)
         return
-    store.advance(look.services.api, look.drain, state, ended_at=utcnow(), note=None)
+    look.advance(state, ended_at=utcnow(), note=_unconfirmed(look))
     LOG.info("Drain %s is %s", look.drain.id, state.value)
 
 

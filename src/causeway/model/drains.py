@@ -14,6 +14,7 @@ It pauses by itself, with the reason in ``note``, after as many failures as its 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -42,6 +43,20 @@ TRANSITIONS: dict[DrainState, frozenset[DrainState]] = {
 }
 # Nobody works on one in these.
 AT_REST = frozenset({DrainState.PLANNED, DrainState.CANCELLED, DrainState.ROLLED_BACK, DrainState.DONE})
+
+
+_CLOSED = re.compile(r"Drain ([0-9a-f-]{36}) empties it\.")
+
+
+def reason_of(drain_id: str) -> str:
+    """What the record of a host says that a drain closed."""
+    return f"Drain {drain_id} empties it."
+
+
+def drain_of(reason: str | None) -> str | None:
+    """The id of the drain that closed a host for this reason; None: somebody else did."""
+    found = _CLOSED.fullmatch(reason or "")
+    return found[1] if found is not None else None
 
 
 class DrainServerState(StrEnum):
@@ -74,6 +89,8 @@ OVER = frozenset(
 )
 
 
+# Something was asked for, and has not come to its end.
+IN_WORK = frozenset({DrainServerState.ASKED, DrainServerState.CONFIRMING, DrainServerState.REVERTING})
 # They are where they were to come to.
 ARRIVED = frozenset({DrainServerState.MOVED, DrainServerState.CONFIRMING, DrainServerState.DONE})
 

@@ -267,7 +267,7 @@ class Notifier:
             self._tell(context, f"causeway.drain.{action}", drain_payloads.drain(drain))
 
     def drain_server(self, context: RequestContext, drain: Drain, server: DrainServer, phase: str) -> None:
-        """``causeway.drain.server.<phase>``: start, end, error, of the way of one server in a drain."""
+        """``causeway.drain.server.<phase>``: start, moved, end, error, of the way of one server in a drain."""
         if self._sender is not None:
             payload = drain_payloads.server(drain, server)
             self._tell(context, f"causeway.drain.server.{phase}", payload, failed=phase == "error")

@@ -21,10 +21,30 @@ def set_disabled(
     placement: PlacementClient, database: Database, service: Service, *, disabled: bool, **more: Any
 ) -> None:
     """``service``: of a compute; ``database``: of its cell. ``more``: what else changes in its record. May be repeated."""
+    _set_trait(placement, database, service, disabled=disabled)
+    hosts.update_service(database, service.uuid, disabled=disabled, **more)
+
+
+def disable_for(placement: PlacementClient, database: Database, service: Service, reason: str) -> bool:
+    """Closes a host, if it is still open; False: somebody else closed it, for a reason of theirs. May be repeated."""
+    _set_trait(placement, database, service, disabled=True)
+    return hosts.swap_disabled(database, service, was=(False, None), disabled=True, disabled_reason=reason)
+
+
+def enable_if_disabled_for(placement: PlacementClient, database: Database, service: Service, reason: str) -> bool:
+    """Opens a host, if it is still closed for that reason; False: it is open, or closed for another one. May be repeated."""
+    _set_trait(placement, database, service, disabled=False)
+    if hosts.swap_disabled(database, service, was=(True, reason), disabled=False, disabled_reason=None):
+        return True
+    if any(found.disabled for found in hosts.list_services(database, host=service.host, binary=service.binary)):
+        _set_trait(placement, database, service, disabled=True)
+    return False
+
+
+def _set_trait(placement: PlacementClient, database: Database, service: Service, *, disabled: bool) -> None:
     trait = {DISABLED_TRAIT}
     for node in hosts.list_nodes(database, host=service.host):
         if disabled:
             placement.change_traits(node.uuid, add=trait)
         else:
             placement.change_traits(node.uuid, remove=trait)
-    hosts.update_service(database, service.uuid, disabled=disabled, **more)

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from ..answers import ACCEPTED, Answer, call
 from ..site import Site
-from ..users import ACCEPTED, Answer, call
 from .ledger import EXISTS, Account, Asked, Ledger, Seen, WantedImage
 
 # A disk never becomes smaller. Those of gen1 and gen2 are in one cell each, any.medium may go anywhere.

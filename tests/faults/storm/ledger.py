@@ -9,7 +9,7 @@ from typing import Any
 
 from causeway.model.instance import Instance
 
-from ..users import Answer
+from ..answers import Answer
 
 EXISTS = ("exists", "")
 # What may be asked for by one user at a time, so that nobody contradicts themselves.

@@ -18,9 +18,9 @@ from causeway.model.states import PowerState, VmState
 from causeway.store.api import journal, mappings
 
 from .. import look
+from ..answers import call
 from ..complaints import LEAKED, LOST, STUCK, Complaint
 from ..site import ChildSite, until
-from ..users import call
 from ..world import World, see
 from . import asking
 from .asking import Scene

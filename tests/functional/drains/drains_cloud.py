@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from moves_cloud import until
@@ -12,6 +13,7 @@ from tests.functional.live.live_cloud import LiveCloud
 from causeway.drains import runner
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, How, Limits, Scope
 from causeway.store.api import drains as store
+from causeway.store.database import utcnow
 
 __all__ = ["CLOUD", "DrainsCloud", "until"]
 
@@ -23,6 +25,14 @@ OVER = ("done", "failed", "passed_over", "reverted")
 class DrainsCloud(LiveCloud):
     def on(self, host: str, name: str = "server", flavor: str = "any.small", *, off: bool = False) -> Any:
         """An ACTIVE server on that host, or a SHUTOFF one."""
+        server = self.wait(self.asked_for(host, name, flavor), "ACTIVE")
+        assert self.host_of(server) == host
+        if off:
+            self.member.compute.stop_server(server.id)
+            server = self.wait(server, "SHUTOFF")
+        return server
+
+    def asked_for(self, host: str, name: str = "server", flavor: str = "any.small") -> Any:
         wanted = {
             "name": name,
             "flavorRef": flavor,
@@ -32,12 +42,7 @@ class DrainsCloud(LiveCloud):
         }
         answer = self.admin.compute.post("/servers", json={"server": wanted}, microversion="2.96")
         assert answer.status_code == 202, answer.text
-        server = self.wait(self.admin.compute.get_server(answer.json()["server"]["id"]), "ACTIVE")
-        assert self.host_of(server) == host
-        if off:
-            self.member.compute.stop_server(server.id)
-            server = self.wait(server, "SHUTOFF")
-        return server
+        return self.admin.compute.get_server(answer.json()["server"]["id"])
 
     # drains
 
@@ -170,6 +175,35 @@ class DrainsCloud(LiveCloud):
         for service in self.admin.compute.services(binary="nova-compute"):
             if service.status == "disabled":
                 self.admin.compute.enable_service(service)
+
+
+def lose_lease(cloud: DrainsCloud, drain_id: str) -> None:
+    """As if its owner had not been heard of for long."""
+    rows = store.DRAINS
+    with cloud.parts.api_database.write() as connection:
+        connection.execute(rows.update().where(rows.c.id == drain_id).values(lease_until=utcnow() - timedelta(days=1)))
+
+
+WAYS_TO_HOLD = ("create", "update_all", "update", "rebuild")
+
+
+def ask_to_wait(cloud: DrainsCloud, server: Any, way: str, value: str | None = "2999-01-01") -> Any:
+    path = f"/servers/{server.id}/metadata"
+    compute = cloud.member.compute
+    match way:
+        case "create":
+            return compute.post(path, json={"metadata": {"causeway:hold": value}})
+        case "update_all":
+            return compute.put(path, json={"metadata": {"causeway:hold": value}})
+        case "update":
+            return compute.put(f"{path}/causeway:hold", json={"meta": {"causeway:hold": value}})
+        case "rebuild":
+            wanted = {"imageRef": cloud.image_id, "metadata": {"causeway:hold": value}}
+            return compute.post(f"/servers/{server.id}/action", json={"rebuild": wanted})
+    raise AssertionError(way)
+
+
+WAYS = ("create", "update_all", "update", "rebuild")
 
 
 LIMITS = Limits(total=20, per_source_host=10, per_target_host=10, per_cell_pair=20)

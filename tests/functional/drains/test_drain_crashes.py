@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +12,8 @@ from slow_conductors import Hold
 from causeway.faults.points import DRAIN_POINTS
 from causeway.model.drains import Afterwards, DrainState, How, Limits
 from causeway.store.api import drains as store
-from causeway.store.database import utcnow
 
-from .drains_cloud import DrainsCloud, until
+from .drains_cloud import DrainsCloud, lose_lease, until
 
 ONE, TWO = "cell1-host1", "cell1-host2"
 THERE = "cell2-host1"
@@ -63,13 +61,6 @@ def test_a_conductor_dies_while_a_drain_is_rolled_back(
     assert [cloud.host_of(server) for server in servers] == [ONE, TWO]
     assert cloud.closed() == {}
     assert cloud.audit().disagreements == []
-
-
-def lose_lease(cloud: DrainsCloud, drain: str) -> None:
-    """As if its owner had not been heard of for long."""
-    rows = store.DRAINS
-    with cloud.parts.api_database.write() as connection:
-        connection.execute(rows.update().where(rows.c.id == drain).values(lease_until=utcnow() - timedelta(days=1)))
 
 
 @pytest.mark.parametrize(

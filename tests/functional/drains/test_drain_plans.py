@@ -185,7 +185,8 @@ def test_members_of_a_group_are_kept_apart(cloud: Cloud, starter: Any) -> None:
 def test_an_owners_hold_is_obeyed_and_shown(cloud: Cloud, starter: Any) -> None:
     server, unclear = starter(), starter()
     cloud.admin.compute.set_server_metadata(server.id, **{"causeway:hold": "2999-03-05"})
-    cloud.admin.compute.set_server_metadata(unclear.id, **{"causeway:hold": "soon"})
+    # Written before the API refused what is no date.
+    change(cloud, unclear, metadata={"causeway:hold": "soon"})
     plan = asked(cloud, scope={"cells": ["cell1"]}, deadline="2998-01-01T00:00:00Z")
     assert of(plan, server)["not_before"] == "2999-03-05T00:00:00"
     assert of(plan, unclear)["state"] == "blocked" and "is no date" in of(plan, unclear)["why"]

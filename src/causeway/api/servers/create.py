@@ -25,6 +25,7 @@ from causeway.api.servers import (
     create_devices,
     create_networks,
     flavors_and_images,
+    holds,
     metadata,
     schemas_create,
 )
@@ -127,6 +128,7 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
     limits = quotas.effective(request.services.api, request.project_id, request.user_id or "")
     metadata.check_quota(request, request.project_id, server.get("metadata", {}), limits)
+    holds.check(request, request.project_id, {}, server.get("metadata", {}))
     files = personality(request, server)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)

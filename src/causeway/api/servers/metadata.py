@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api import quota
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import loading, schemas
+from causeway.api.servers import holds, loading, schemas
 from causeway.model.states import VmState
 from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances
@@ -44,6 +44,7 @@ def _change(
         if present is None:
             raise errors.ServerNotFound(server_id)
         changed = change(dict(present))
+        holds.check(request, limits_of, present, changed)
         if len(changed) > len(present):
             check_quota(request, limits_of, changed)
         instances.update_in(connection, server_id, metadata=changed)

@@ -6,7 +6,16 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import access_addresses, create, flavors_and_images, loading, metadata, schemas_verbs, show
+from causeway.api.servers import (
+    access_addresses,
+    create,
+    flavors_and_images,
+    holds,
+    loading,
+    metadata,
+    schemas_verbs,
+    show,
+)
 from causeway.api.servers.loading import Home
 from causeway.api.servers.views import Extras, ServerView
 from causeway.api.validation import is_uuid
@@ -103,6 +112,7 @@ def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[st
         changes["auto_disk_config"] = wanted["OS-DCF:diskConfig"] == "AUTO"
     if "metadata" in wanted:
         metadata.check_quota(request, home.instance.project_id, wanted["metadata"])
+        holds.check(request, home.instance.project_id, home.instance.metadata, wanted["metadata"])
         changes["metadata"] = dict(wanted["metadata"])
     if "personality" in wanted:
         changes["injected_files"] = create.personality(request, wanted)

@@ -11,6 +11,7 @@ from causeway.audit.checks import (
     bindings,
     claims,
     disks,
+    drains,
     guests,
     history,
     images,
@@ -79,6 +80,10 @@ CHECKS: tuple[Check, ...] = (
     Check(images.of_shelved, ("images",)),
     Check(images.of_operations, ("images",)),
     Check(leftovers.files),
+    Check(drains.without_owner),
+    Check(drains.closed_hosts),
+    Check(drains.servers),
+    Check(drains.places),
 )
 
 

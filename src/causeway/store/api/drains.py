@@ -16,6 +16,7 @@ from causeway import errors
 from causeway.model.drains import (
     ARRIVED,
     AT_REST,
+    IN_WORK,
     OVER,
     TRANSITIONS,
     Drain,
@@ -23,7 +24,6 @@ from causeway.model.drains import (
     DrainServer,
     DrainServerState,
     DrainState,
-    Limits,
 )
 from causeway.store.api_tables import Drains, DrainServers, Moves, MoveSteps
 from causeway.store.clock import utc_now
@@ -65,11 +65,20 @@ def add_servers(database: Database, drain: Drain, servers: Iterable[DrainServer]
 
 def get(database: Database, drain_id: str) -> Drain:
     """Raises NotFound."""
+    found = find(database, drain_id)
+    if found is None:
+        raise _not_found(drain_id)
+    return found
+
+
+def find(database: Database, drain_id: str) -> Drain | None:
     with database.read() as connection:
         row = connection.execute(sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id)).one_or_none()
-    if row is None:
-        raise errors.NotFound(f"Drain {drain_id} could not be found.")
-    return DRAIN.from_row(row)
+    return None if row is None else DRAIN.from_row(row)
+
+
+def _not_found(drain_id: str) -> errors.NotFound:
+    return errors.NotFound(f"Drain {drain_id} could not be found.")
 
 
 def search(
@@ -109,6 +118,14 @@ def servers(
         query = query.where(SERVERS.c.instance_uuid > marker)
     if limit is not None:
         query = query.limit(limit)
+    with database.read() as connection:
+        return [SERVER.from_row(row) for row in connection.execute(query)]
+
+
+def under_work(database: Database) -> list[DrainServer]:
+    """Of all drains, ended ones too: the servers of which something was asked for that has not come to its end yet."""
+    states = [state.value for state in IN_WORK]
+    query = sa.select(*SERVER.columns).where(SERVERS.c.state.in_(states))
     with database.read() as connection:
         return [SERVER.from_row(row) for row in connection.execute(query)]
 
@@ -163,7 +180,7 @@ def acquire(database: Database, drain_id: str, owner: str, lease: float) -> Drai
 def release(database: Database, owner: str) -> None:
     """All that ``owner`` has: the next conductor that looks acquires them."""
     with database.write() as connection:
-        connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=None))
+        connection.execute(DRAINS.update().where(DRAINS.c.owner == owner).values(owner=None, lease_until=utc_now()))
 
 
 def change(database: Database, drain: Drain, **changes: Any) -> None:
@@ -201,13 +218,18 @@ def change_server(database: Database, drain: Drain, server: DrainServer, **chang
         setattr(server, name, value)
 
 
-def transit(database: Database, drain_id: str, state: DrainState, **changes: Any) -> Drain:
-    """Brings a drain to another state, as somebody asks for it. Raises NotFound, and Conflict if it can't go there now."""
-    before = [known.value for known, following in TRANSITIONS.items() if state in following]
+def transit(
+    database: Database, drain_id: str, state: DrainState, *, before: DrainState | None = None, **changes: Any
+) -> Drain:
+    """Brings a drain to another state, as somebody asks for it; ``before``: only from this one.
+
+    Raises NotFound, and Conflict if it can't go there now.
+    """
+    known = [each for each, following in TRANSITIONS.items() if state in following and before in (None, each)]
     with database.write() as connection:
         changed = connection.execute(
             DRAINS.update()
-            .where(DRAINS.c.id == drain_id, DRAINS.c.state.in_(before))
+            .where(DRAINS.c.id == drain_id, DRAINS.c.state.in_([each.value for each in known]))
             .values(state=state.value, **DRAIN.changes(changes))
         ).rowcount
     found = get(database, drain_id)
@@ -216,15 +238,28 @@ def transit(database: Database, drain_id: str, state: DrainState, **changes: Any
     return found
 
 
-def revise_limits(database: Database, drain_id: str, limits: Limits) -> Drain:
-    """Other limits from now on. Raises NotFound."""
-    drain = get(database, drain_id)
-    drain.request = dataclasses.replace(drain.request, limits=limits)
+def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int]) -> Drain:
+    """Other limits from now on, of those that are named. Raises NotFound, and Conflict if it has ended."""
     with database.write() as connection:
+        query = sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id).with_for_update()
+        row = connection.execute(query).one_or_none()
+        if row is None:
+            raise _not_found(drain_id)
+        drain = DRAIN.from_row(row)
+        if drain.state in AT_REST and drain.state is not DrainState.PLANNED:
+            raise errors.Conflict(f"Drain {drain_id} is {drain.state}: its limits can't be changed any more.")
+        wanted = dataclasses.replace(drain.request.limits, **limits)
+        drain.request = dataclasses.replace(drain.request, limits=wanted)
         connection.execute(
             DRAINS.update().where(DRAINS.c.id == drain_id).values(request=DRAIN.to_value("request", drain.request))
         )
     return drain
+
+
+def check_owner(database: Database, drain: Drain) -> None:
+    """`check_owner_in`, of what is true at this moment."""
+    with database.write() as connection:
+        check_owner_in(connection, drain)
 
 
 def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | None = None) -> None:

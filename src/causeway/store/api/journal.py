@@ -323,6 +323,18 @@ def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | N
     return cell_uuid, [MOVE.from_row(row) for row in found]
 
 
+def under_work(database: Database, instance_uuids: Iterable[str]) -> set[str]:
+    """Those of these servers that have an operation which has not ended."""
+    found: set[str] = set()
+    wanted = sorted(instance_uuids)
+    for first in range(0, len(wanted), _BATCH):
+        batch = MOVES.c.instance_uuid.in_(wanted[first : first + _BATCH])
+        query = sa.select(MOVES.c.instance_uuid).where(batch, MOVES.c.state.not_in(_ENDED))
+        with database.read() as connection:
+            found.update(connection.execute(query).scalars())
+    return found
+
+
 def active_of_server(database: Database, instance_uuid: str) -> Operation | None:
     """The server's operation that has not ended, the oldest if another one waits for its end; None if there is none."""
     found = _select(database, sa.and_(MOVES.c.instance_uuid == instance_uuid, MOVES.c.state.not_in(_ENDED)))

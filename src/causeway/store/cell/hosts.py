@@ -62,6 +62,20 @@ def update_service(database: Database, service_uuid: str, **changes: Any) -> Non
         connection.execute(SERVICES.update().where(SERVICES.c.uuid == service_uuid).values(SERVICE.changes(changes)))
 
 
+def swap_disabled(
+    database: Database, service: Service, *, was: tuple[bool, str | None], disabled: bool, disabled_reason: str | None
+) -> bool:
+    """Closes or opens a host to new servers, if it is still closed for that reason, or open; False: somebody changed it."""
+    before, reason = was
+    conditions = [SERVICES.c.uuid == service.uuid, SERVICES.c.disabled.is_(before)]
+    if before:
+        conditions.append(SERVICES.c.disabled_reason == reason)
+    values = {"disabled": disabled, "disabled_reason": disabled_reason, "updated_at": utcnow()}
+    with database.write() as connection:
+        changed = connection.execute(SERVICES.update().where(*conditions).values(SERVICE.changes(values))).rowcount
+    return bool(changed)
+
+
 def delete_service(database: Database, service_uuid: str) -> None:
     """Removes a service; a compute with its host's compute nodes."""
     with database.write() as connection:

@@ -20,7 +20,7 @@ from causeway.model.instance import Instance
 from causeway.model.states import DELETING, MOVE_TASKS, TaskState, VmState
 from causeway.store.cell_tables import BlockDeviceMapping, Instances, Tags
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database, parts, utcnow
 
 TABLE: sa.Table = Instances.__table__  # type: ignore[assignment]
 TAGS: sa.Table = Tags.__table__  # type: ignore[assignment]
@@ -141,6 +141,19 @@ def living(database: Database) -> set[str]:
     """Every server of which there is a record that is not deleted, hidden copies included."""
     with database.read() as connection:
         return set(connection.execute(sa.select(TABLE.c.uuid).where(TABLE.c.deleted.is_(False))).scalars())
+
+
+def metadata_of(database: Database, uuids: Collection[str]) -> dict[str, dict[str, str]]:
+    """server -> its metadata, of those that are there; hidden copies are left out."""
+    found: dict[str, dict[str, str]] = {}
+    visible = sa.or_(TABLE.c.hidden.is_(None), TABLE.c.hidden.is_(False))
+    for batch in parts(sorted(uuids)):
+        query = sa.select(TABLE.c.uuid, TABLE.c.metadata).where(
+            TABLE.c.uuid.in_(batch), TABLE.c.deleted.is_(False), visible
+        )
+        with database.read() as connection:
+            found |= {row.uuid: row.metadata for row in connection.execute(query)}
+    return found
 
 
 def busy_since(database: Database, before: datetime) -> list[Instance]:

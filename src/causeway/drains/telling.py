@@ -1,0 +1,88 @@
+"""Who has to know hears of it: listeners of notifications, and the owner of a server in its history.
+
+A change is told by who has written it, after that: so nobody tells it twice, and a conductor that lost the drain tells nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.drains import Drain, DrainServer, DrainServerState, DrainState
+from causeway.model.instance import InstanceAction
+from causeway.store import servers
+from causeway.store.cell import actions, instances
+
+if TYPE_CHECKING:
+    from causeway.drains.look import Look
+
+# As a server's history calls it.
+ACTION = "drain"
+# As long as the column of what users read of an action.
+_LONGEST = 255
+
+_OF_DRAINS = {
+    DrainState.PAUSED: "pause",
+    DrainState.DONE: "end",
+    DrainState.CANCELLED: "end",
+    DrainState.ROLLED_BACK: "end",
+}
+_OF_SERVERS = {
+    DrainServerState.ASKED: "start",
+    DrainServerState.MOVED: "moved",
+    DrainServerState.DONE: "end",
+    DrainServerState.PASSED_OVER: "end",
+    DrainServerState.REVERTED: "end",
+    DrainServerState.FAILED: "error",
+}
+
+
+def tell_of_drain(look: Look) -> None:
+    """Of the state to which a conductor brought it; administrators' requests are told by the API."""
+    look.services.notifier.drain(look.context(), look.drain, _OF_DRAINS[look.drain.state])
+
+
+def tell_of_server(look: Look, server: DrainServer, before: DrainServerState) -> None:
+    phase = _OF_SERVERS.get(server.state)
+    if server.state is DrainServerState.MOVED and before is not DrainServerState.ASKED:
+        # A confirm or a revert of it failed: it is where it was.
+        phase = None
+    if phase is not None:
+        look.services.notifier.drain_server(look.context(), look.drain, server, phase)
+
+
+def tell_of_failure(look: Look, server: DrainServer) -> None:
+    """Its move failed, and is tried again."""
+    look.services.notifier.drain_server(look.context(), look.drain, server, "error")
+
+
+def note_in_history(look: Look, uuid: str, cell_uuid: str) -> None:
+    """Its owner reads who moves the server, and why; once, however often that is tried."""
+    drain = look.drain
+    # By itself, so that it is there whatever becomes of the move, whose own entry says that.
+    request_id = f"req-{drain.id}"
+
+    def note(connection: sa.Connection) -> None:
+        instances.touch_in(connection, uuid)
+        if not actions.is_recorded_in(connection, uuid, request_id):
+            entry = InstanceAction(
+                action=ACTION,
+                instance_uuid=uuid,
+                request_id=request_id,
+                user_id=drain.user_id,
+                project_id=drain.project_id,
+                message=_sentence(drain),
+            )
+            actions.start_in(connection, entry)
+
+    try:
+        servers.change(look.services.cells, uuid, cell_uuid, note)
+    except errors.ServerNotFound:
+        return
+
+
+def _sentence(drain: Drain) -> str:
+    why = f": {drain.request.reason}" if drain.request.reason else "."
+    return f"Drain {drain.name} ({drain.id}) moves the server away from where it is{why}"[:_LONGEST]
