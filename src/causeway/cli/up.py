@@ -49,7 +49,7 @@ def up(
 ) -> None:
     """Run a whole cloud in this process, on embedded parts.
 
-    Prints "console: URL", which opens the page for operators once, and "ready: URL" when requests can be served. Ctrl-C or
+    Prints "ready: URL" when requests can be served, and "console: URL", which opens the page for operators once. Ctrl-C or
     SIGTERM stops it. Credentials are in STATE_DIR/clouds.yaml: point OS_CLIENT_CONFIG_FILE at it, and use the clouds "causeway"
     (a project member) and "causeway-admin".
     """
@@ -80,8 +80,8 @@ def up(
         raise click.ClickException(f"{failure.message} {failure.details}".strip()) from failure
     console, way_in = make_console(state_dir, None, CONSOLE)
     cloud.web.mount(CONSOLE, console.app)
-    click.echo(f"console: {cloud.url}{way_in}")
     click.echo(f"ready: {cloud.url}")
+    click.echo(f"console: {cloud.url}{way_in}")
     stop.wait()
     console.stopping.set()
     cloud.stop()

@@ -15,8 +15,8 @@ def test_a_cloud_that_runs_has_it(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as cloud, requests.Session() as browser:
         try:
             assert cloud.stdout is not None
-            way_in = cloud.stdout.readline().strip().removeprefix("console: ")
             assert cloud.stdout.readline().startswith("ready: ")
+            way_in = cloud.stdout.readline().strip().removeprefix("console: ")
             url = way_in.partition("/enter")[0]
             assert url.endswith("/console")
             assert browser.get(url, timeout=60).status_code == 401

@@ -24,7 +24,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as cloud:
         try:
             assert cloud.stdout is not None
-            assert any(line.startswith("ready: ") for line in cloud.stdout)
+            assert cloud.stdout.readline().startswith("ready: ")
             yield tmp_path
         finally:
             cloud.terminate()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -159,18 +160,23 @@ class DemoCloud:
 
     def _read_url(self, process: subprocess.Popen[str]) -> str:
         assert process.stdout is not None
-        deadline = time.monotonic() + START_SECONDS
-        while (left := deadline - time.monotonic()) > 0:
+        deadline, said = time.monotonic() + START_SECONDS, ""
+        while (left := deadline - time.monotonic()) > 0 and not re.search(f"^{CONSOLE}.*\n", said, re.MULTILINE):
             if not select.select([process.stdout], [], [], left)[0]:
                 break
-            line = process.stdout.readline()
-            if line.startswith(CONSOLE):
-                self._console = line.removeprefix(CONSOLE).strip()
-            if line.startswith(READY):
-                return line.removeprefix(READY).strip()
-            if not line:
+            # Not by lines: what is in a buffer already can't be waited for.
+            part = os.read(process.stdout.fileno(), 4096).decode()
+            if not part:
                 break
-        return ""
+            said += part
+        found = {
+            start: line.removeprefix(start)
+            for line in said.splitlines()
+            for start in (READY, CONSOLE)
+            if line.startswith(start)
+        }
+        self._console = found.get(CONSOLE)
+        return found.get(READY, "").strip()
 
     def _log_tail(self) -> str:
         log = self.state.path / "causeway.log"

@@ -6,7 +6,6 @@ One server can't go, which is mended; one waits, as its owner asked.
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -21,11 +20,9 @@ from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.watch import TIMEOUT, Timeout
 
 HOLD = "causeway:hold"
-DRAIN, FLAVOR = "empty-cell1", "any.small"
+DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
 # As many as leave the cell.
 LEAVING = 8
-# The microversion with which an administrator may name a host.
-TO_A_HOST = "2.74"
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 
 
@@ -83,40 +80,38 @@ class EmptyingChapter(NeighbourChapter):
         self._give_back(drain_id)
 
     def _end_drains(self) -> None:
-        """Those of earlier runs; nobody works on them any more."""
-        for name in {one["Name"] for one in self._client.json("drain", "list", cloud=ADMIN)} & {DRAIN}:
-            for one in self._client.json("drain", "list", cloud=ADMIN):
-                if one["Name"] == name:
-                    self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
+        """Forgets those of earlier runs."""
+        for one in self._client.json("drain", "list", cloud=ADMIN):
+            if one["Name"] == DRAIN:
+                self._client.run("drain", "delete", one["ID"], cloud=ADMIN)
 
     def _is_tied(self, server: Traveller) -> bool:
-        return str(server.shown["flavor"]).startswith("gen1") or "gen1.small" in str(server.shown["flavor"])
+        return "gen1.small" in str(server.shown["flavor"])
 
     def _boot_many(self, options: list[str], count: int) -> list[Traveller]:
-        hosts = sorted(host for host in self._providers if cell_of(host) == "cell1")
-        names: list[str] = []
-        for number, host in enumerate(hosts):
-            share = count // len(hosts) + (number < count % len(hosts))
-            if not share:
-                continue
-            words = ["--flavor", FLAVOR, "--network", NETWORK, "--host", host, *options]
-            words += ["--min", str(share), "--max", str(share), "--os-compute-api-version", TO_A_HOST]
-            name = f"story-leaves-{number}"
-            self._client.run("server", "create", *words, name, cloud=ADMIN)
-            names += [name] if share == 1 else [f"{name}-{index}" for index in range(1, share + 1)]
-        return [self._come_up(name) for name in names]
+        """In cell1: meanwhile the other hosts take no new servers."""
+        others = sorted(host for host in self._providers if cell_of(host) != "cell1")
+        try:
+            for host in others:
+                self._client.run("compute", "service", "set", "--disable", host, "nova-compute", cloud=ADMIN)
+            words = ["--flavor", FLAVOR, "--network", NETWORK, *options, "--min", str(count), "--max", str(count)]
+            self._client.run("server", "create", *words, "--wait", NAME)
+        finally:
+            for host in others:
+                self._client.run("compute", "service", "set", "--enable", host, "nova-compute", cloud=ADMIN)
+        found = self._admin.compute.servers(all_projects=True, name=f"^{NAME}-")
+        booted = [self._booted(server) for server in sorted(found, key=lambda server: server.name)]
+        self._screen.check(
+            "they run in cell1", {cell_of(server.host) for server in booted} == {"cell1"}, f"{len(booted)} servers"
+        )
+        return booted
 
-    def _come_up(self, name: str) -> Traveller:
-        """Waits until a server is ACTIVE, and its guest can be heard."""
-        server = Traveller(name, "")
-        (found,) = list(self._admin.compute.servers(all_projects=True, name=f"^{re.escape(name)}$"))
-        compute = self._admin.compute
-        with self._screen.working(f"{name} boots"):
-            shown = compute.wait_for_server(compute.get_server(found.id), interval=0.5, wait=TIMEOUT)
-        server.id, server.host = shown.id, shown.compute_host
-        server.shown = self._show(server)
+    def _booted(self, shown: Any) -> Traveller:
+        """Waits until its guest can be heard."""
+        server = Traveller(shown.name, "", id=shown.id, host=shown.compute_host)
+        server.shown = {"addresses": {NETWORK: [each["addr"] for each in shown.addresses[NETWORK]]}}
         if self._observer is not None:
-            with self._screen.working(f"{name} begins to tick"):
+            with self._screen.working(f"{server.name} begins to tick"):
                 self._observer.wait_for(server.address, 0.0, TIMEOUT)
         return server
 
