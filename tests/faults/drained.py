@@ -35,6 +35,13 @@ def begin(site: Site, flow: Flow, uuid: str, *, afterwards: str = "confirm") -> 
     return _act(site, json.loads(answer.text)["drain"]["id"], "start") if answer.is_accepted else answer
 
 
+def begin_records(site: Site, uuid: str) -> Answer:
+    """The same, of a server that is on no host."""
+    wanted = {"name": f"of {uuid}", "scope": {"servers": [uuid]}, "targets": {"cells": ["cell2"]}}
+    answer = call(site, "POST", PATH, {"drain": wanted}, by=site.admin)
+    return _act(site, json.loads(answer.text)["drain"]["id"], "start") if answer.is_accepted else answer
+
+
 def roll_back(site: Site, uuid: str) -> Answer:
     return _act(site, _rows(site, uuid)[-1][0], "rollback")
 

@@ -121,7 +121,11 @@ def points_of(site: LocalSite, operation: Operation) -> dict[str, bool]:
         wait_for_end(site, subject)
     unknown = set(seen) - set(every_point())
     assert not unknown, f"`causeway faults list` does not know {unknown}"
-    return {point: of_conductor for point, of_conductor in seen.items() if not point.startswith(BACKGROUND)}
+    return {
+        point: of_conductor
+        for point, of_conductor in seen.items()
+        if not point.startswith(BACKGROUND) and (not operation.only or point.startswith(operation.only))
+    }
 
 
 def all_points(operations: list[Operation]) -> dict[Operation, dict[str, bool]]:

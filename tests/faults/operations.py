@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import drained
 from .answers import Answer, call
 from .site import Site, until
 from .users import mark
@@ -41,6 +42,7 @@ class Operation:
     the root disk is gone afterwards. ``keeps_images``: what the images are called that the user has of the server, before or
     afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once. ``recipes``: of the journal that it
     runs; those that run none can't be taken over. ``kills_host``: the host that is dead when it is asked for.
+    ``only``: what its points begin with, if others are of who asks for it.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Operation:
     offloads: bool = True
     recipes: tuple[str, ...] = ()
     kills_host: str | None = None
+    only: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -231,6 +234,18 @@ def _shelved(site: Site, subject: Subject) -> None:
     wait_for(site, subject, "SHELVED_OFFLOADED")
 
 
+def _shelved_anywhere(site: Site, subject: Subject) -> None:
+    """In cell1, from where it may go to the other one."""
+    _server(site, subject, host="cell1-host2", flavor="any.small")
+    assert act(site, subject, "shelve").is_accepted
+    wait_for(site, subject, "SHELVED_OFFLOADED")
+
+
+def _drain_records(site: Site, subject: Subject) -> Answer:
+    assert subject.uuid is not None
+    return drained.begin_records(site, subject.uuid)
+
+
 def _shelved_on_host(site: Site, subject: Subject) -> None:
     _server(site, subject)
     assert act(site, subject, "shelve").is_accepted
@@ -319,6 +334,14 @@ OPERATIONS = [
         lambda site, subject: act(site, subject, "unshelve"),
         lambda now, _: now.status == "ACTIVE",
         recipes=("unshelve",),
+    ),
+    Operation(
+        "move records",
+        _shelved_anywhere,
+        _drain_records,
+        lambda now, before: now.status == "SHELVED_OFFLOADED" and now.cell != before.cell,
+        recipes=("move_records",),
+        only=("drain.", "move_records."),
     ),
     Operation(
         "rebuild",

@@ -23,6 +23,8 @@ CRASHES = [
     ("create volume-backed", "rpc.scheduler.select_destinations.request"),
     ("create image-backed", "call.network POST /v2.0/ports.reply"),
     ("unshelve", "driver.spawn.before"),
+    ("move records", "move_records.SwitchInstanceMapping.do.after"),
+    ("move records", "drain.move.noted"),
     ("shelve image-backed", "driver.destroy.after"),
     ("shelve image-backed", "call.image POST /v2/images.reply"),
     ("shelve image-backed", "call.image PUT /v2/images/{image_id}/file.request"),
@@ -48,6 +50,7 @@ CRASHES = [
 HANGS = [
     ("shelve image-backed", "shelve.StoreDisk.do.after"),
     ("unshelve", "unshelve.StartGuest.do.after"),
+    ("move records", "move_records.ShowTarget.do.before"),
     ("evacuate image-backed", "evacuate.RebuildGuest.do.before"),
     ("near-live-migrate image-backed", "near_live_migration.WakeGuest.do.after"),
     ("live-migrate across cells image-backed", "cross_cell_live_migration.MigrateGuest.do.after"),

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from causeway.store.api import mappings
+
 from .site import Site
 from .users import mark
 
@@ -89,7 +91,8 @@ class Holding:
 
     ``volumes``: id -> status of those that its record or an attachment names, and of the user's own volume of the case.
     ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
-    ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits.
+    ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits. ``cell``: the id
+    of the one that it lives in.
     """
 
     status: str | None
@@ -112,6 +115,7 @@ class Holding:
     owners: set[str]
     source: str | None = None
     held: dict[str, int] = field(default_factory=dict)
+    cell: str | None = None
 
     def differences(self, other: Holding) -> list[str]:
         """In which fields they differ, and how."""
@@ -156,4 +160,5 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         | {image["owner"] for image in images},
         source=waiting.get("source_compute"),
         held=world.allocations.get(waiting.get("uuid", ""), {}),
+        cell=mappings.cells_of(site.api, [uuid]).get(uuid) if uuid and server else None,
     )

@@ -93,6 +93,11 @@ def obstacle_here(
         return _OF_STATE[server.vm_state]
     if server.host is None and server.vm_state in HOSTLESS:
         return None
+    if server.vm_state is VmState.SHELVED_OFFLOADED:
+        return Obstacle(
+            f"It is shelved and offloaded, and its record names host {server.host} all the same.",
+            "Ask the audit about it.",
+        )
     if server.host is None:
         return Obstacle("It is on no host.", "Delete it, or rebuild it.")
     if host_is_dead:

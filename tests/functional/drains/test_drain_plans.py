@@ -126,11 +126,10 @@ def test_what_cell2_lacks_for_all_of_them(cloud: Cloud, starter: Any) -> None:
     ("changes", "why", "help_"),
     [
         ({"task_state": TaskState.REBOOTING}, "Something is done with it", "Wait"),
-        ({"vm_state": VmState.ERROR}, "It is in error.", "hard reboot"),
-        ({"vm_state": VmState.SUSPENDED}, "It is suspended.", "Resume"),
+        ({"vm_state": VmState.SUSPENDED}, "It is suspended", "Resume"),
         ({"vm_state": VmState.RESCUED}, "It is in rescue mode.", "unrescue"),
         ({"vm_state": VmState.RESIZED}, "waits for the confirm", "Confirm or revert"),
-        ({"vm_state": VmState.SHELVED_OFFLOADED}, "shelved and offloaded", "Unshelve"),
+        ({"vm_state": VmState.SHELVED_OFFLOADED}, "shelved and offloaded", "audit"),
     ],
 )
 def test_states_in_which_a_server_can_not_go(
@@ -155,7 +154,7 @@ def test_a_paused_server_keeps_its_memory_or_stays(cloud: Cloud, starter: Any) -
     assert row["state"] == "blocked" and "Unpause" in row["help"]
 
 
-def test_the_server_of_a_host_that_is_down(cloud: Cloud, starter: Any) -> None:
+def test_the_server_of_a_host_that_is_dead(cloud: Cloud, starter: Any) -> None:
     server = starter()
     database = cloud.cell("cell1")
     (service,) = hosts.list_services(database, host="cell1-host1", binary="nova-compute")
@@ -164,7 +163,7 @@ def test_the_server_of_a_host_that_is_down(cloud: Cloud, starter: Any) -> None:
         row = of(asked(cloud, scope={"cells": ["cell1"]}), server)
     finally:
         hosts.update_service(database, service.uuid, forced_down=False)
-    assert row["state"] == "blocked" and "cell1-host1 is down" in row["why"] and "evacuate" in row["help"]
+    assert row["state"] == "blocked" and "cell1-host1 is dead" in row["why"] and "evacuate" in row["help"]
 
 
 def test_members_of_a_group_are_kept_apart(cloud: Cloud, starter: Any) -> None:

@@ -30,7 +30,7 @@ class Running:
     memory: MoveMemory
     devices: list[BlockDevice]
     uuid: str = SERVER
-    move: Operation = field(default_factory=lambda: MOVE)
+    saga: Operation = field(default_factory=lambda: MOVE)
 
     def source_devices(self) -> list[BlockDevice]:
         return self.devices
