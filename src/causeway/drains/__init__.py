@@ -23,5 +23,6 @@ Where to read what::
     paths     how each goes, and what it costs             closing   source hosts are closed, and opened again
     schedule  when all is over, and what bounds it         pace      what may begin now: limits and windows
     plan      all of it, as one answer                     windows   when moves may begin: hours of the week, in their zone
-    holds     owners who ask to wait
+    holds     owners who ask to wait                       climbing  limits that are found out, from what is measured
+                                                           measuring what came through, from the journal
 """

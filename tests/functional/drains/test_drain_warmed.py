@@ -112,6 +112,20 @@ def test_it_makes_a_round_now_and_then_in_whoevers_hands_it_is(
     cloud.becomes_drain(drain, "cancelled")
 
 
+def test_its_user_may_delete_a_server_that_is_held(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = cloud.on(ONE)
+    opens(monkeypatch, 1800.0)
+    cloud.parts.conf.set_override("held_round_interval", 600.0, group="moves")
+    try:
+        drain = cloud.started({server.id: (THERE, How.WARM)}, windows=WEEKLY)
+        becomes_held(cloud, drain, server)
+        cloud.member.compute.delete_server(server.id)
+        cloud.becomes_row(drain, server, "passed_over")
+        cloud.becomes_drain(drain, "done")
+    finally:
+        cloud.parts.conf.clear_override("held_round_interval", group="moves")
+
+
 def test_nothing_is_copied_long_before_a_window(cloud: DrainsCloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.on(ONE)
     opens(monkeypatch, 3700.0)

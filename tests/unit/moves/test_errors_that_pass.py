@@ -13,6 +13,7 @@ WAITED_FOR = {
     "disk_transfer_broken",
     "host_down",
     "guest_unclear",
+    "held",
     "interrupted",
     "operation_under_way",
     "rpc_timeout",
