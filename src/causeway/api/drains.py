@@ -94,11 +94,14 @@ def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
     """Its servers by their ids, a page of them."""
     _find(request, drain_id, "show")
     states = [DrainServerState(state) for state in request.query.get("state", [])]
+    marker = request.param("marker")
+    if marker is not None and not store.has_server(request.services.api, drain_id, marker):
+        raise errors.BadRequest(f"Marker {marker} could not be found.")
     found = store.servers(
         request.services.api,
         drain_id,
         states=states or None,
-        marker=request.param("marker"),
+        marker=marker,
         limit=paging.limit_of(request),
     )
     entries = [all_fields(server) for server in found]
@@ -194,15 +197,15 @@ def _wanted(request: ApiRequest) -> DrainRequest:
         try:
             ZoneInfo(window.zone)
         except (ZoneInfoNotFoundError, ValueError):
-            raise errors.BadRequest(f"There is no time zone {window.zone}.") from None
+            raise errors.BadRequest(f"windows: There is no time zone {window.zone}.") from None
     if not any(msgspec.to_builtins(wanted.scope).values()):
-        raise errors.BadRequest("The scope is empty: name cells, hosts, aggregates, zones, projects or servers.")
+        raise errors.BadRequest("scope: It is empty. Name cells, hosts, aggregates, zones, projects or servers.")
     if (wanted.afterwards is Afterwards.CONFIRM_LATER) != (wanted.confirm_after is not None):
         raise errors.BadRequest("confirm_after belongs to afterwards: confirm_later, which needs it.")
     if wanted.deadline is not None:
         aware = wanted.deadline if wanted.deadline.tzinfo is not None else wanted.deadline.replace(tzinfo=UTC)
         if aware.astimezone(UTC).replace(tzinfo=None) <= utcnow():
-            raise errors.BadRequest(f"The deadline {wanted.deadline.isoformat()} is over.")
+            raise errors.BadRequest(f"deadline: {wanted.deadline.isoformat()} is over.")
     return wanted
 
 

@@ -70,15 +70,15 @@ def _new_flavors(api: Database, request: DrainRequest) -> dict[str, Flavor]:
         return {}
     if request.how in _KEEPS_MEMORY:
         raise errors.BadRequest(
-            f"A flavor can't be changed by a {request.how.replace('_', '-')} move: let servers go warm or cold."
+            f"flavors: A flavor can't be changed by a {request.how.replace('_', '-')} move: let servers go warm or cold."
         )
     known = {flavor.name: flavor for flavor in flavor_records.list_all(api)}
     found = {}
     for old, new in request.flavors.items():
         if new not in known:
-            raise errors.BadRequest(f"There is no flavor {new}.")
+            raise errors.BadRequest(f"flavors: There is no flavor {new}.")
         if known[new].disabled:
-            raise errors.BadRequest(f"Flavor {new} is disabled: no server can be resized to it.")
+            raise errors.BadRequest(f"flavors: Flavor {new} is disabled: no server can be resized to it.")
         found[old] = known[new]
     return found
 
@@ -91,7 +91,7 @@ def _refuse_unused(flavors: dict[str, str], api: Database, scoped: Scoped) -> No
     known |= {tenant.server.flavor.name for tenant in scoped.tenants}
     for old in flavors:
         if old not in known:
-            raise errors.BadRequest(f"There is no flavor {old}, and no server has one of that name.")
+            raise errors.BadRequest(f"flavors: There is no flavor {old}, and no server has one of that name.")
 
 
 def _row(tenant: Tenant, resized: dict[str, Flavor]) -> DrainServer:

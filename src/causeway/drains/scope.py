@@ -8,7 +8,7 @@ from typing import Any
 from oslo_config import cfg
 
 from causeway import errors
-from causeway.model.drains import Scope
+from causeway.model.drains import Scope, Targets
 from causeway.model.host import Aggregate, CellMapping
 from causeway.store.api import aggregates, mappings
 from causeway.store.api import cells as cell_records
@@ -43,6 +43,21 @@ class Ground:
             if name not in self.hosts:
                 raise errors.BadRequest(f"There is no host {name}.")
         return set(names)
+
+    def hosts_of(self, field: str, places: Scope | Targets) -> set[str]:
+        """The hosts of all places that a field of a drain names; what it says of a name begins with that."""
+        found: set[str] = set()
+        for kind, hosts_of in (
+            ("cells", self.hosts_of_cells),
+            ("hosts", self.hosts_named),
+            ("aggregates", self.hosts_of_aggregates),
+            ("zones", self.hosts_of_zones),
+        ):
+            try:
+                found |= hosts_of(getattr(places, kind, []))
+            except errors.BadRequest as unknown:
+                raise errors.BadRequest(f"{field}.{kind}: {unknown.message}") from unknown
+        return found
 
     def hosts_of_cells(self, names: list[str]) -> set[str]:
         uuids = self.cells_named(names)
@@ -117,12 +132,7 @@ def look_around(cells: Cells, conf: cfg.ConfigOpts) -> Ground:
 
 def hosts_of(ground: Ground, scope: Scope) -> set[str]:
     """The hosts that a scope empties. Raises BadRequest for a name that nothing has."""
-    return (
-        ground.hosts_of_cells(scope.cells)
-        | ground.hosts_named(scope.hosts)
-        | ground.hosts_of_aggregates(scope.aggregates)
-        | ground.hosts_of_zones(scope.zones)
-    )
+    return ground.hosts_of("scope", scope)
 
 
 def read(cells: Cells, conf: cfg.ConfigOpts, ground: Ground, scope: Scope) -> Scoped:
@@ -167,7 +177,7 @@ def _named_servers(api: Database, uuids: list[str]) -> dict[str, str | None]:
     known = mappings.cells_of(api, uuids)
     for uuid in uuids:
         if uuid not in known:
-            raise errors.BadRequest(f"There is no server {uuid}.")
+            raise errors.BadRequest(f"scope.servers: There is no server {uuid}.")
     return known
 
 
@@ -175,4 +185,6 @@ def _refuse_missing(uuids: list[str], cells_of: dict[str, str | None], found: Sc
     present = {tenant.server.uuid for tenant in found.tenants}
     for uuid in uuids:
         if uuid not in present and cells_of[uuid] not in down:
-            raise errors.BadRequest(f"Server {uuid} was deleted, or never came to a cell: it can't be moved.")
+            raise errors.BadRequest(
+                f"scope.servers: Server {uuid} was deleted, or never came to a cell: it can't be moved."
+            )

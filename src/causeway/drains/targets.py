@@ -10,18 +10,14 @@ from causeway.model.drains import Targets
 def hosts_of(ground: Ground, targets: Targets, sources: set[str]) -> set[str]:
     """``sources``: hosts that are emptied. Raises BadRequest if none is left."""
     anywhere = not (targets.cells or targets.hosts or targets.aggregates)
-    wanted = (
-        set(ground.hosts)
-        if anywhere
-        else ground.hosts_of_cells(targets.cells)
-        | ground.hosts_named(targets.hosts)
-        | ground.hosts_of_aggregates(targets.aggregates)
-    )
+    wanted = set(ground.hosts) if anywhere else ground.hosts_of("targets", targets)
     left = wanted - sources
     if left:
         return left
     if anywhere:
-        raise errors.BadRequest("There is no host outside of the scope that servers could go to.")
+        raise errors.BadRequest("targets: There is no host outside of the scope that servers could go to.")
     if wanted:
-        raise errors.BadRequest("All targets are in the scope: a drain can't move servers to where it takes them from.")
-    raise errors.BadRequest("The targets have no hosts.")
+        raise errors.BadRequest(
+            "targets: All of them are in the scope: a drain can't move servers to where it takes them from."
+        )
+    raise errors.BadRequest("targets: There is no host in them.")

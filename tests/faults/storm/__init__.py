@@ -14,12 +14,13 @@ evacuate its servers; later it comes back.
                             ▼
                           audit: what the judge sees and `causeway audit` does not is a fault of the audit
 
+- `drains`: the operator, who drains cells and hosts meanwhile; and what is to be said of drains in the end.
 - `ledger`: what one server's users asked for and were answered, and which values are therefore allowed.
 - `judge`: holds the answers against the world, and the world against itself. It does not ask Causeway whether it is right: it
   looks at the files of the simulated hypervisors, at the services around and in the databases.
 - `run`: the threads, and the end: all is settled, judged, deleted, and nothing may be left.
 
-``python -m tests.faults.storm [--servers 30] [--seconds 180] [--seed 0] [--keep DIRECTORY]`` prints what was asked for and
-answered, how the operations ended, and what is wrong; its exit status is 1 if anything is. The cloud is one child process,
-which gets SIGKILL.
+``python -m tests.faults.storm [--servers 30] [--seconds 180] [--seed 0] [--keep DIRECTORY] [--no-drains]`` prints what was asked
+for and answered, how the operations ended, and what is wrong; its exit status is 1 if anything is. The cloud is a process of its
+own, which gets SIGKILL.
 """

@@ -24,14 +24,15 @@ from .run import Result, Storm
 @click.option("--every", nargs=2, type=float, default=(3.0, 6.0), show_default=True, help="Seconds between crashes.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--keep", type=click.Path(path_type=Path), help="Keep the state directory, and what was answered, here.")
-def main(servers: int, seconds: float, every: tuple[float, float], seed: int, keep: Path | None) -> None:
+@click.option("--drains/--no-drains", default=True, show_default=True, help="Cells and hosts are drained meanwhile.")
+def main(servers: int, seconds: float, every: tuple[float, float], seed: int, keep: Path | None, drains: bool) -> None:
     """Runs the storm and says what became of the servers."""
     logging.basicConfig(level=logging.CRITICAL)
     directory = keep or Path(tempfile.mkdtemp(prefix="causeway-storm-"))
     try:
         with new_site(directory) as site:
             assert isinstance(site, ChildSite)
-            result = Storm(site, servers=servers, seconds=seconds, every=every, seed=seed).run()
+            result = Storm(site, servers=servers, seconds=seconds, every=every, seed=seed, drains=drains).run()
         if keep is not None:
             (keep / "answers.json").write_text(json.dumps(result.history, indent=1))
     finally:

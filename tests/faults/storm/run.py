@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from causeway import errors
 from causeway.model.sagas import ENDED
 from causeway.model.states import PowerState, VmState
+from causeway.store.api import drains as store
 from causeway.store.api import journal, mappings
 
 from .. import look
@@ -25,6 +26,7 @@ from ..world import World, see
 from . import asking
 from .asking import Scene
 from .deeds import DEEDS, Deed
+from .drains import Operator
 from .judge import Verdict, judge
 from .ledger import EXISTS, Account, Ledger, Seen
 from .weather import Weather
@@ -34,6 +36,8 @@ USERS = 12
 PATIENCE, AFTERWARDS = 60.0, 10.0
 # Seconds between two things that one user does: a cloud of two cores is not to be measured, but to be broken.
 PAUSE = 0.05
+# And between two that its operator does.
+OPERATES = 0.5
 # How often a user does nothing: what is seldom stays so for a server that is fit for little else.
 LEAVES_IT = 2.0
 LONGER = 8
@@ -48,6 +52,10 @@ class Result:
     answers: Counter[str] = field(default_factory=Counter)
     # "recipe state" -> how many
     operations: Counter[str] = field(default_factory=Counter)
+    # State -> drains that ended in it, their servers by what became of them; and what was asked of drains.
+    drains: Counter[str] = field(default_factory=Counter)
+    drained: Counter[str] = field(default_factory=Counter)
+    operated: Counter[str] = field(default_factory=Counter)
     crashes: int = 0
     deaths: int = 0
     servers: int = 0
@@ -67,8 +75,13 @@ class Result:
         wrong = [f"{self.count(kind)} {kind}" for kind in (LOST, LEAKED, STUCK, OVERLOOKED)]
         return (
             f"{self.servers} servers, {self.crashes} crashes, {self.deaths} deaths of hosts in {self.seconds:.0f} s."
+            f" Drains: {_counted(self.drains)}; their servers: {_counted(self.drained)}; asked: {_counted(self.operated)}."
             f" Answers: {', '.join(told)}. Operations: {', '.join(ended)}. Wrong: {', '.join(wrong)}."
         )
+
+
+def _counted(found: Counter[str]) -> str:
+    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(found.items())) or "none"
 
 
 class Storm:
@@ -83,6 +96,7 @@ class Storm:
         every: tuple[float, float] = (3.0, 6.0),
         seed: int = 0,
         hosts_die: bool = True,
+        drains: bool = True,
         wanted: Iterable[str] = (),
     ) -> None:
         self.site = site
@@ -93,6 +107,7 @@ class Storm:
         self.dice = random.Random(seed)
         self.result = Result()
         self.weather = Weather(site, hosts_die=hosts_die)
+        self.operator = Operator(site, random.Random(seed)) if drains else None
         self.accounts: list[Account] = []
         self._is_over = threading.Event()
         self.done: Counter[str] = Counter()
@@ -104,6 +119,8 @@ class Storm:
         began = time.monotonic()
         self._storm(began + self.seconds)
         self.weather.clear_up()
+        if self.operator is not None:
+            self.operator.finish()
         self._settle()
         self._switch_on()
         self._judge()
@@ -130,8 +147,10 @@ class Storm:
         asking.create(scene, "create")
 
     def _storm(self, end: float) -> None:
-        with ThreadPoolExecutor(USERS, thread_name_prefix="users") as threads:
+        with ThreadPoolExecutor(USERS + 1, thread_name_prefix="users") as threads:
             working = [threads.submit(self._use, self.dice.random()) for _ in range(USERS)]
+            if self.operator is not None:
+                working.append(threads.submit(self._operate, self.operator))
             try:
                 next_crash = time.monotonic() + self.dice.uniform(*self.every)
                 while not self._is_enough(end) and not any(each.done() for each in working):
@@ -156,6 +175,11 @@ class Storm:
         while not self._is_over.wait(PAUSE):
             self.weather.is_up.wait()
             self._do_something(dice.choice(self.accounts), dice)
+
+    def _operate(self, operator: Operator) -> None:
+        while not self._is_over.wait(OPERATES):
+            self.weather.is_up.wait()
+            operator.act()
 
     def _do_something(self, account: Account, dice: random.Random) -> None:
         """One deed that the account's server is fit for. What nobody has done yet comes first."""
@@ -248,6 +272,8 @@ class Storm:
         return next(deed for deed in DEEDS if deed.name == name)
 
     def _judge(self) -> None:
+        if self.operator is not None:
+            self._complain("", [f"{each.kind}: {each.text}" for each in self.operator.complaints])
         verdict: Verdict = until(lambda: judge(self.site, self.accounts), lambda it: it.is_well, AFTERWARDS)
         report = look.report(self.site)
         audited = look.by_server(report)
@@ -271,6 +297,11 @@ class Storm:
                         self.result.history[uuid] = ledger.history
 
     def _count(self) -> None:
+        if self.operator is not None:
+            self.result.drains, self.result.operated = self.operator.ends, self.operator.asked
+            for drain in store.search(self.site.api):
+                states = store.progress(self.site.api, drain.id).servers
+                self.result.drained.update({state.value: count for state, count in states.items()})
         self.result.crashes, self.result.deaths = self.weather.crashes, self.weather.deaths
         for account in self.accounts:
             self.result.servers += len(account.ledgers)

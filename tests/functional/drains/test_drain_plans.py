@@ -213,40 +213,6 @@ def test_scopes_by_host_aggregate_zone_project_and_server(cloud: Cloud, starter:
         cloud.admin.compute.delete_aggregate(rack.id)
 
 
-@pytest.mark.parametrize(
-    ("drain", "said"),
-    [
-        ({"scope": {"cells": ["cell9"]}}, "There is no cell cell9."),
-        ({"scope": {"hosts": ["nowhere"]}}, "There is no host nowhere."),
-        ({"scope": {"aggregates": ["nothing"]}}, "There is no aggregate nothing."),
-        ({"scope": {"zones": ["nothing"]}}, "There is no availability zone nothing."),
-        ({"scope": {"servers": [MISSING]}}, f"There is no server {MISSING}."),
-        ({"targets": {"cells": ["cell9"]}}, "There is no cell cell9."),
-        ({"targets": {"hosts": ["nowhere"]}}, "There is no host nowhere."),
-        ({"targets": {"aggregates": ["nothing"]}}, "There is no aggregate nothing."),
-        ({"targets": {"cells": ["cell1"]}}, "All targets are in the scope"),
-        ({"targets": {"hosts": ["cell1-host2"]}}, "All targets are in the scope"),
-        ({"scope": {"cells": ["cell1", "cell2"]}}, "There is no host outside of the scope"),
-        ({"flavors": {"gen1.small": "gen9"}}, "There is no flavor gen9."),
-        ({"flavors": {"gen0": "gen2.small"}}, "There is no flavor gen0"),
-        ({"flavors": {"gen1.small": "gen2.small"}, "how": "live"}, "can't be changed by a live move"),
-        (
-            {"windows": [{"days": [0], "start": "22:00", "end": "06:00", "zone": "Nowhere/Land"}]},
-            "no time zone Nowhere/Land",
-        ),
-        ({"windows": [{"days": [9], "start": "22:00", "end": "06:00"}]}, "9"),
-        ({"limits": {"total": -1}}, "-1"),
-        ({"deadline": "2001-01-01T00:00:00Z"}, "is over"),
-    ],
-)
-@pytest.mark.parametrize("path", ["/plan", ""])
-def test_bad_requests_name_what_is_wrong_and_begin_nothing(
-    cloud: Cloud, drain: dict[str, Any], said: str, path: str
-) -> None:
-    assert said in asked(cloud, 400, path=path, **{"scope": {"cells": ["cell1"]}, **drain})
-    assert cloud.admin.compute.get("/os-causeway/drains").json()["drains"] == []
-
-
 def test_a_cell_that_does_not_answer(cloud: Cloud, starter: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     here, project = starter(), cloud.show(starter(host="cell2-host1")).project_id
     away = next(cell.uuid for cell in cloud.parts.cells.mappings() if cell.name == "cell2")

@@ -122,6 +122,14 @@ def servers(
         return [SERVER.from_row(row) for row in connection.execute(query)]
 
 
+def has_server(database: Database, drain_id: str, instance_uuid: str) -> bool:
+    query = sa.select(SERVERS.c.instance_uuid).where(
+        SERVERS.c.drain_id == drain_id, SERVERS.c.instance_uuid == instance_uuid
+    )
+    with database.read() as connection:
+        return connection.execute(query).first() is not None
+
+
 def under_work(database: Database) -> list[DrainServer]:
     """Of all drains, ended ones too: the servers of which something was asked for that has not come to its end yet."""
     states = [state.value for state in IN_WORK]
