@@ -15,7 +15,7 @@ from typing import Any
 
 from causeway.cli.demo.client import ADMIN, execute
 from causeway.cli.demo.neighbour import LONGEST_STANDING_STILL, NeighbourChapter
-from causeway.cli.demo.picture import picture_of
+from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.watch import TIMEOUT, Timeout
 
@@ -68,7 +68,15 @@ class EmptyingChapter(NeighbourChapter):
         console = self._cloud.console()
         self._wait(drain_id, lambda shown: shown["progress"]["servers"].get("done", 0) >= LEAVING // 2)
         if console is not None:
-            picture_of(console, f"/drains/{drain_id}", self._cloud.state.path / "console.png", screen)
+            pages = {"/": "console-cells.png", f"/drains/{drain_id}": "console-drain.png"}
+            folder = self._cloud.state.path
+            titles = pictures_of(console, {page: folder / name for page, name in pages.items()}, screen)
+            if titles:
+                check(
+                    "the console shows cells and the drain",
+                    DRAIN in titles[1],
+                    f"{', '.join(pages.values())} in {folder}",
+                )
         self._wait(drain_id, lambda shown: sum(shown["progress"]["servers"].get(one, 0) for one in _ON_THE_WAY) <= 1)
         check("the one that is to wait is where it was", cell_of(self._host_of(patient)) == "cell1", patient.host)
         self._client.run("server", "unset", "--property", HOLD, patient.name)

@@ -53,7 +53,8 @@ def show(wanted: str, state_dir: Path, os_cloud: str | None, timeout: float, as_
         if server["state"] == DrainServerState.DONE:
             continue
         name = f"{escape(server['name'])}\n[dim]{server['instance_uuid']}[/]"
-        why = escape(" ".join(filter(None, [server["why"], server["help"]])))
+        wait = f"It waits until {server['not_before']}." if server["not_before"] and not server["why"] else None
+        why = escape(" ".join(filter(None, [server["why"], wait, server["help"]])))
         how = (server["how"] or "").replace("_", "-")
         table.add_row(name, server["state"], how, server["source_host"], server["target_host"], why)
     console = Console()
