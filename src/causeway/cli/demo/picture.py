@@ -12,7 +12,7 @@ WIDTH, HEIGHT = 1280, 1000
 
 
 def pictures_of(way_in: str, pages: Mapping[str, Path], screen: Screen) -> list[str]:
-    """The titles of the pages. ``way_in``: the URL that opens the console once. Without a browser it says so, and there are none."""
+    """The titles of the pages; none if there is no browser, and it says so. ``way_in``: the URL that opens the console once."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         screen.note(f"No picture of the console: there is no chromium here. It is at {way_in}")
