@@ -49,7 +49,7 @@ def test_a_cell_is_emptied_as_it_is_written(home: Path) -> None:
     assert "asked to wait until" in done.stdout
     assert "Cell cell1 is deleted." in done.stdout
     left, _, listed = done.stdout.partition("Cell cell1 is deleted.")
-    assert "cell1" not in listed
+    assert "| cell2 " in listed and "| cell1 " not in listed
     servers = re.findall(r"^\| (web|database|archive|billing) +\| (\w+) +\| (\S+)", left, re.MULTILINE)
     assert sorted(servers)[-4:] and all(host.startswith("cell2") for _name, _status, host in servers)
     assert {(name, status) for name, status, _host in servers} == {
