@@ -3,8 +3,8 @@
 Everything is looked at before anything is changed. Then the cell is disabled, what is left of deleted servers is archived, the
 hosts go, and the cell's mapping goes last: who is interrupted begins again. The cell's database is left alone.
 
-Computes of the cell may still run, as long as they take no new servers. What they report meanwhile makes records of their services
-anew, which go with the cell; afterwards nobody listens to them any more, and they are switched off with their hardware.
+Computes of the cell may still run, as long as they take no new servers. What they report meanwhile makes records of their
+services anew, which go with the cell; afterwards nobody listens to them any more, and they are switched off with their hardware.
 """
 
 from __future__ import annotations
