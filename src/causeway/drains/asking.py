@@ -174,6 +174,10 @@ def _kept_until(look: Look, instance: Instance) -> str:
 def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | None) -> None:
     instance = found.instance
     flavor = _flavor_of(look, instance)
+    is_on_disk = found.life is not None and found.life.is_up and instance.vm_state is not VmState.SHELVED
+    if held_until is not None and not is_on_disk:
+        # There are no disks to be copied before its window.
+        return
     if found.life is None:
         if server.how is How.EVACUATE and look.cell_named(server.target_cell) == found.cell_uuid:
             _ask_for_unshelve(look, server, found)

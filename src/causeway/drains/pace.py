@@ -113,7 +113,8 @@ def waiting(servers: Iterable[DrainServer], first: First, now: datetime) -> list
     return sorted(
         pending,
         key=lambda server: (
-            -max(left[host] for host in _hosts_of(server)),
+            # Of servers whose records alone travel no host has anything to send.
+            -max((left[host] for host in _hosts_of(server)), default=0),
             -size_of(server),
             server.instance_uuid,
         ),

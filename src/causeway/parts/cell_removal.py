@@ -1,16 +1,16 @@
 """A cell is deleted: only when nothing is in it that anybody needs, and then with all that the cloud knows of its hosts.
 
-Everything is looked at before anything is changed. Then the hosts go, what is left of deleted servers is archived, and the cell's
-mapping goes last: who is interrupted begins again. The cell's database is left alone.
+Everything is looked at before anything is changed. Then the cell is disabled, what is left of deleted servers is archived, the
+hosts go, and the cell's mapping goes last: who is interrupted begins again. The cell's database is left alone.
 
-Computes of the cell may still run, as long as they take no new servers: nobody listens to them any more, and they are switched
-off with their hardware.
+Computes of the cell may still run, as long as they take no new servers. What they report meanwhile makes records of their
+services anew, which go with the cell; afterwards nobody listens to them any more, and they are switched off with their hardware.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway import errors
 from causeway.clients.placement import PlacementClient
@@ -57,12 +57,13 @@ class Removal:
             found = list(self._held(names))
         if found:
             raise errors.Conflict(f"Cell {self.cell.name} is not empty. {' '.join(found)}")
+        cells.save_cell(self.api, replace(self.cell, disabled=True))
+        removed = Removed(names, self._archive())
         for host in names:
             remove_host(self.api, self.placement(), self.database, host)
             if host in services:
                 hosts.delete_service(self.database, services[host].uuid)
         self._forget_dead_hosts()
-        removed = Removed(names, self._archive())
         cells.delete_empty_cell(self.api, self.cell)
         return removed
 
@@ -98,12 +99,14 @@ class Removal:
                 yield f"Drain {drain.name} ({drain.id}) still works on it: wait for its end, or cancel it."
 
     def _open_hosts(self, services: Collection[Service]) -> Iterator[str]:
+        if self.cell.disabled:
+            return
         now = utcnow()
         open_ = [each.host for each in services if not each.disabled and hosts.is_up(each, now, self.down_time)]
         if open_:
             yield (
-                f"It has {_count(open_, 'host')} that may get new servers: drain the cell, disable them (openstack compute"
-                " service set --disable), or switch them off."
+                f"It has {_count(open_, 'host')} that may get new servers: drain the cell, or disable it (causeway manage"
+                f" cell update {self.cell.name} --disable)."
             )
 
     def _held(self, names: Collection[str]) -> Iterator[str]:

@@ -81,7 +81,7 @@ def test_one_that_is_shelved_and_offloaded_goes_with_its_records(cloud: DrainsCl
     assert shown["progress"]["servers"] == {"done": 1}
     assert cell_of(cloud, server) == "cell2"
     assert cloud.show(server).to_dict() | {"updated_at": None} == before
-    assert cloud.actions(server)[-2:] == ["shelve", "migrate"]
+    assert cloud.actions(server)[-3:] == ["shelve", "drain", "migrate"]
     assert cloud.events(server, "migrate") == [("conductor_migrate_server", "Success")]
     assert cloud.events(server, "shelve")
     assert cloud.audit().disagreements == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causeway.drains import pace
-from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, Limits
+from causeway.model.drains import FIRST_LIMITS, DrainServer, DrainServerState, First, How, Limits
 
 MONDAY = datetime(2026, 3, 2)
 HOSTS = st.sampled_from(["one", "two", "three"])
@@ -103,6 +103,12 @@ def test_the_host_that_has_most_to_do_begins() -> None:
     found = [each.instance_uuid for each in pace.waiting([*little, *much, *sent], First.LARGEST, MONDAY)]
     assert found[:6] == [f"sent{number}" for number in range(6)]
     assert found[6:] == [f"much{number}" for number in range(5)] + ["large"]
+
+
+def test_records_are_in_nobodys_way() -> None:
+    records = [DrainServer(drain_id="drain", instance_uuid=str(number), how=How.RECORDS) for number in range(3)]
+    other = DrainServer(drain_id="drain", instance_uuid="9", source_host="one", bytes=1)
+    assert begin([*records, other], Limits(1, 1, 1, 1)) == [other, *records]
 
 
 def test_what_nobody_has_limited_has_what_was_found_out_and_bytes_limit_the_whole() -> None:
