@@ -194,6 +194,7 @@ class MeasuredCloud:
                 "moves": {"lease": 36_000.0},
                 "scheduler": {"host_state_max_age": 36_000.0},
                 "api_database": {"cells_refresh_interval": 36_000.0},
+                "drains": {"interval": 0.0},
             }
         else:
             # Twenty servers are more than the default quota allows.

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -31,7 +32,7 @@ _FLAVORS = tuple(
     Flavor(f"size{gib}", f"size{gib}", vcpus=max(1, gib // 4), memory_mb=gib * 1024, root_gb=10 * gib)
     for gib in (1, 2, 4, 8)
 )
-_OPTIONS = {
+_OPTIONS: dict[str, dict[str, Any]] = {
     # A thousand cells' hosts do not report here.
     "DEFAULT": {"service_down_time": 36_000, "rpc_response_timeout": 600},
     "api_database": {"sqlite_synchronous": False},

@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from causeway.drains import climbing, pace
-from causeway.drains.pace import Room
+from causeway.drains.pace import ALL, Room
 from causeway.model.drains import DrainServer, DrainServerState, First, How, Limits, Pacing
 
 _GIB = 1 << 30
@@ -208,13 +208,13 @@ class _Simulation:
     def _look(self, now: float) -> None:
         room = climbing.room_of(self._limits, self._pacing, 100.0) if self._climbs else Room(self._limits)
         load = pace.load_of(self._under_way.values())
-        if load.is_full(room):
+        if load.count[ALL] >= room.of(ALL):
             return
         waiting = [server for server in self._servers if server.state is DrainServerState.PENDING]
         if self._climbs:
             waiting = pace.waiting(waiting, First.LARGEST, _at(now))
         for server in waiting:
-            if load.is_full(room):
+            if load.count[ALL] >= room.of(ALL):
                 return
             if load.has_room(room, server):
                 server.state, server.began_at = DrainServerState.ASKED, _at(now)

@@ -7,6 +7,7 @@ it must not wait for the order that it is about.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from contextlib import suppress
 
 from causeway import errors
@@ -24,6 +25,8 @@ from causeway.model.states import PowerState
 from causeway.rpc.compute_live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+
+LOG = logging.getLogger(__name__)
 
 _MIB, _GIB = 1024**2, 1024**3
 # The least GiB of memory and of each disk that the time of a migration is reckoned with, as in the field.
@@ -330,8 +333,12 @@ class _Progress:
         own: float = self._host.conf.libvirt.live_migration_bandwidth * _MIB
         if rate == self._rate or self._is_post_copy:
             return
-        self._host.driver.limit_live_migration(self._instance.uuid, min(rate, own) if rate and own else rate or own)
-        self._rate = rate
+        try:
+            self._host.driver.limit_live_migration(self._instance.uuid, min(rate, own) if rate and own else rate or own)
+            self._rate = rate
+        except errors.GuestFailed as failure:
+            # The next report tries it again.
+            LOG.info("Guest %s goes on at its old rate: %s %s", self._instance.uuid, failure.message, failure.details)
 
     def _mind_the_time(self, progress: LiveProgress) -> None:
         local = self._host.conf.libvirt
