@@ -74,12 +74,13 @@ class Operator:
         return store.search(self._site.api)
 
     def _begin(self) -> None:
-        dice = self._dice
-        cell = dice.choice(list(FLAVORS))
-        hosts_of = [host for host in self._site.hosts if host.startswith(cell)]
+        dice, hosts = self._dice, self._site.hosts
+        # Most of all where there is something to be moved.
+        (host,) = dice.choices(hosts, [0.2 + len(self._site.guests_on(host)) for host in hosts])
+        cell = host[: len("cell1")]
         wanted: dict[str, Any] = {
             "name": f"drain {len(self._known) + 1}",
-            "scope": dice.choice([{"cells": [cell]}, {"hosts": [dice.choice(hosts_of)]}]),
+            "scope": dice.choice([{"cells": [cell]}, {"hosts": [host]}]),
             "targets": {"cells": [OTHER[cell]]},
             "flavors": FLAVORS[cell],
             "afterwards": dice.choice(["confirm", "confirm", "owners"]),
