@@ -297,9 +297,6 @@ class ChildSite(Site):
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline() if ready else "nothing in time"
-        if line.startswith("console"):
-            # The way to the page for operators, said right before.
-            line = self.process.stdout.readline()
         if not line.startswith("ready"):
             self.process.kill()
             raise AssertionError(f"the cloud did not start: {line} {(self.state.path / 'stderr').read_text()[-2000:]}")

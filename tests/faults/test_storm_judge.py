@@ -56,6 +56,9 @@ def _done(action: str, failure: str | None = None) -> Done:
         ([_done("shelve"), _done("unshelve", "no")], {"SHELVED", "SHELVED_OFFLOADED"}),
         ([_done("unshelve"), _done("evacuate", "no")], {"ACTIVE", "ERROR"}),
         ([_done("unshelve"), _done("resize", "no")], {"ACTIVE"}),
+        ([_done("drain", "why"), _done("migrate"), _done("confirmResize")], {"ACTIVE"}),
+        ([_done("shelve"), _done("drain", "why"), _done("migrate")], {"VERIFY_RESIZE", "SHELVED_OFFLOADED"}),
+        ([_done("drain", "why"), _done("evacuate"), _done("unshelve")], {"ACTIVE", "SHUTOFF"}),
     ],
     ids=lambda value: "-".join(each.action for each in value) if isinstance(value, list) else None,
 )

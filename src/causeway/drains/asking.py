@@ -15,12 +15,13 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
+from causeway.drains.pace import is_due
 from causeway.drains.paths import lost_with_host
 from causeway.drains.telling import note_in_history
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
 from causeway.model.block_device import has_local_disks
-from causeway.model.drains import DrainServer, DrainServerState, How
+from causeway.model.drains import DrainServer, DrainServerState, DrainState, How
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
@@ -65,7 +66,7 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
     ``held_until``: only its disks are copied before then. A server for which that can't be done is left for then.
     """
     found = find_movable(look, server)
-    if found is None or _is_held(look, server, found.instance):
+    if found is None or (not has_left(server, found.instance) and _is_held(look, server, found.instance)):
         return False
     try:
         _ask(look, server, found, held_until)
@@ -81,6 +82,25 @@ def ask_for_move(look: Look, server: DrainServer, *, held_until: datetime | None
         else:
             look.fail(server, refusal.message, for_good=not refusal.passing)
     return server.state is DrainServerState.ASKED
+
+
+def has_left(server: DrainServer, instance: Instance) -> bool:
+    """Whether a server has left a dead host, and is on none yet: it ran before, and is to come up in any case."""
+    return server.how is How.EVACUATE and instance.host is None and instance.vm_state is VmState.SHELVED_OFFLOADED
+
+
+def ask_for_rest(look: Look, server: DrainServer) -> bool:
+    """What is left to be done with one that `has_left`; False if it has not."""
+    cell, database = look.services.cells.of_server(server.instance_uuid)
+    instance = instances.find(database, server.instance_uuid, with_tags=False)
+    if instance is None or not has_left(server, instance) or look.is_gone(server):
+        return False
+    if is_due(server, utcnow()):
+        if server.target_cell is None and look.drain.state is not DrainState.RUNNING:
+            # Nobody plans it again: it comes up where its records are.
+            look.change(server, target_cell=cell.name)
+        ask_for_move(look, server)
+    return True
 
 
 def _is_held(look: Look, server: DrainServer, instance: Instance) -> bool:

@@ -57,7 +57,9 @@ def _follow(look: Look, server: DrainServer, operations: list[OperationBrief], m
         _is_not_known(look, server)
     elif any(operation.state not in ENDED for operation in operations):
         _note_whether_it_is_held(look, server, operations[-1])
-        if look.drain.undo and look.drain.state in _ENDING:
+        # Who has left a dead host can't go back there: what brings it up is not ended.
+        comes_up = server.how is How.EVACUATE and operations[-1].recipe != SHELVE_OFFLOAD
+        if look.drain.undo and look.drain.state in _ENDING and not comes_up:
             asking.ask_for_end(look, operations)
     elif all(operation.state is SagaState.FAILED for operation in operations):
         _failed(look, server, operations[-1])

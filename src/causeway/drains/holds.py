@@ -8,7 +8,7 @@ from datetime import datetime
 from causeway import errors
 from causeway.drains.look import Look
 from causeway.drains.pace import is_due
-from causeway.model.drains import DrainServerState
+from causeway.model.drains import DrainServer, DrainServerState
 from causeway.parts.holds import held_until
 from causeway.store.api import mappings
 from causeway.store.cell import instances
@@ -20,7 +20,7 @@ def reason_of(held: datetime) -> str:
 
 
 def look_again(look: Look) -> None:
-    """Of servers that wait for a moment: their owners may want another one by now, or none."""
+    """Of servers that wait for a moment: their owners may want another one by now, or none, or have deleted them."""
     now = utcnow()
     waiting = {
         server.instance_uuid: server
@@ -29,25 +29,33 @@ def look_again(look: Look) -> None:
     }
     if not waiting:
         return
+    homes = mappings.cells_of(look.services.api, list(waiting))
     by_cell: dict[str, list[str]] = defaultdict(list)
-    for uuid, cell_uuid in mappings.cells_of(look.services.api, list(waiting)).items():
+    for uuid, cell_uuid in homes.items():
         if cell_uuid is not None:
             by_cell[cell_uuid].append(uuid)
     answers = look.services.cells.ask(
         by_cell, lambda cell, database: instances.metadata_of(database, by_cell[cell.uuid])
     )
-    for found in answers.by_cell.values():
-        for uuid, metadata in found.items():
-            server = waiting[uuid]
-            with look.apart(server):
-                try:
-                    held = held_until(metadata)
-                except errors.BadRequest:
-                    # It is told when the server is asked for.
-                    held = None
-                if held is not None and held > now:
-                    if server.not_before != held:
-                        look.change(server, not_before=held, why=reason_of(held))
-                elif server.not_before is not None and server.not_before > now + look.pause_after(server.attempts):
-                    # What is left is the pause after a failure at the longest, which is over for one that waited so long.
-                    look.change(server, not_before=None, why=None)
+    silent = {cell.uuid for cell in answers.down}
+    found = {uuid: metadata for of_cell in answers.by_cell.values() for uuid, metadata in of_cell.items()}
+    for uuid, server in waiting.items():
+        with look.apart(server):
+            if uuid in found:
+                _hold(look, server, found[uuid], now)
+            elif homes.get(uuid) not in silent and look.is_gone(server):
+                look.pass_over(server, "It was deleted.")
+
+
+def _hold(look: Look, server: DrainServer, metadata: dict[str, str], now: datetime) -> None:
+    try:
+        held = held_until(metadata)
+    except errors.BadRequest:
+        # That is said when the server is asked for.
+        held = None
+    if held is not None and held > now:
+        if server.not_before != held:
+            look.change(server, not_before=held, why=reason_of(held))
+    elif server.not_before is not None and server.not_before > now + look.pause_after(server.attempts):
+        # What is left is the pause after a failure at the longest, which is over for one that waited so long.
+        look.change(server, not_before=None, why=None)

@@ -81,6 +81,7 @@ def _run(look: Look) -> None:
         return
     holds.look_again(look)
     replanning.reconsider(look)
+    _bring_up(look)
     _begin_moves(look)
     if look.drain.state is not DrainState.RUNNING:
         return
@@ -167,13 +168,28 @@ def _take_note(look: Look, note: str | None) -> None:
 
 def _pause(look: Look) -> None:
     following.follow(look)
+    _bring_up(look)
+
+
+def _bring_up(look: Look) -> bool:
+    """Servers that have left a dead host go on at once, whatever the drain is to do; whether there may be some."""
+    some = False
+    for server in look.servers:
+        if server.state is DrainServerState.PENDING and server.how is How.EVACUATE and server.began_at is not None:
+            # Unless it is known better.
+            some_here = True
+            with look.apart(server):
+                some_here = asking.ask_for_rest(look, server)
+            some = some or some_here
+    return some
 
 
 def _end(look: Look, state: DrainState) -> None:
     """When nothing is under way any more the hosts are opened again."""
     following.follow(look)
+    comes_up = _bring_up(look)
     busy = IN_WORK | ({DrainServerState.MOVED} if state is DrainState.ROLLED_BACK else set())
-    if any(server.state in busy for server in look.servers) or not closing.open_again(look):
+    if comes_up or any(server.state in busy for server in look.servers) or not closing.open_again(look):
         _take_note(look, " ".join(look.troubles) or None)
         return
     look.advance(state, ended_at=utcnow(), note=_unconfirmed(look))

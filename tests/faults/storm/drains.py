@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from causeway.model.drains import AT_REST, IN_WORK, Drain, DrainServer, DrainServerState, DrainState, drain_of
+from causeway.model.drains import AT_REST, IN_WORK, Drain, DrainServer, DrainServerState, DrainState, How, drain_of
 from causeway.store.api import cells
 from causeway.store.api import drains as store
 from causeway.store.cell import hosts, instances
 
+from .. import look
 from ..answers import Answer, call
 from ..complaints import LEAKED, LOST, STUCK, Complaint
 from ..site import Site, until
@@ -74,12 +75,13 @@ class Operator:
         return store.search(self._site.api)
 
     def _begin(self) -> None:
-        dice = self._dice
-        cell = dice.choice(list(FLAVORS))
-        hosts_of = [host for host in self._site.hosts if host.startswith(cell)]
+        dice, hosts = self._dice, self._site.hosts
+        # Most of all where there is something to be moved.
+        (host,) = dice.choices(hosts, [0.2 + len(self._site.guests_on(host)) for host in hosts])
+        cell = host[: len("cell1")]
         wanted: dict[str, Any] = {
             "name": f"drain {len(self._known) + 1}",
-            "scope": dice.choice([{"cells": [cell]}, {"hosts": [dice.choice(hosts_of)]}]),
+            "scope": dice.choice([{"cells": [cell]}, {"hosts": [host]}]),
             "targets": {"cells": [OTHER[cell]]},
             "flavors": FLAVORS[cell],
             "afterwards": dice.choice(["confirm", "confirm", "owners"]),
@@ -135,7 +137,8 @@ def judge(site: Site) -> list[Complaint]:
             continue
         if drain.closed and drain.state is not DrainState.DONE:
             found.append(Complaint(STUCK, f"{drain.name} is {drain.state}, and says that it closes {drain.closed}"))
-        found += [_unsettled(drain, row) for row in store.servers(site.api, drain.id) if row.state in IN_WORK]
+        rows = store.servers(site.api, drain.id)
+        found += [_unsettled(drain, row) for row in rows if row.state in IN_WORK or _is_half_way(site, row)]
     for cell in site.cells.mappings(cell0=False):
         for service in hosts.list_services(site.cells.database(cell.uuid), binary="nova-compute"):
             if not service.disabled:
@@ -144,6 +147,14 @@ def judge(site: Site) -> list[Complaint]:
             if closed_by is None or closed_by.state is not DrainState.DONE:
                 found.append(Complaint(LOST, f"{service.host} takes no servers: {service.disabled_reason}"))
     return found
+
+
+def _is_half_way(site: Site, row: DrainServer) -> bool:
+    """It ran on a host that died, has left that, and is on none."""
+    if row.state is not DrainServerState.PENDING or row.how is not How.EVACUATE or row.began_at is None:
+        return False
+    record = look.record(site, row.instance_uuid)
+    return record is not None and record.host is None
 
 
 def _unsettled(drain: Drain, row: DrainServer) -> Complaint:

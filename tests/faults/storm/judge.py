@@ -28,6 +28,8 @@ from .deeds import BY_NAME, IMAGE, TOLD
 from .ledger import EXISTS, Account, Ledger, WantedImage
 
 SHELVED_IMAGE, MOVING_IMAGE = "-shelved", "-resize-temp"
+# In a server's history: a drain moves it. What it asked for comes after that.
+DRAIN = "drain"
 # What becomes of a server by an action that took effect.
 BECOMES = {
     # Why a server could not be built is told by its fault.
@@ -286,16 +288,32 @@ def _of_ledger(evidence: Evidence, ledger: Ledger) -> Iterator[Complaint]:
 
 def explained(history: list[Done], *, host_died: bool = False, fault: str | None = None) -> set[str]:
     """The states in which a server may be after this. A move may have left it to a source that died for good: see its fault."""
-    allowed = {"ACTIVE"}
+    allowed, by_drain = {"ACTIVE"}, False
     for done in history:
-        if done.failure is None:
-            allowed = BECOMES.get(done.action, allowed)
+        if done.action == DRAIN:
+            by_drain = True
+        elif done.failure is None:
+            allowed = BECOMES.get(done.action, allowed) | (_left_by_drain(done.action, allowed) if by_drain else set())
         elif done.action in ENDS_IN_ERROR:
             allowed = {"ERROR"}
         elif done.action in MAY_END_IN_ERROR:
             allowed = allowed | {"ERROR"}
     allowed = allowed | ({"ERROR"} if fault == IS_DEAD else set())
     return allowed | ({"SHUTOFF"} if host_died and "ACTIVE" in allowed else set())
+
+
+def _left_by_drain(action: str, allowed: set[str]) -> set[str]:
+    """It moves those in ERROR as they are, and of those on no host the records; who leaves a dead host is on none for a while."""
+    match action:
+        case "migrate":
+            return allowed & {"SHELVED_OFFLOADED", "ERROR"}
+        case "confirmResize" | "revertResize":
+            return allowed & {"ERROR"}
+        case "evacuate":
+            return {"SHELVED_OFFLOADED"}
+        case "unshelve":
+            return {"SHUTOFF"}
+    return set()
 
 
 def _told(ledger: Ledger, history: list[Done]) -> Iterator[Complaint]:

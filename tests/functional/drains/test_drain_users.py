@@ -153,6 +153,18 @@ def test_a_hold_that_is_lifted_is_noticed(cloud: DrainsCloud) -> None:
     assert cloud.host_of(server) == THERE
 
 
+def test_one_that_is_deleted_while_it_waits_for_its_day_is_passed_over(cloud: DrainsCloud) -> None:
+    server = cloud.on(ONE)
+    drain = cloud.drain({server.id: (THERE, How.WARM)})
+    cloud.member.compute.set_server_metadata(server, **{"causeway:hold": "2999-01-01"})
+    cloud.act(drain, "start")
+    until(lambda: cloud.row(drain, server), lambda found: found["why"], "it to be held")
+    cloud.member.compute.delete_server(server.id)
+    cloud.becomes_drain(drain, "done")
+    row = cloud.row(drain, server)
+    assert (row["state"], row["why"]) == ("passed_over", "It was deleted.")
+
+
 def test_a_hold_of_the_plan_that_is_lifted_is_noticed(cloud: DrainsCloud) -> None:
     server = cloud.on(ONE)
     cloud.member.compute.set_server_metadata(server, **{"causeway:hold": "2999-01-01"})

@@ -189,3 +189,21 @@ def test_a_conductor_dies(
     check(cloud, server, volumes)
     act(cloud, server, "reboot", {"type": "HARD"})
     cloud.wait(server, "ACTIVE")
+
+
+@pytest.mark.parametrize("action", ["cancel", "undo", "rollback", "pause"])
+def test_one_that_has_left_its_dead_host_comes_up_whatever_becomes_of_the_drain(
+    cloud: DrainsCloud, dead: Callable[..., None], at_point: Callable[..., None], action: str
+) -> None:
+    """It ran before: it is not left without a guest because somebody thought better of the drain half way."""
+    server = on_volume(cloud, ONE)
+    volumes = volumes_of(cloud, server)
+    dead(ONE)
+    drain, _plan = planned(cloud)
+    name, body = ("cancel", {"undo": True}) if action == "undo" else (action, None)
+    # Behind its pivot: what is under way comes to its end.
+    at_point("move_records.ShowTarget.do.before", lambda: cloud.act(drain, name, body))
+    cloud.act(drain, "start")
+    cloud.becomes_drain(drain, "cancelled", "rolled_back", "paused")
+    cloud.becomes_row(drain, server, "done")
+    check(cloud, server, volumes)
