@@ -77,6 +77,7 @@ class EmbeddedCloud:
         # URL by name ("api", "cell0", "cell1", ...); SQLite files unless something else is given.
         self._database_url = database_url or self.state.database
         self._cleanup = ExitStack()
+        self._new_hosts: set[str] = set()
         # Clouds in one process must not share queues.
         self._queues = hashlib.sha256(str(self.state.path).encode()).hexdigest()[:12]
 
@@ -200,6 +201,9 @@ class EmbeddedCloud:
             schema.sync(database, "cell")
             database.close()
             identity = known[name].uuid if name in known else str(uuids.uuid4())
+            if number and name not in known:
+                # Also one that was deleted: it begins anew, and what its hosts were before is over.
+                self._new_hosts |= {*self.hosts_by_cell[number - 1]}
             queue = "none:///" if number == 0 else self._queue(name)
             cell_records.save_cell(api, CellMapping(CELL0_UUID if number == 0 else identity, name, queue, url))
         cells = cells_of(self.conf, api)
@@ -208,7 +212,8 @@ class EmbeddedCloud:
 
     def _start_roles(self) -> None:
         on_stop, name = self._cleanup.callback, socket.gethostname()
-        cells = self.cells.mappings(cell0=False)
+        by_name = {cell.name: cell for cell in self.cells.mappings(cell0=False)}
+        cells = [by_name[f"cell{number}"] for number in range(1, len(self.hosts_by_cell) + 1)]
         server, scheduler = roles.scheduler(self.around, self.cells, name)
         server.start()
         on_stop(server.stop)
@@ -228,7 +233,7 @@ class EmbeddedCloud:
             from_options(self.conf),
             {
                 host: self.conf.simulated.live_networks.get(host, cell.name)
-                for cell, hosts in zip(cells, self.hosts_by_cell, strict=False)
+                for cell, hosts in zip(cells, self.hosts_by_cell, strict=True)
                 for host in hosts
             },
         )
@@ -237,13 +242,14 @@ class EmbeddedCloud:
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}
-        for cell, hosts in zip(cells, self.hosts_by_cell, strict=False):
+        for cell, hosts in zip(cells, self.hosts_by_cell, strict=True):
             for host in hosts:
                 service = roles.compute(
                     self.around, host, self.hosts.driver(host), cell.transport_url, self.state.host(host)
                 )
-                service.start()
+                # First, so that one which can't start leaves nothing running.
                 on_stop(service.stop)
+                service.start()
                 self.computes[host] = service
         scheduler.invalidate()
         conductor.recover(alone=True)
@@ -255,7 +261,7 @@ class EmbeddedCloud:
         is_first = not marker.exists()
         # What an older version filled has no names in it: then every host that is in an aggregate was there.
         known = set() if is_first else set(marker.read_text().split())
-        known = known or content.hosts_in_aggregates(self.api_database)
+        known = (known or content.hosts_in_aggregates(self.api_database)) - self._new_hosts
         new = [[host for host in hosts if host not in known] for hosts in self.hosts_by_cell]
         if is_first:
             content.make_flavors(self.api_database)
