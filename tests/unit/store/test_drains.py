@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from causeway import errors
-from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Limits, Scope, Window
+from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainServerState, DrainState, Scope, Window
 from causeway.store import schema
 from causeway.store.api import drains
 from causeway.store.database import Database
@@ -137,7 +137,7 @@ def test_limits_may_change_while_it_runs(database: Database) -> None:
     drains.create(database, drain, [])
     owned = drains.acquire(database, drain.id, "one", LEASE)
     assert owned is not None
-    drains.revise_limits(database, drain.id, Limits(total=3))
+    drains.revise_limits(database, drain.id, {"total": 3})
     assert drains.get(database, drain.id).request.limits.total == 3
 
 

@@ -246,7 +246,7 @@ def transit(
     return found
 
 
-def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int]) -> Drain:
+def revise_limits(database: Database, drain_id: str, limits: Mapping[str, int | None]) -> Drain:
     """Other limits from now on, of those that are named. Raises NotFound, and Conflict if it has ended."""
     with database.write() as connection:
         query = sa.select(*DRAIN.columns).where(DRAINS.c.id == drain_id).with_for_update()
