@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from causeway.cli.demo.client import ADMIN, execute
-from causeway.cli.demo.neighbour import LONGEST_STANDING_STILL, NeighbourChapter
+from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.watch import TIMEOUT, Timeout
@@ -23,6 +23,8 @@ HOLD = "causeway:hold"
 DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
 # As many as leave the cell.
 LEAVING = 8
+# Seconds. Eight emulated guests on the cores of one machine keep one another waiting, those that do not move yet as well.
+LONGEST_IN_A_CROWD = 60.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 
 
@@ -154,9 +156,12 @@ class EmptyingChapter(NeighbourChapter):
             f"{len(servers)} servers",
         )
         if silences:
+            self._screen.note(
+                ", ".join(f"{name} was not heard for {silent:.1f} s" for name, silent in silences.items())
+            )
             longest = max(silences.values())
-            claim = f"nobody outside missed one of them for {LONGEST_STANDING_STILL:.0f} s"
-            check(claim, longest < LONGEST_STANDING_STILL, f"the longest: {longest:.1f} s")
+            claim = f"nobody outside missed one of them for {LONGEST_IN_A_CROWD:.0f} s"
+            check(claim, longest < LONGEST_IN_A_CROWD, f"the longest: {longest:.1f} s")
         flavor = str(self._show(resized)["flavor"])
         check(f"{resized.name} has the flavor of the new hardware", "gen2.small" in flavor)
         left = [server.name for server in servers if self._traces(server).records("cell1")]
