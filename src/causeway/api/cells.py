@@ -22,6 +22,8 @@ def index(request: ApiRequest) -> Response:
     """All cells in the order in which they were made, those that do not answer among them."""
     request.authorize(RULE + "index")
     cells = request.services.cells
+    # One that was made or deleted just now is known to the database only.
+    cells.refresh()
     return Response(200, {"cells": _views(request, cells.mappings(), cells.ask_all(_computes))})
 
 
@@ -52,8 +54,8 @@ def index_of_hosts(request: ApiRequest, cell: str) -> Response:
 
 
 def _find(request: ApiRequest, cell: str) -> CellMapping:
-    # A cell that was made just now is known to the database only.
-    known = [*request.services.cells.mappings(), *records.list_cells(request.services.api)]
+    request.services.cells.refresh()
+    known = request.services.cells.mappings()
     found = next((one for one in known if cell == one.uuid), next((one for one in known if cell == one.name), None))
     if found is None:
         raise errors.NotFound(f"Cell {cell} could not be found.")

@@ -142,17 +142,24 @@ class DrainsCloud(LiveCloud):
         return next(each for each in self.admin.compute.services() if each.host == host)
 
     def closed(self) -> dict[str, str | None]:
-        """host -> why it takes no new servers; Placement knows as much."""
-        found = {
-            each.host: each.disabled_reason
-            for each in self.admin.compute.services(binary="nova-compute")
-            if each.status == "disabled"
-        }
+        """host -> why it takes no new servers; Placement knows as much, or is about to."""
+        return until(
+            lambda: (self._disabled(), self._disabled_in_placement()),
+            lambda seen: set(seen[0]) == seen[1],
+            "Placement to know as much as the cells",
+        )[0]
+
+    def _disabled(self) -> dict[str, str | None]:
+        services = self.admin.compute.services(binary="nova-compute")
+        return {each.host: each.disabled_reason for each in services if each.status == "disabled"}
+
+    def _disabled_in_placement(self) -> set[str]:
         placement = self.parts.around.placement
-        for provider in placement.list_providers():
-            traits = placement.get_traits(provider.uuid)
-            assert ("COMPUTE_STATUS_DISABLED" in traits) == (provider.name in found), provider.name
-        return found
+        return {
+            provider.name
+            for provider in placement.list_providers()
+            if "COMPUTE_STATUS_DISABLED" in placement.get_traits(provider.uuid)
+        }
 
     def moved_times(self, server: Any) -> int:
         """How many of its moves have come to their end, or are on their way."""
