@@ -154,7 +154,7 @@ class ComputeNearLive:
         )
 
     def _order_near_live(
-        self, method: str, result: type[T], context: RequestContext, host: str, is_suspended: bool, **given: Any
+        self, method: str, result: type[T], context: RequestContext, host: str, is_suspended: bool, /, **given: Any
     ) -> T:
         what, version = "keep the memory of guests", versions.SAVED_MEMORY_RPC
         if is_suspended:
