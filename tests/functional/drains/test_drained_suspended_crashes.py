@@ -1,4 +1,4 @@
-"""Somebody dies while a suspended server goes to another cell, or an answer is lost: it is suspended in one place, with its memory."""
+"""Somebody dies while a suspended server leaves its cell, or an answer is lost: it is in one place, with its memory."""
 
 from __future__ import annotations
 

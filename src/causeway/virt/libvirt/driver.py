@@ -236,6 +236,9 @@ class LibvirtDriver(MovingGuests):
 
     def suspend(self, uuid: str) -> None:
         saved_memory.save(self._connection, self._disks, uuid)
+        if self.saved_memory(uuid) is None:
+            # What an earlier move has put aside is of another life of the guest.
+            raise GuestFailed(f"The guest of server {uuid} does not run: it can't be suspended.")
 
     def resume(self, spec: GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
