@@ -62,7 +62,7 @@ class NearLiveEndpoint:
         ``memory_image_id`` None: memory and disks are offered, not sent.
         """
         host, uuid = self._host, instance.uuid
-        outcome = SourceOutcome(power_state_between(instance.vm_state is VmState.SUSPENDED))
+        outcome = SourceOutcome(_power_state_between(instance.vm_state is VmState.SUSPENDED))
         images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
         with host.lock(uuid):
             host.rounds.end(token.move_id)
@@ -177,7 +177,7 @@ class NearLiveEndpoint:
             if is_suspended and facts.power_state is not None and facts.has_disks:
                 # It never left, or was put back by an attempt before.
                 outcome = actions.found_running(host, context, instance, block_devices)
-                outcome.power_state = power_state_between(is_suspended)
+                outcome.power_state = _power_state_between(is_suspended)
                 return outcome
             if is_saved and not facts.has_disks:
                 host.driver.restore_stashed_disks(uuid)
@@ -198,7 +198,7 @@ class NearLiveEndpoint:
             raise errors.ClaimRefused("The hypervisor of the host can't save the memory of guests.")
 
 
-def power_state_between(is_suspended: bool) -> PowerState:
+def _power_state_between(is_suspended: bool) -> PowerState:
     """What hypervisors show of a guest that is with its memory, and does not run."""
     return PowerState.SHUTDOWN if is_suspended else PowerState.PAUSED
 
@@ -232,14 +232,14 @@ def _make(
         finally:
             host.image_cache.discard_received(instance.uuid)
     ports = [actions.plugged(vif, power_on=not is_suspended) for vif in vifs]
-    return GuestOutcome(power_state_between(is_suspended), ports, volumes)
+    return GuestOutcome(_power_state_between(is_suspended), ports, volumes)
 
 
 def _look_at_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
     """What the source keeps goes when this is shown."""
     facts = host.driver.inspect(instance.uuid)
     if facts.power_state in _LIVING:
-        # Its user was quick.
+        # An administrator gave it another state meanwhile, and it was resumed.
         return facts
     if host.driver.saved_memory(instance.uuid) is None:
         raise errors.CopyNotUsable(
