@@ -16,7 +16,7 @@ from causeway.context import RequestContext
 from causeway.drains.holds import reason_of
 from causeway.drains.look import Look
 from causeway.drains.pace import is_due
-from causeway.drains.paths import lost_with_host
+from causeway.drains.paths import STANDING_STILL, lost_with_host, memory_lost_with_host
 from causeway.drains.telling import note_in_history
 from causeway.faults import injector
 from causeway.model import operations, server_actions, versions
@@ -147,7 +147,9 @@ def find_movable(look: Look, server: DrainServer) -> Found | None:
         look.block(server, f"It can't leave its host: {life.explained()}.", "Start the host, or say that it is dead.")
         return None
     if life.is_fenced and instance.vm_state is not VmState.SHELVED:
-        lost = lost_with_host(instance.host, block_devices.of_instance(database, instance.uuid))
+        lost = memory_lost_with_host(instance.host, instance.vm_state) or lost_with_host(
+            instance.host, block_devices.of_instance(database, instance.uuid)
+        )
         if lost is not None:
             look.block(server, lost.why, lost.help)
             return None
@@ -165,7 +167,7 @@ def _is_in_scope(look: Look, server: DrainServer, instance: Instance) -> bool:
 def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
     """Why its state keeps it from being moved, and what would help."""
     match instance.vm_state:
-        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.ERROR | VmState.SHELVED:
+        case VmState.ACTIVE | VmState.STOPPED | VmState.PAUSED | VmState.SUSPENDED | VmState.ERROR | VmState.SHELVED:
             return None
         case VmState.SHELVED_OFFLOADED if instance.host is None:
             return None
@@ -177,8 +179,6 @@ def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
                 f"It was deleted, and is kept{kept}.",
                 "Wait for that, restore it, or delete it for good (forceDelete).",
             )
-        case VmState.SUSPENDED:
-            return "It is suspended, and no move takes a saved memory along.", "Resume it."
         case state:
             return f"A server that is {state.value} can't be moved.", "Bring it to ACTIVE or SHUTOFF."
 
@@ -210,12 +210,17 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
     _refuse_without_disks(look, found)
     how = _how(look, server, instance, resized=flavor is not None)
     if how not in _LIVE and instance.vm_state not in _GO_OFF:
-        look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", "Unpause it.")
+        help_ = f"{STANDING_STILL.get(instance.vm_state, 'Bring it to ACTIVE or SHUTOFF')}."
+        look.block(server, f"A server that is {instance.vm_state.value} can't be moved {how.value}.", help_)
         return
     if held_until is not None and (how is not How.WARM or instance.vm_state is not VmState.ACTIVE):
         return
     target = None if server.target_host == instance.host else server.target_host
     target_cell = None if target is None else cells.cell_of_host(look.services.api, target)
+    is_suspended = instance.vm_state is VmState.SUSPENDED
+    if is_suspended and target_cell == found.cell_uuid:
+        look.block(server, "It is suspended, and its memory goes to other cells only.", "Resume it.")
+        return
     may_leave = _may_leave_cell(look, found.life)
     if target_cell not in (None, found.cell_uuid) and not may_leave:
         raise errors.Conflict(f"Host {instance.host} is too old for moves between cells: upgrade it first.")
@@ -239,8 +244,9 @@ def _ask(look: Look, server: DrainServer, found: Found, held_until: datetime | N
             instance,
             found.cell_uuid,
             host=target,
-            leaves_cell=leaves_cell,
+            leaves_cell=leaves_cell or is_suspended,
             may_leave_cell=True,
+            action=server_actions.MIGRATE_SUSPENDED if is_suspended else server_actions.LIVE_MIGRATION,
             reason=reason,
             also=look.still_wanted(),
         )
@@ -395,6 +401,9 @@ def _how(look: Look, server: DrainServer, instance: Instance, *, resized: bool) 
     if instance.vm_state in _GO_COLD:
         return How.COLD
     how = server.how or look.request.how
+    if instance.vm_state is VmState.SUSPENDED and not resized and look.request.how not in (How.WARM, How.COLD):
+        # Perhaps it ran when it was planned.
+        return How.NEAR_LIVE
     if resized and how is not How.COLD:
         return How.WARM
     if how is not How.GENTLEST:

@@ -80,7 +80,7 @@ def measured(look: Look, operations: list[OperationBrief]) -> dict[str, float | 
     still: list[float | None] = []
     for operation in operations:
         whole = journal.get(look.services.api, operation.id)
-        runs = whole.data.get("old_vm_state") != VmState.STOPPED.value
+        runs = whole.data.get("old_vm_state") not in (VmState.STOPPED.value, VmState.SUSPENDED.value)
         steps = journal.steps(look.services.api, operation.id) if runs else []
         still.append(stood_still(operation.recipe, operation.state, steps) if runs else 0.0)
     counted = [seconds for seconds in still if seconds is not None]

@@ -1,10 +1,10 @@
 """How each server goes, gentlest first, what that costs, and what keeps a server from going at all.
 
-Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it
-is live where hypervisors reach one another. Warm: it boots at the target, its disks are copied before. Cold: all travels while
-it is off. Records: nothing else travels, for it is on no host; one that is shelved is offloaded first. Evacuate: its host is
-dead, and it comes up at the target from its volumes. Costs are estimates: of disks as large as flavors say, of links as fast as
-`[drains] assumed_rate`.
+Live: its guest runs on. Near-live: it stands still while its memory travels; what a move to another cell promises, though it is
+live where hypervisors reach one another; a suspended one stays suspended, and goes in no other way. Warm: it boots at the
+target, its disks are copied before. Cold: all travels while it is off. Records: nothing else travels, for it is on no host; one
+that is shelved is offloaded first. Evacuate: its host is dead, and it comes up at the target from its volumes. Costs are
+estimates: of disks as large as flavors say, of links as fast as `[drains] assumed_rate`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _REBOOT = 10.0
 _WITH_MEMORY = (How.LIVE, How.NEAR_LIVE)
 # No guest that could be moved live: whatever is asked for, they go cold. Those in ERROR as they are, with their disks.
 _GO_COLD = (VmState.STOPPED, VmState.ERROR)
+# Servers whose guests stand still, with all that they have in memory; and how they are had go on.
+STANDING_STILL = {VmState.PAUSED: "Unpause it", VmState.SUSPENDED: "Resume it"}
 # What servers are that may be on no host.
 HOSTLESS = (VmState.SHELVED_OFFLOADED, VmState.ERROR)
 
@@ -57,9 +59,6 @@ class Cost:
 
 _OF_STATE = {
     VmState.BUILDING: Obstacle("It is being built.", "Wait until it is there."),
-    VmState.SUSPENDED: Obstacle(
-        "It is suspended, and no move takes a saved memory along.", "Resume it: then it can go live or warm."
-    ),
     VmState.RESCUED: Obstacle("It is in rescue mode.", "End the rescue (unrescue)."),
     VmState.RESIZED: Obstacle(
         "It waits for the confirm of an earlier resize or migration.", "Confirm or revert that (VERIFY_RESIZE)."
@@ -101,7 +100,7 @@ def obstacle_here(
     if server.host is None:
         return Obstacle("It is on no host.", "Delete it, or rebuild it.")
     if host_is_dead:
-        return None if server.vm_state is VmState.SHELVED else lost_with_host(server.host, server.devices)
+        return None if server.vm_state is VmState.SHELVED else lost_with_dead_host(server)
     if host_is_down:
         return Obstacle(
             f"Its host {server.host} is down.",
@@ -110,11 +109,29 @@ def obstacle_here(
         )
     if server.vm_state is VmState.SHELVED:
         return None
-    if server.vm_state is VmState.PAUSED and (resized or how in (How.WARM, How.COLD)):
-        return Obstacle("It is paused, and would lose its memory.", "Unpause it, or let it go live or near-live.")
+    if server.vm_state in STANDING_STILL and (resized or how in (How.WARM, How.COLD)):
+        return Obstacle(
+            f"It is {server.vm_state.value}, and would lose its memory.",
+            f"{STANDING_STILL[server.vm_state]}, or let it go live or near-live.",
+        )
     if how in _WITH_MEMORY and server.vm_state not in _GO_COLD:
         return why_not_live(server, can)
     return None
+
+
+def lost_with_dead_host(server: Resident) -> Obstacle | None:
+    """Why a server can't be evacuated from its dead host."""
+    host = server.host or ""
+    return memory_lost_with_host(host, server.vm_state) or lost_with_host(host, server.devices)
+
+
+def memory_lost_with_host(host: str, vm_state: VmState) -> Obstacle | None:
+    if vm_state is not VmState.SUSPENDED:
+        return None
+    return Obstacle(
+        f"Its host {host} is dead, and the memory that it was suspended with is nowhere else.",
+        "Bring the host back to keep it; or have an administrator reset the server's state to active: then it boots elsewhere.",
+    )
 
 
 def lost_with_host(host: str, devices: list[BlockDevice]) -> Obstacle | None:
@@ -165,7 +182,7 @@ def way(
         obstacle = why_not_live(server, can) or _why_not_there(server, crosses=crosses, can=can, target_can=target_can)
         if obstacle is None:
             return How.NEAR_LIVE if crosses else How.LIVE
-        if how is not How.GENTLEST or server.vm_state is VmState.PAUSED:
+        if how is not How.GENTLEST or server.vm_state in STANDING_STILL:
             return obstacle
     if how is How.COLD:
         return How.COLD
@@ -181,11 +198,15 @@ def _why_not_there(
     server: Resident, *, crosses: bool, can: dict[str, Any], target_can: dict[str, Any]
 ) -> Obstacle | None:
     help_ = "Let it go warm or cold, or stop it."
-    name, verb = (
-        ("supports_saved_memory", "save and restore the memory of a guest")
-        if crosses
-        else ("supports_live_migration", "migrate a guest live")
-    )
+    if server.vm_state is VmState.SUSPENDED:
+        help_ = f"{STANDING_STILL[server.vm_state]}: then it can go live or warm."
+        if not crosses:
+            return Obstacle("It is suspended, and its memory goes to other cells only.", help_)
+        name, verb = "supports_suspended_moves", "take the memory of suspended guests along"
+    elif crosses:
+        name, verb = "supports_saved_memory", "save and restore the memory of a guest"
+    else:
+        name, verb = "supports_live_migration", "migrate a guest live"
     for whose, known in ((f"Its host {server.host}", can), ("The host that it would go to", target_can)):
         if not known.get(name):
             return Obstacle(f"{whose} can't {verb}.", help_)
@@ -211,10 +232,10 @@ def cost(server: Resident, how: How, rate: float) -> Cost:
     gib = local_gib(server, server.flavor)
     disks, memory = gib * _MIB_PER_GIB, server.flavor.memory_mb
     mib = float(disks + (memory if how in _WITH_MEMORY else 0))
-    runs = server.vm_state not in _GO_COLD
+    runs = server.vm_state not in (*_GO_COLD, VmState.SUSPENDED)
     if how is How.LIVE:
         pause = reach.LIVE_PAUSE
-    elif how is How.NEAR_LIVE:
+    elif how is How.NEAR_LIVE and runs:
         pause = near_live.longest_pause(memory)
     elif not runs:
         pause = 0.0

@@ -23,6 +23,7 @@ DRIVER_METHODS = (
     "attach_interface",
     "attach_volume",
     "begin_round",
+    "define_suspended",
     "delete_disks",
     "delete_stashed_disks",
     "destroy",

@@ -54,5 +54,7 @@ RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT
 # Its name in messages; its record has another one.
 LIVE_MIGRATE = _action(Work.MOVE, "os-migrateLive", TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)
 LIVE_MIGRATION = LIVE_MIGRATE._replace(name="live-migration")
+# Drains ask for it: users are refused, as in the field.
+MIGRATE_SUSPENDED = _action(Work.MOVE, LIVE_MIGRATION.name, TaskState.MIGRATING, VmState.SUSPENDED)
 # Drains ask for it, of servers without a host.
 MOVE_RECORDS = _action(Work.MOVE, "migrate", TaskState.MIGRATING, VmState.SHELVED_OFFLOADED, VmState.ERROR)

@@ -24,8 +24,9 @@ from causeway.virt.live import LiveSource, LiveTarget
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
 # 2: of servers that keep their state, which older releases would give that of their guest; and of guests that are left alone
-# until a time. Only those say so; all others are as older releases know them.
-OLDEST_MEMORY_VERSION, MEMORY_VERSION = 1, 2
+# until a time. 3: of suspended servers, whose guests older releases would wake. Only those say so; all others are as older
+# releases know them.
+OLDEST_MEMORY_VERSION, _KEEPS_STATE, MEMORY_VERSION = 1, 2, 3
 
 
 @dataclass
@@ -201,13 +202,20 @@ class MoveMemory:
     @property
     def kept_state(self) -> VmState | None:
         """What the server is afterwards, whatever its guest does; None: what its guest says."""
-        return VmState.ERROR if self.old_vm_state is VmState.ERROR else None
+        return self.old_vm_state if self.old_vm_state in (VmState.ERROR, VmState.SUSPENDED) else None
+
+    @property
+    def is_suspended(self) -> bool:
+        """Its guest's memory was saved before it moved: it is woken by its user, and by nobody else."""
+        return self.old_vm_state is VmState.SUSPENDED
 
     @property
     def version(self) -> int:
         """By which release on it is understood."""
+        if self.is_suspended:
+            return MEMORY_VERSION
         is_plain = self.kept_state is None and self.held_until is None
-        return OLDEST_MEMORY_VERSION if is_plain else MEMORY_VERSION
+        return OLDEST_MEMORY_VERSION if is_plain else _KEEPS_STATE
 
     @property
     def state_back(self) -> VmState:

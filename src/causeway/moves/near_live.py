@@ -5,6 +5,7 @@ from __future__ import annotations
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION
+from causeway.model.states import VmState
 from causeway.moves.memory import MoveMemory
 
 # As measured on common hardware: MiB of memory a second, from the beginning of saving to the end of waking, with sending and
@@ -31,6 +32,8 @@ def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: st
         old_vm_state=instance.vm_state,
         cross_cell_allowed=True,
         keeps_memory=True,
+        # What stands still anyway gains nothing by that.
+        may_go_live=instance.vm_state is not VmState.SUSPENDED,
         requested_host=host,
         has_ports=bool(instance.network_info),
     )

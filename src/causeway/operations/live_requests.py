@@ -14,6 +14,7 @@ from causeway.context import RequestContext
 from causeway.model import operations, server_actions
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
+from causeway.model.server_actions import ServerAction
 from causeway.moves import near_live
 from causeway.moves.memory import MoveMemory
 from causeway.operations.live_migration import LiveMemory, migration_of
@@ -58,13 +59,14 @@ def request_live_migration(
     block_migration: bool | None = None,
     disk_over_commit: bool | None = None,
     event: str = "conductor_live_migrate_instance",
+    action: ServerAction = server_actions.LIVE_MIGRATION,
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> Migration:
     """The caller has checked everything else that can be checked. ``cell_uuid``: where the caller read the server.
 
     ``host``: where it is to go; None: where it fits. ``leaves_cell``: to another cell; ``may_leave_cell``: if no host of its own
-    takes it. ``event``: in the server's history. ``also``: see `causeway.operations.requests.ask`.
+    takes it. ``event``: in the server's history. ``action``: what it may be in. ``also``: see `causeway.operations.requests.ask`.
     Raises StateChanged if another request was quicker, and HostNotFound if the server's host has no node.
     """
     node = next(iter(hosts.list_nodes(services.cells.database(cell_uuid), host=instance.host)), None)
@@ -88,7 +90,6 @@ def request_live_migration(
             event=event,
         )
     migration = migration_of(context, instance, cell_uuid, dest_compute=host if forced else None)
-    action = server_actions.LIVE_MIGRATION
     ask(
         services,
         context,
@@ -98,6 +99,7 @@ def request_live_migration(
         recipe,
         memory,
         migration=migration,
+        memory_version=memory.version if isinstance(memory, MoveMemory) else 1,
         reason=reason,
         also=also,
         progress=0,

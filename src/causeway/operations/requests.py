@@ -51,6 +51,7 @@ def ask(
     prepare: Callable[[], None] | None = None,
     discard: Callable[[], None] | None = None,
     migration: Migration | None = None,
+    memory_version: int = 1,
     reason: str | None = None,
     also: Callable[[sa.Connection], None] | None = None,
     **changes: Any,
@@ -58,11 +59,13 @@ def ask(
     """Has an operation accepted, and tells a conductor. The caller has checked everything that can be checked.
 
     ``prepare``, ``discard``: see `acceptance.Request`. ``migration``: what everybody sees of it from its acceptance on.
+    ``memory_version``: how ``memory`` is to be read.
     ``reason``: why, in the words of who asks. ``also``: with the acceptance, in one transaction; if it raises, it is refused.
     ``changes``: of the server, together with its task.
     Raises StateChanged if another request was quicker, and what ``prepare`` raises; then nothing has happened.
     """
     move = operation_of(context, instance.uuid, recipe, memory, migration)
+    move.memory_version = memory_version
     move.reason = reason
     request = acceptance.Request(
         move,

@@ -258,7 +258,7 @@ class Driver(ABC):
 
     @abstractmethod
     def suspend(self, uuid: str) -> None:
-        """The guest's memory goes to the host's disk, and the guest is off."""
+        """The guest's memory goes to the host's disk, and the guest is off. Suspended already: nothing happens."""
 
     @abstractmethod
     def resume(self, spec: GuestSpec) -> PowerState:
@@ -309,7 +309,7 @@ class Driver(ABC):
         return []
 
     def live_source(self, instance: Instance) -> LiveSource:
-        """Asked at the source, of a guest that runs or is paused by its user. Raises `GuestFailed` for any other."""
+        """Asked at the source, of a guest that runs, or that its user paused or suspended. Raises `GuestFailed` for any other."""
         raise NotImplementedError
 
     def check_live_target(self, source: LiveSource) -> None:
@@ -369,6 +369,8 @@ class Driver(ABC):
 
     #: can save the memory of a guest to a file, and wake it from there on another host
     supports_saved_memory: bool = False
+    #: can have a guest that is suspended on one host be suspended on another one
+    supports_suspended_moves: bool = False
 
     def check_can_wake(self, source: LiveSource) -> None:
         """Asked at the target: raises `ClaimRefused` if such a guest can't be woken here."""
@@ -377,7 +379,7 @@ class Driver(ABC):
     def save_memory(self, uuid: str) -> None:
         """The guest's memory goes to a file beside its disks, and the guest is off. Saved already: nothing happens.
 
-        Raises `GuestFailed` if there is no guest that runs or is paused.
+        Raises `GuestFailed` if there is no guest that runs, is paused or is suspended.
         """
         raise NotImplementedError
 
@@ -396,6 +398,13 @@ class Driver(ABC):
         """A guest that was woken goes on. Its saved memory goes before: it is of no use with disks that have changed since.
 
         ``is_paused``: by its user, who may have it go on. Raises `GuestFailed` for a guest that was not woken.
+        """
+        raise NotImplementedError
+
+    def define_suspended(self, spec: GuestSpec) -> None:
+        """Makes the guest from its disks and its saved memory (or ``spec.memory``). It is off until `resume` wakes it.
+
+        Done already: nothing changes. Raises `GuestFailed` if there is no memory, or if the guest lives.
         """
         raise NotImplementedError
 

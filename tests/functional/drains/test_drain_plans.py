@@ -126,7 +126,6 @@ def test_what_cell2_lacks_for_all_of_them(cloud: Cloud, starter: Any) -> None:
     ("changes", "why", "help_"),
     [
         ({"task_state": TaskState.REBOOTING}, "Something is done with it", "Wait"),
-        ({"vm_state": VmState.SUSPENDED}, "It is suspended", "Resume"),
         ({"vm_state": VmState.RESCUED}, "It is in rescue mode.", "unrescue"),
         ({"vm_state": VmState.RESIZED}, "waits for the confirm", "Confirm or revert"),
         ({"vm_state": VmState.SHELVED_OFFLOADED}, "shelved and offloaded", "audit"),
@@ -152,6 +151,34 @@ def test_a_paused_server_keeps_its_memory_or_stays(cloud: Cloud, starter: Any) -
     assert of(asked(cloud, scope={"cells": ["cell1"]}), server)["how"] == "near_live"
     row = of(asked(cloud, scope={"cells": ["cell1"]}, how="cold"), server)
     assert row["state"] == "blocked" and "Unpause" in row["help"]
+
+
+def test_a_suspended_server_keeps_its_memory_or_stays(cloud: Cloud, starter: Any) -> None:
+    server = starter()
+    cloud.member.compute.suspend_server(server.id)
+    cloud.wait(server, "SUSPENDED")
+    row = of(asked(cloud, scope={"cells": ["cell1"]}), server)
+    assert (row["how"], row["pause"]) == ("near_live", 0.0)
+    row = of(asked(cloud, scope={"cells": ["cell1"]}, how="cold"), server)
+    assert row["state"] == "blocked" and "Resume" in row["help"]
+    database = cloud.cell("cell1")
+    (service,) = hosts.list_services(database, host="cell1-host1", binary="nova-compute")
+    hosts.update_service(database, service.uuid, forced_down=True)
+    try:
+        row = of(asked(cloud, scope={"cells": ["cell1"]}), server)
+    finally:
+        hosts.update_service(database, service.uuid, forced_down=False)
+    assert row["state"] == "blocked" and "memory that it was suspended with" in row["why"]
+    (node,) = hosts.list_nodes(database, host="cell1-host1")
+    can = dict(node.capabilities)
+    node.capabilities = can | {"supports_suspended_moves": False}
+    hosts.save_node(database, node)
+    try:
+        row = of(asked(cloud, scope={"cells": ["cell1"]}), server)
+    finally:
+        node.capabilities = can
+        hosts.save_node(database, node)
+    assert row["state"] == "blocked" and "take the memory of suspended guests along" in row["why"]
 
 
 def test_the_server_of_a_host_that_is_dead(cloud: Cloud, starter: Any) -> None:

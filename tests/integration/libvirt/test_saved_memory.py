@@ -20,8 +20,8 @@ from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.rounds import Rounds
 from causeway.errors import GuestFailed
 from causeway.model.outcomes import MoveToken
-from causeway.model.states import PowerState
-from causeway.virt.driver import MEMORY, RootDisk
+from causeway.model.states import PowerState, VmState
+from causeway.virt.driver import MEMORY, ROOT_DISK, RootDisk
 from causeway.virt.live import Presence
 
 if TYPE_CHECKING:
@@ -176,6 +176,100 @@ def test_a_guest_that_its_user_paused_stays_so(cloud: Cloud) -> None:
     go_on(driver, guest, is_paused=True)
     assert driver.presence(guest.uuid) is Presence.PAUSED
     driver.unpause(guest.uuid)
+    ticks_on(guest, last)
+
+
+def test_a_suspended_guest_is_resumed_at_another_host(cloud: Cloud, network: Net, tmp_path: Path) -> None:
+    """What was saved when it was suspended travels as it is; nothing of it runs on the way."""
+    guest = cloud.guest(vifs=[network.port()])
+    guest.volumes.append(cloud.volume(guest))
+    ticking(guest)
+    source, target = cloud.drivers
+    source.suspend(guest.uuid)
+    source.suspend(guest.uuid)
+    last = guest.console().last("TICK")
+    guest.instance.vm_state = VmState.SUSPENDED
+    target.check_can_wake(source.live_source(guest.instance))
+    source.save_memory(guest.uuid)
+    memory = source.saved_memory(guest.uuid)
+    assert memory is not None
+    received = tmp_path / "received"
+    shutil.copy(memory, received)
+    with source.export_disk(guest.instance, ROOT_DISK, flatten=False) as export:
+        disk = Path(shutil.copy(export.path, tmp_path / "disk"))
+    source.destroy(guest.uuid, guest.vifs, guest.volumes, destroy_disks=False)
+    source.stash_disks(guest.uuid)
+
+    root = RootDisk(guest.base, "the-image", snapshot=disk, snapshot_format=export.disk_format, size_gb=1)
+    spec = guest.spec(root, power_on=False)
+    spec.memory = received
+    target.define_suspended(spec)
+    # Whoever asks twice finds it done.
+    target.define_suspended(guest.spec(power_on=False))
+    assert target.inspect(guest.uuid).power_state is PowerState.SHUTDOWN
+    guest.driver = target
+    # And as at any host that takes it on from here.
+    target.check_can_wake(target.live_source(guest.instance))
+    target.resume(guest.spec())
+    assert not list(target._disks.folder(guest.uuid).glob("memory*"))
+    ticks_on(guest, last)
+    assert guest.console().boots == 0
+    assert network.lab.network.ping(network.id, guest.vifs[0].fixed_ips[0].address).received
+    source.delete_stashed_disks(guest.uuid)
+
+
+def test_a_suspended_guest_that_came_back_is_resumed_where_it_was(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.suspend(guest.uuid)
+    last = guest.console().last("TICK")
+    driver.destroy(guest.uuid, [], [], destroy_disks=False)
+    driver.stash_disks(guest.uuid)
+    driver.restore_stashed_disks(guest.uuid)
+    driver.define_suspended(guest.spec(power_on=False))
+    driver.resume(guest.spec())
+    # Whoever asked for that died, and asks once more.
+    driver.resume(guest.spec())
+    ticks_on(guest, last)
+
+
+def test_a_suspended_guest_whose_resume_failed_is_suspended_still(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver.suspend(guest.uuid)
+    last = guest.console().last("TICK")
+
+    def fail(*_args: object) -> None:
+        raise GuestFailed("it does not wake")
+
+    monkeypatch.setattr("causeway.virt.libvirt.saved_memory.wake", fail)
+    with pytest.raises(GuestFailed, match="does not wake"):
+        driver.resume(guest.spec())
+    monkeypatch.undo()
+    assert driver.inspect(guest.uuid).power_state is PowerState.SHUTDOWN
+    # Whoever had it go on died when he had begun.
+    driver.wake(guest.spec())
+    memory = driver.saved_memory(guest.uuid)
+    assert memory is not None
+    memory.rename(memory.with_name("memory.used"))
+    driver.resume(guest.spec())
+    ticks_on(guest, last)
+
+
+def test_what_libvirt_saved_for_an_earlier_release_is_resumed_where_it_is(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    ticking(guest)
+    driver = guest.driver
+    driver._connection.call("save", lambda hypervisor: hypervisor.lookupByUUIDString(guest.uuid).managedSave())
+    last = guest.console().last("TICK")
+    guest.instance.vm_state = VmState.SUSPENDED
+    with pytest.raises(GuestFailed, match="an earlier release"):
+        driver.live_source(guest.instance)
+    driver.resume(guest.spec())
     ticks_on(guest, last)
 
 

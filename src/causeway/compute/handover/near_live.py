@@ -1,7 +1,8 @@
 """A host's part in a near-live migration: the guest's memory is saved, sent with its disks, and woken at the other host.
 
 The guest stands still meanwhile, but it does not boot. It goes on at its target only behind the pivot of the migration, and
-until then it can be woken at its source from what was saved there: memory and disks of the same moment.
+until then it can be woken at its source from what was saved there: memory and disks of the same moment. One that its user has
+suspended was saved before, and is woken nowhere: it is off at both ends, its memory beside its disks.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from causeway import errors
 from causeway.compute.guests import guest
 from causeway.compute.handover import actions, disk_transfer
 from causeway.compute.handover.handed_over import HandedOver, release_offer
+from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
 from causeway.compute.host.fence import fenced, fenced_and_then
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
-from causeway.model.states import PowerState
+from causeway.model.states import PowerState, VmState
 from causeway.virt.driver import MEMORY, ROOT_DISK, GuestFacts, GuestSpec
 from causeway.virt.live import LiveSource
 
@@ -59,7 +61,8 @@ class NearLiveEndpoint:
 
         ``memory_image_id`` None: memory and disks are offered, not sent.
         """
-        host, uuid, outcome = self._host, instance.uuid, SourceOutcome(PowerState.PAUSED)
+        host, uuid = self._host, instance.uuid
+        outcome = SourceOutcome(_power_state_between(instance.vm_state is VmState.SUSPENDED))
         images = disk_image_ids | ({ROOT_DISK: image_id} if image_id is not None else {})
         with host.lock(uuid):
             host.rounds.end(token.move_id)
@@ -89,9 +92,11 @@ class NearLiveEndpoint:
         snapshot: Snapshot | None,
         disks: dict[str, Snapshot],
         offer: DiskOffer | None = None,
+        is_suspended: bool = False,
     ) -> GuestOutcome:
         """``disks``: the guest's memory among them. The guest stands still until `let_guest_go_on`.
 
+        ``is_suspended``: it is off, and stays so until its user resumes it.
         ``offer``: nothing was sent, it is all offered by the source. Raises DiskTransferBroken if it can't be fetched.
         """
         host, handed_over = self._host, HandedOver(snapshot, disks, offer)
@@ -120,7 +125,9 @@ class NearLiveEndpoint:
                 devices = guest.with_connections(host, context, block_devices)
                 keeps = host.copies.is_taken(token.move_id)
                 actions.destroy_with_disks(host, instance, devices, keeps_disks=keeps)
-            outcome = _wake(host, context, instance, block_devices, None if is_complete else receive)
+            outcome = _make(
+                host, context, instance, block_devices, None if is_complete else receive, is_suspended=is_suspended
+            )
         host.copies.discard(token.move_id)
         outcome.bytes_done = handed_over.size
         return outcome
@@ -134,9 +141,15 @@ class NearLiveEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
+        is_suspended: bool = False,
     ) -> GuestFacts:
-        """Behind the pivot. ``is_paused``: by its user, who may have it go on."""
+        """Behind the pivot. ``is_paused``: by its user, who may have it go on. ``is_suspended``: it is only looked at.
+
+        Raises CopyNotUsable if a suspended guest has not all that it needs to be resumed.
+        """
         with self._host.lock(instance.uuid):
+            if is_suspended:
+                return _look_at_suspended(self._host, instance, block_devices)
             return _go_on(self._host, context, instance, block_devices, is_paused=is_paused)
 
     @fenced
@@ -148,8 +161,12 @@ class NearLiveEndpoint:
         instance: Instance,
         block_devices: list[BlockDevice],
         is_paused: bool,
+        is_suspended: bool = False,
     ) -> GuestOutcome:
-        """The guest goes on where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots."""
+        """The guest goes on where it was saved. If there is no memory (it was not saved, or crashed meanwhile), it boots.
+
+        ``is_suspended``: it is off, and has its memory, as before.
+        """
         host, uuid = self._host, instance.uuid
         with host.lock(uuid):
             host.offers.withdraw_all(uuid)
@@ -157,43 +174,79 @@ class NearLiveEndpoint:
             facts = host.driver.inspect(uuid)
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
             is_saved = facts.power_state is not PowerState.RUNNING and memory is not None
+            if is_suspended and facts.power_state is not None and facts.has_disks:
+                # It never left, or was put back by an attempt before.
+                outcome = actions.found_running(host, context, instance, block_devices)
+                outcome.power_state = _power_state_between(is_suspended)
+                return outcome
             if is_saved and not facts.has_disks:
                 host.driver.restore_stashed_disks(uuid)
             if is_saved or facts.power_state in _LIVING:
                 if is_saved:
-                    outcome = _wake(host, context, instance, block_devices, None)
+                    outcome = _make(host, context, instance, block_devices, None, is_suspended=is_suspended)
                 else:
                     # It never left, or has been woken by an attempt before.
                     outcome = actions.found_running(host, context, instance, block_devices)
-                facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
-                outcome.power_state = facts.power_state or PowerState.SHUTDOWN
+                if not is_suspended:
+                    facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
+                    outcome.power_state = facts.power_state or PowerState.SHUTDOWN
                 return outcome
-        return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=True)
+        return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=not is_suspended)
 
     def _require_saved_memory(self) -> None:
         if not self._host.driver.supports_saved_memory:
             raise errors.ClaimRefused("The hypervisor of the host can't save the memory of guests.")
 
 
-def _wake(
+def _power_state_between(is_suspended: bool) -> PowerState:
+    """What hypervisors show of a guest that is with its memory, and does not run."""
+    return PowerState.SHUTDOWN if is_suspended else PowerState.PAUSED
+
+
+def _make(
     host: Host,
     context: RequestContext,
     instance: Instance,
     block_devices: list[BlockDevice],
     receive: Callable[[GuestSpec], None] | None,
+    *,
+    is_suspended: bool = False,
 ) -> GuestOutcome:
-    """The guest stands still here, with its ports and volumes. ``receive`` None: disks and memory are in their places."""
+    """The guest stands still here, with its ports and volumes. ``receive`` None: disks and memory are in their places.
+
+    ``is_suspended``: it is off, and can be resumed.
+    """
     with host.vif_events.watch(instance.uuid) as watch:
         vifs = guest.take_over_ports(host, context, instance)
         try:
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                spec = guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
+                spec = guest.spec_of(
+                    host, instance, vifs, volumes, block_devices=block_devices, power_on=not is_suspended
+                )
                 if receive is not None:
                     receive(spec)
-                host.driver.wake(spec, vifs_plugged=guest.plugging(host, watch, vifs))
+                if is_suspended:
+                    host.driver.define_suspended(spec)
+                else:
+                    host.driver.wake(spec, vifs_plugged=guest.plugging(host, watch, vifs))
         finally:
             host.image_cache.discard_received(instance.uuid)
-    return GuestOutcome(PowerState.PAUSED, [actions.plugged(vif, power_on=True) for vif in vifs], volumes)
+    ports = [actions.plugged(vif, power_on=not is_suspended) for vif in vifs]
+    return GuestOutcome(_power_state_between(is_suspended), ports, volumes)
+
+
+def _look_at_suspended(host: Host, instance: Instance, block_devices: list[BlockDevice]) -> GuestFacts:
+    """What the source keeps goes when this is shown."""
+    facts = host.driver.inspect(instance.uuid)
+    if facts.power_state in _LIVING:
+        # An administrator gave it another state meanwhile, and it was resumed.
+        return facts
+    if host.driver.saved_memory(instance.uuid) is None:
+        raise errors.CopyNotUsable(
+            "The memory of the suspended server did not arrive, or is gone.", details=f"host {host.name}"
+        )
+    require_disks(host, instance, block_devices, stashed=False)
+    return facts
 
 
 def _go_on(
@@ -203,7 +256,7 @@ def _go_on(
     power_state = driver.inspect(uuid).power_state
     if power_state not in _LIVING and driver.saved_memory(uuid) is not None:
         # The hypervisor was killed while the guest stood still: its disks are what they were.
-        _wake(host, context, instance, block_devices, None)
+        _make(host, context, instance, block_devices, None)
         power_state = PowerState.PAUSED
     if power_state in _LIVING:
         driver.go_on(uuid, is_paused=is_paused)

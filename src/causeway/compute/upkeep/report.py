@@ -232,6 +232,7 @@ class Reporter:
                 LIVE_MIGRATION_LACKS: self._lacks,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,
+                "supports_suspended_moves": self._host.driver.supports_suspended_moves,
                 "supports_warm_copy": self._host.driver.supports_warm_copy,
             },
         )

@@ -3,6 +3,8 @@
 Its disks are copied while it runs; then it stands still while its memory and the last changes travel. At the target it is woken,
 still standing, before the pivot, and goes on behind it: so it never runs at two places, and undoing loses nothing. There is no
 VERIFY_RESIZE. What the source keeps goes when the target has shown the guest.
+
+A guest that is suspended stays so: what was saved when it was suspended travels with its disks, and its next resume wakes it.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ class PrepareOtherHost(PrepResizeAtDest):
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
             raise RuntimeError("the source was not asked")
-        run.target_computes.check_can_wake_guest(run.context, host, source=run.memory.live_source)
+        run.target_computes.check_can_wake_guest(
+            run.context, host, source=run.memory.live_source, is_suspended=run.memory.is_suspended
+        )
         return super()._ask(run, host)
 
 
@@ -102,8 +106,10 @@ class SaveGuest(PrepResizeAtSource):
     undo_event = "compute_rollback_live_migration_at_source"
     notice = "live_migration_post"
     leaving = left = TaskState.MIGRATING
-    left_power_state = PowerState.PAUSED
     migration_status = MigrationStatus.RUNNING
+
+    def _power_state_left(self, run: Run) -> PowerState:
+        return PowerState.SHUTDOWN if run.memory.is_suspended else PowerState.PAUSED
 
     def _hand_over(self, run: Run) -> SourceOutcome:
         direct = is_direct(run)
@@ -128,6 +134,7 @@ class SaveGuest(PrepResizeAtSource):
             instance=run.source_instance(),
             block_devices=run.source_devices(),
             is_paused=not run.memory.was_running,
+            is_suspended=run.memory.is_suspended,
         )
 
 
@@ -151,6 +158,7 @@ class WakeGuest(FinishResizeAtDest):
             snapshot=run.memory.snapshot,
             disks=run.memory.disks,
             offer=run.memory.offer,
+            is_suspended=run.memory.is_suspended,
         )
 
 
@@ -165,7 +173,7 @@ class ShowAtTarget(ShowTarget):
 
 
 class LetGuestGoOn(Step):
-    """The guest goes on at its target."""
+    """The guest goes on at its target; one that its user has suspended is shown to be there."""
 
     name = "LetGuestGoOn"
     reads = frozenset(
@@ -198,6 +206,7 @@ class LetGuestGoOn(Step):
                 instance=run.target_instance(),
                 block_devices=block_devices.of_instance(run.target_database, run.uuid),
                 is_paused=not memory.was_running,
+                is_suspended=memory.is_suspended,
             )
         power_state = facts.power_state if facts.power_state is not None else PowerState.SHUTDOWN
         if memory.guest is not None:
@@ -221,13 +230,14 @@ class EndNearLiveMigration(Step):
     """The server is what its guest really is, and has no task any more."""
 
     name = "EndNearLiveMigration"
-    reads = frozenset({"events", "guest", "keeps_memory", "selection", "source_cell"})
+    reads = frozenset({"events", "guest", "keeps_memory", "old_vm_state", "selection", "source_cell"})
 
     def do(self, run: Run) -> None:
         # The migration first: who sees the server without a task may start the next move.
         migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.COMPLETED)
         guest = run.memory.guest
-        vm_state = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED
+        by_guest = _STATES.get(guest.power_state, VmState.STOPPED) if guest is not None else VmState.STOPPED
+        vm_state = run.memory.kept_state or by_guest
         with run.target_database.write() as connection:
             run.write_history(connection)
             ended = instances.end_task_in(

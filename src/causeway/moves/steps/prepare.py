@@ -262,10 +262,9 @@ class PrepResizeAtSource(Step):
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_source"
     undo_event: ClassVar[str] = "compute_restore_at_source"
     notice: ClassVar[str] = "resize"
-    #: the server's task before and after it was handed over, and what its guest is then
+    #: the server's task before and after it was handed over
     leaving: ClassVar[TaskState] = TaskState.RESIZE_MIGRATING
     left: ClassVar[TaskState] = TaskState.RESIZE_MIGRATED
-    left_power_state: ClassVar[PowerState] = PowerState.SHUTDOWN
     migration_status = MigrationStatus.MIGRATING
     has_guest_off = True
 
@@ -277,7 +276,7 @@ class PrepResizeAtSource(Step):
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.leaving)
         self._make_room(run)
         instance = dataclasses.replace(run.source_instance(), task_state=self.leaving)
-        migrated: dict[str, Any] = {"task_state": self.left, "power_state": self.left_power_state}
+        migrated: dict[str, Any] = {"task_state": self.left, "power_state": self._power_state_left(run)}
         migrated |= place_after_handing_over(run)
         with (
             told(run, self.notice, memory.source_host, instance, then=migrated, block_devices=run.source_devices()),
@@ -306,6 +305,10 @@ class PrepResizeAtSource(Step):
                 power_state=outcome.power_state,
                 task_state=self.left,
             )
+
+    def _power_state_left(self, run: Run) -> PowerState:  # noqa: ARG002
+        """What the guest is when it was handed over."""
+        return PowerState.SHUTDOWN
 
     def _make_room(self, run: Run) -> None:
         """For what the source sends; what it offers stays there until the target fetches it."""

@@ -235,10 +235,22 @@ class LibvirtDriver(MovingGuests):
         power.resume(self._connection, uuid)
 
     def suspend(self, uuid: str) -> None:
-        power.save(self._connection, uuid)
+        saved_memory.save(self._connection, self._disks, uuid)
+        if self.saved_memory(uuid) is None:
+            # What an earlier move has put aside is of another life of the guest.
+            raise GuestFailed(f"The guest of server {uuid} does not run: it can't be suspended.")
 
     def resume(self, spec: GuestSpec) -> PowerState:
         uuid = spec.instance.uuid
+        if self.saved_memory(uuid) is not None:
+            with ExitStack() as undo:
+                undo.callback(self.define_suspended, spec)
+                self.wake(spec)
+                undo.pop_all()
+        if saved_memory.is_woken(self._connection, self._disks, uuid):
+            self.go_on(uuid, is_paused=False)
+            return PowerState.RUNNING
+        # The former release left the memory of suspended guests to libvirt.
         if not power.is_saved(self._connection, uuid):
             return self.power_on(spec)
         with ExitStack() as undo:

@@ -12,8 +12,9 @@ import libvirt
 
 from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.instance import Instance
+from causeway.model.states import VmState
 from causeway.virt.driver import ROOT_DISK, allocated_bytes
-from causeway.virt.libvirt import live_reach, power, presence
+from causeway.virt.libvirt import live_reach, power, presence, saved_memory
 from causeway.virt.libvirt.commands import run
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.disks import InstanceDisks, image_info
@@ -28,8 +29,18 @@ MIGRATABLE = libvirt.VIR_DOMAIN_XML_MIGRATABLE | libvirt.VIR_DOMAIN_XML_SECURE
 
 
 def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -> LiveSource:
-    """Raises `GuestFailed` if the guest neither runs nor was paused by its user, or has what can't travel."""
+    """Raises `GuestFailed` if the guest neither runs nor was paused or suspended by its user, or has what can't travel."""
     uuid, folder = instance.uuid, disks.folder(instance.uuid)
+
+    def ask_saved(hypervisor: Any) -> tuple[str, dict[str, int], int]:
+        xml = saved_memory.describe(hypervisor, disks, uuid)
+        if xml is None:
+            raise GuestFailed(
+                f"The memory of the suspended guest of server {uuid} is not in a file that can be moved: an earlier release"
+                " suspended it. Resume the server, and suspend it again."
+            )
+        sizes = {name: int(image_info(path)["virtual-size"]) for name, path in local_disks(xml, folder).items()}
+        return xml, sizes, int(hypervisor.getVersion())
 
     def ask(hypervisor: Any) -> tuple[str, dict[str, int], int]:
         domain = power.find(hypervisor, uuid)
@@ -39,7 +50,8 @@ def describe(connection: Connection, disks: InstanceDisks, instance: Instance) -
         sizes = {name: int(domain.blockInfo(name)[0]) for name in local_disks(xml, folder)}
         return xml, sizes, int(hypervisor.getVersion())
 
-    xml, sizes, version = connection.call(f"describe guest {uuid}", ask, again=True)
+    is_suspended = instance.vm_state is VmState.SUSPENDED
+    xml, sizes, version = connection.call(f"describe guest {uuid}", ask_saved if is_suspended else ask, again=True)
     domain = ET.fromstring(xml)
     if domain.find("devices/hostdev") is not None:
         raise GuestFailed(f"Server {uuid} has devices of its host, which can't go with it while it runs.")

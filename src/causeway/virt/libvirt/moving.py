@@ -127,6 +127,7 @@ class MovingGuests(Driver, ABC):
     # memory that outlives a move through a file
 
     supports_saved_memory = True
+    supports_suspended_moves = True
 
     def check_can_wake(self, source: LiveSource) -> None:
         live_source.check_target(self._connection, source, virt_type=self._virt_type, directory=self._instances_dir)
@@ -159,6 +160,22 @@ class MovingGuests(Driver, ABC):
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
         saved_memory.go_on(self._connection, self._disks, uuid, is_paused=is_paused)
+
+    def define_suspended(self, spec: GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        if spec.memory is None and self.saved_memory(uuid) is None:
+            raise GuestFailed(f"The memory of the guest of server {uuid} is not here.")
+        if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
+            raise GuestFailed(f"The guest of server {uuid} lives here already.")
+        power.destroy_and_undefine(self._connection, uuid)
+        with ExitStack() as undo:
+            self._make_root(spec, undo)
+            xml = self._make_ready(spec, undo)
+            # Disks first: where the memory is, all of the guest is.
+            if spec.memory is not None:
+                saved_memory.take(self._disks, uuid, spec.memory)
+            power.define(self._connection, uuid, xml)
+            undo.pop_all()
 
     # copying disks while their guest runs
 

@@ -113,18 +113,6 @@ def pause(connection: Connection, uuid: str) -> None:
     connection.call(f"pause guest {uuid}", stand_still, again=True)
 
 
-def save(connection: Connection, uuid: str) -> None:
-    """Writes the guest's memory to a file of libvirt's and stops it; done already is a success."""
-
-    def write(hypervisor: Any) -> None:
-        domain = hypervisor.lookupByUUIDString(uuid)
-        refuse_in_transit(domain)
-        if domain.isActive() or not domain.hasManagedSaveImage():
-            domain.managedSave()
-
-    connection.call(f"suspend guest {uuid}", write)
-
-
 def is_saved(connection: Connection, uuid: str) -> bool:
     def ask(hypervisor: Any) -> bool:
         domain = find(hypervisor, uuid)

@@ -1,4 +1,4 @@
-"""A guest's memory in a file beside its disks: saved at one host, woken at another.
+"""A guest's memory in a file beside its disks: saved at one host, woken there or at another.
 
 ::
 
@@ -6,8 +6,9 @@
     INSTANCES/UUID/memory.partial    while libvirt writes it
     INSTANCES/UUID/memory.used       the guest that was woken from it may go on
 
-Memory and disks belong together: the file loses its name before the guest goes on, and goes before any start that does not use
-it. libvirt shows a guest that was woken as it shows one that is handed over: only the file tells that it may be resumed here.
+A suspended guest is one that was saved and is not woken. Memory and disks belong together: the file loses its name before the
+guest goes on, and goes before any start that does not use it. libvirt shows a guest that was woken as it shows one that is
+handed over: only the file tells that it may be resumed here.
 """
 
 from __future__ import annotations
@@ -107,13 +108,27 @@ def is_awake(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
     return find(disks, uuid) is not None and connection.call(f"say whether guest {uuid} is awake", look, again=True)
 
 
+def is_woken(connection: Connection, disks: InstanceDisks, uuid: str) -> bool:
+    """Whether the guest stands still and is to go on, or was told to."""
+    stands_still = power.state(connection, uuid) is PowerState.PAUSED
+    return stands_still and (find(disks, uuid) is not None or _used(disks, uuid).exists())
+
+
+def describe(hypervisor: Any, disks: InstanceDisks, uuid: str) -> str | None:
+    """The saved guest, as libvirt knew it when it ran; None: no memory is here."""
+    memory = find(disks, uuid)
+    if memory is None:
+        return None
+    xml: str = hypervisor.saveImageGetXMLDesc(str(memory), libvirt.VIR_DOMAIN_SAVE_IMAGE_XML_SECURE)
+    return xml
+
+
 def wake(connection: Connection, disks: InstanceDisks, uuid: str, wanted: str) -> None:
     """The guest stands still, as it was saved, with the places of ``wanted`` (how this host would define it)."""
     memory = disks.folder(uuid) / MEMORY
 
     def restore(hypervisor: Any) -> None:
-        saved = hypervisor.saveImageGetXMLDesc(str(memory), libvirt.VIR_DOMAIN_SAVE_IMAGE_XML_SECURE)
-        xml = for_target(saved, wanted)
+        xml = for_target(describe(hypervisor, disks, uuid) or wanted, wanted)
         hypervisor.restoreFlags(str(memory), xml, libvirt.VIR_DOMAIN_SAVE_PAUSED)
         hypervisor.defineXML(xml)
 

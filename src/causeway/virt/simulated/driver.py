@@ -212,12 +212,19 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         self._set_power(uuid, PowerState.SUSPENDED, PowerState.RUNNING)
 
     def resume(self, spec: virt.GuestSpec) -> PowerState:
-        with self.files.locked(spec.instance.uuid):
-            guest = self.files.guests.get(spec.instance.uuid)
+        uuid = spec.instance.uuid
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if self.saved_memory(uuid) is not None:
+                # It was suspended on another host, or came back from its way there.
+                self._look_for_others(uuid)
+                self.wake(spec)
+                self.go_on(uuid, is_paused=False)
+                return PowerState.RUNNING
             if guest is None or guest.power_state is not PowerState.SUSPENDED:
                 return self.power_on(spec)
-            self._look_for_others(guest.uuid)
-            self._set_power(guest.uuid, PowerState.RUNNING, PowerState.SUSPENDED)
+            self._look_for_others(uuid)
+            self._set_power(uuid, PowerState.RUNNING, PowerState.SUSPENDED)
             return PowerState.RUNNING
 
     def _set_power(self, uuid: str, becomes: PowerState, was: PowerState) -> None:

@@ -27,7 +27,7 @@ import msgspec
 from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed, HostUnreachable
 from causeway.model.instance import Instance
-from causeway.model.states import PowerState
+from causeway.model.states import PowerState, VmState
 from causeway.virt import driver as virt
 from causeway.virt.live import LiveDisk, LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.simulated import activity, disk
@@ -101,7 +101,8 @@ class LiveDriver(virt.Driver, ABC):
 
     def live_source(self, instance: Instance) -> LiveSource:
         with self.files.locked(instance.uuid):
-            guest = self._leaving_guest(instance.uuid)
+            is_suspended = instance.vm_state is VmState.SUSPENDED
+            guest = self._saved_guest(instance.uuid) if is_suspended else self._leaving_guest(instance.uuid)
             facts = self.host_facts()
             disks = []
             for path in guest.local_files().values():
@@ -211,6 +212,13 @@ class LiveDriver(virt.Driver, ABC):
             raise GuestFailed(
                 f"Guest {uuid} neither runs nor is paused: it can't be live-migrated.", details=self.hostname
             )
+        return guest
+
+    def _saved_guest(self, uuid: str) -> Guest:
+        guest = self.files.guests.get(uuid)
+        has_memory = guest is not None and guest.power_state is PowerState.SUSPENDED
+        if guest is None or not (has_memory or self.saved_memory(uuid)):
+            raise GuestFailed(f"Guest {uuid} is suspended, and its memory is not here.", details=self.hostname)
         return guest
 
     def _transfer(

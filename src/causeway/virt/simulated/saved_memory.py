@@ -1,6 +1,7 @@
 """Memory of simulated guests in files: a guest is saved at one host and woken at another.
 
-The file ``memory`` is in the folder of the guest's disks, and is stashed with them.
+The file ``memory`` is in the folder of the guest's disks, and is stashed with them. A guest that was suspended elsewhere has it
+until it is resumed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from causeway.virt.simulated.host_files import HostFiles
 from causeway.virt.simulated.link import Link
 
 _LIVING = (PowerState.RUNNING, PowerState.PAUSED)
+_WITH_MEMORY = (*_LIVING, PowerState.SUSPENDED)
 
 
 class SavedMemoryDriver(virt.Driver, ABC):
     """The part of `SimulatedDriver` that saves guests and wakes them."""
 
     supports_saved_memory = True
+    supports_suspended_moves = True
     hostname: str
     files: HostFiles
     link: Link
@@ -42,11 +45,13 @@ class SavedMemoryDriver(virt.Driver, ABC):
     def save_memory(self, uuid: str) -> None:
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
-            is_off = guest is None or guest.power_state not in _LIVING
+            is_off = guest is None or guest.power_state not in _WITH_MEMORY
             if is_off and (self.saved_memory(uuid) or self.saved_memory(uuid, stashed=True)):
                 return
-            if guest is None or guest.going_to is not None or guest.power_state not in _LIVING:
-                raise GuestFailed(f"Guest {uuid} neither runs nor is paused: it has no memory.", details=self.hostname)
+            if guest is None or guest.going_to is not None or is_off:
+                raise GuestFailed(
+                    f"Guest {uuid} neither runs nor stands still: it has no memory.", details=self.hostname
+                )
             activity.catch_up(guest, self.link.clock.time())
             activity.stop(guest)
             durable.write(self.files.disks(uuid) / virt.MEMORY, msgspec.json.encode(guest.memory))
@@ -71,12 +76,7 @@ class SavedMemoryDriver(virt.Driver, ABC):
             if before is not None and before.power_state in _LIVING:
                 raise GuestFailed(f"Guest {uuid} runs already.", details=self.hostname)
             with self.files.undone_on_failure(uuid, before):
-                self.adopt_disks(spec)
-                if spec.config_drive:
-                    durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
-                if spec.memory is not None:
-                    shutil.copyfile(spec.memory, folder / "memory.received")
-                    durable.settle(folder / "memory.received", folder / virt.MEMORY)
+                self._put_in_place(spec)
                 guest = define(spec, self.hostname, folder, PowerState.PAUSED, self.habits)
                 try:
                     guest.memory = msgspec.json.decode((folder / virt.MEMORY).read_bytes(), type=list[str])
@@ -84,6 +84,28 @@ class SavedMemoryDriver(virt.Driver, ABC):
                     raise GuestFailed(f"The memory of guest {uuid} can't be read.", details=str(failure)) from failure
                 with (vifs_plugged or virt.nothing_to_wait_for)():
                     self.files.save(guest)
+
+    def define_suspended(self, spec: virt.GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        with self.files.locked(uuid):
+            before, folder = self.files.guests.get(uuid), self.files.disks(uuid)
+            if before is not None and before.power_state in _WITH_MEMORY:
+                raise GuestFailed(f"Guest {uuid} lives here already.", details=self.hostname)
+            with self.files.undone_on_failure(uuid, before):
+                self._put_in_place(spec)
+                if self.saved_memory(uuid) is None:
+                    raise GuestFailed(f"The memory of guest {uuid} is not here.", details=self.hostname)
+                self.files.save(define(spec, self.hostname, folder, PowerState.SHUTDOWN, self.habits))
+
+    def _put_in_place(self, spec: virt.GuestSpec) -> None:
+        """Disks first: where the memory is, all of the guest is."""
+        folder = self.files.disks(spec.instance.uuid)
+        self.adopt_disks(spec)
+        if spec.config_drive:
+            durable.write(folder / "disk.config", msgspec.json.encode(spec.config_drive))
+        if spec.memory is not None:
+            shutil.copyfile(spec.memory, folder / "memory.received")
+            durable.settle(folder / "memory.received", folder / virt.MEMORY)
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
