@@ -41,6 +41,8 @@ class IntegrationCloud:
     """What the story needs, of a deployment beside the real services."""
 
     real = True
+    # One host in each cell, of few processors.
+    leaving = 4
 
     def __init__(self, cloud: GuestCloud) -> None:
         self._cloud = cloud

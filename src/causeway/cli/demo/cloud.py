@@ -40,6 +40,10 @@ class Cloud(Protocol):
     @property
     def real(self) -> bool: ...
 
+    @property
+    def leaving(self) -> int:
+        """How many servers its other cell has room for, when one of them is emptied."""
+
     def database(self, name: str) -> str:
         """The URL of the database of a cell, or of the API ("api")."""
 
@@ -78,6 +82,10 @@ class DemoCloud:
     @property
     def real(self) -> bool:
         return self.driver == "libvirt"
+
+    @property
+    def leaving(self) -> int:
+        return 8
 
     def start(self, screen: Screen) -> None:
         """Returns when requests can be served. Raises `CloudFailed`."""

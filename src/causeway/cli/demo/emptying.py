@@ -21,8 +21,6 @@ from causeway.cli.demo.watch import TIMEOUT, Timeout
 
 HOLD = "causeway:hold"
 DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
-# As many as leave the cell.
-LEAVING = 8
 # Seconds. Eight emulated guests on the cores of one machine keep one another waiting, those that do not move yet as well.
 LONGEST_IN_A_CROWD = 60.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
@@ -37,7 +35,8 @@ class EmptyingChapter(NeighbourChapter):
         self._end_drains()
         stuck = next(server for server in known if cell_of(server.host) == "cell1" and self._is_tied(server))
         there = [server for server in known if cell_of(server.host) == "cell1"]
-        there += self._boot_many(["--image", image, *ticking], LEAVING - len(there))
+        leaving = self._cloud.leaving
+        there += self._boot_many(["--image", image, *ticking], leaving - len(there))
         patient = there[-1]
         until = (datetime.now(UTC) + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
         self._client.run("server", "set", "--property", f"{HOLD}={until}", patient.name)
@@ -68,7 +67,7 @@ class EmptyingChapter(NeighbourChapter):
         began = time.monotonic()
         self._client.run("drain", "start", DRAIN, cloud=ADMIN)
         console = self._cloud.console()
-        self._wait(drain_id, lambda shown: shown["progress"]["servers"].get("done", 0) >= LEAVING // 2)
+        self._wait(drain_id, lambda shown: shown["progress"]["servers"].get("done", 0) >= leaving // 2)
         if console is not None:
             pages = {"/": "console-cells.png", f"/drains/{drain_id}": "console-drain.png"}
             folder = self._cloud.state.path
@@ -84,7 +83,7 @@ class EmptyingChapter(NeighbourChapter):
         self._client.run("server", "unset", "--property", HOLD, patient.name)
         shown = self._wait(drain_id, lambda shown: shown["state"] != "running")
         counts = shown["progress"]["servers"]
-        check("the drain is done, and all have gone", (shown["state"], counts.get("done")) == ("done", LEAVING), counts)
+        check("the drain is done, and all have gone", (shown["state"], counts.get("done")) == ("done", leaving), counts)
         screen.note(f"in {time.monotonic() - began:.0f} s, with {counts}")
         self._look_at_all(there, stuck, began)
         self._give_back(drain_id)
