@@ -107,7 +107,9 @@ class Guest:
         return self.wait_for_boot()
 
     def console(self) -> Console:
-        return Console(self.driver.console_output(self.uuid).decode(errors="replace").replace("\r", ""))
+        said = self.driver.console_output(self.uuid).decode(errors="replace").replace("\r", "")
+        # A line that is not at its end yet says nothing.
+        return Console(said[: said.rfind("\n") + 1])
 
     def wait_for_boot(self, number: int = 1) -> Console:
         return self.wait(lambda said: said.boots >= number)
