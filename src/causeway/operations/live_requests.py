@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import operations, server_actions
 from causeway.model.instance import Instance
+from causeway.model.live_obstacles import live_obstacle
 from causeway.model.migration import Migration
 from causeway.model.server_actions import ServerAction
 from causeway.moves import near_live
@@ -22,28 +23,12 @@ from causeway.operations.requests import ask
 from causeway.parts.requests import RequestServices
 from causeway.store.cell import hosts
 
-# Of a flavor's extra specs, or an image's properties: what no hypervisor takes along.
-_NOT_MOVABLE = {
-    "accel:device_profile": "instance with accelerators",
-    "hw:mem_encryption": "SEV-enabled instance",
-    "hw_mem_encryption": "SEV-enabled instance",
-    "hw:tpm_version": "vTPM-enabled instance",
-    "hw_tpm_version": "vTPM-enabled instance",
-}
-_ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
-
 
 def check_movable(instance: Instance) -> None:
     """Raises BadRequest for a server that has what can't be taken along."""
-    image = instance.image_meta.properties if instance.image_meta is not None else {}
-    for name, what in _NOT_MOVABLE.items():
-        value = instance.flavor.extra_specs.get(name, image.get(name))
-        if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
-            raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
-    if any(vif.vnic_type in _ACCELERATED_PORTS for vif in instance.network_info):
-        raise errors.BadRequest(
-            f"Operation 'live-migration' not supported for instance with ports that have accelerators ({instance.uuid})."
-        )
+    what = live_obstacle(instance.flavor, instance.image_meta, (vif.vnic_type for vif in instance.network_info))
+    if what is not None:
+        raise errors.BadRequest(f"Operation 'live-migration' not supported for {what} ({instance.uuid}).")
 
 
 def request_live_migration(

@@ -19,6 +19,15 @@ __all__ = ["CLOUD", "DrainsCloud", "until"]
 
 # A drain is looked at often, and what failed is tried again soon.
 CLOUD: dict[str, Any] = {"overrides": {"drains": {"interval": 0.1, "retry_pause": 0.1}}}
+# Parts of it die, hang, or are slow: who waits for them notices soon.
+DYING: dict[str, Any] = {
+    "overrides": CLOUD["overrides"]
+    | {
+        "DEFAULT": {"rpc_response_timeout": 2},
+        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
+        "fault_injection": {"enabled": True},
+    }
+}
 OVER = ("done", "failed", "passed_over", "reverted")
 
 

@@ -12,18 +12,11 @@ from slow_conductors import Hold
 from causeway.model.drains import Afterwards, How, Scope
 from causeway.store.api import drains as store
 
-from .drains_cloud import DrainsCloud, lose_lease, until
+from .drains_cloud import DYING, DrainsCloud, lose_lease, until
 
 ONE, TWO = "cell1-host1", "cell1-host2"
 THERE = "cell2-host1"
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "drains": {"interval": 0.1, "retry_pause": 0.1},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = DYING
 pytestmark = pytest.mark.embedded("acts at points of this process")
 BROKEN = "It is to be repaired."
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import oslo_messaging
 import pytest
 from moves_cloud import until
+from notified import heard_by
 
 from causeway.model.drains import Afterwards, How, Limits
 from causeway.store.cell import instances
@@ -60,16 +60,8 @@ class Consumer:
 @pytest.fixture(scope="module")
 def listening(module_cloud: DrainsCloud) -> Iterator[Consumer]:
     consumer = Consumer()
-    listener = oslo_messaging.get_notification_listener(
-        oslo_messaging.get_notification_transport(module_cloud.parts.conf),
-        [oslo_messaging.Target(topic="versioned_notifications")],
-        [consumer],
-        executor="threading",
-    )
-    listener.start()
-    yield consumer
-    listener.stop()
-    listener.wait()
+    with heard_by(module_cloud.parts.conf, consumer):
+        yield consumer
 
 
 @pytest.fixture

@@ -10,21 +10,14 @@ from dead_hosts import come_back
 
 from causeway.store.api import leftovers
 
-from .drains_cloud import DrainsCloud, until
+from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ELSEWHERE, ONE, THERE, TWO, act, cell_of, planned
 
+CLOUD = DYING
 pytestmark = [
     pytest.mark.embedded("stops compute services"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
 ]
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "drains": {"interval": 0.1, "retry_pause": 0.1},
-        "fault_injection": {"enabled": True},
-    }
-}
 
 
 def on_volume(cloud: DrainsCloud, host: str, name: str = "on volume") -> Any:

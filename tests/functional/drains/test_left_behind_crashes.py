@@ -15,17 +15,10 @@ from causeway.faults import points
 from causeway.store.api import journal
 from causeway.store.cell import copies
 
-from .drains_cloud import DrainsCloud, until
+from .drains_cloud import DYING, DrainsCloud, until
 from .test_left_behind import ONE, act, cell_of, planned, shelved
 
-CLOUD: dict[str, Any] = {
-    "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
-        "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
-        "drains": {"interval": 0.1, "retry_pause": 0.1},
-        "fault_injection": {"enabled": True},
-    }
-}
+CLOUD = DYING
 pytestmark = [
     pytest.mark.embedded("threads of this process die"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),

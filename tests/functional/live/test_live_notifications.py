@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import oslo_messaging
 import pytest
+from notified import heard_by
 
 from .live_cloud import ONE_NETWORK, LiveCloud, until
 from .test_near_live import elsewhere
@@ -47,16 +47,8 @@ class Consumer:
 @pytest.fixture(scope="module")
 def consumer(module_cloud: LiveCloud) -> Iterator[Consumer]:
     consumer = Consumer()
-    listener = oslo_messaging.get_notification_listener(
-        oslo_messaging.get_notification_transport(module_cloud.parts.conf),
-        [oslo_messaging.Target(topic="versioned_notifications")],
-        [consumer],
-        executor="threading",
-    )
-    listener.start()
-    yield consumer
-    listener.stop()
-    listener.wait()
+    with heard_by(module_cloud.parts.conf, consumer):
+        yield consumer
 
 
 def heard(consumer: Consumer, last: str) -> list[tuple[str, str]]:

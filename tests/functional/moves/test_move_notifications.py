@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import oslo_messaging
 import pytest
 from moves_cloud import Cloud, until
+from notified import heard_by
 
 CONFIGURATION = Path(tempfile.mkdtemp()) / "notifications.conf"
 CONFIGURATION.write_text(
@@ -48,16 +48,8 @@ class Consumer:
 @pytest.fixture(scope="module")
 def consumer(module_cloud: Cloud) -> Iterator[Consumer]:
     consumer = Consumer()
-    listener = oslo_messaging.get_notification_listener(
-        oslo_messaging.get_notification_transport(module_cloud.parts.conf),
-        [oslo_messaging.Target(topic="versioned_notifications")],
-        [consumer],
-        executor="threading",
-    )
-    listener.start()
-    yield consumer
-    listener.stop()
-    listener.wait()
+    with heard_by(module_cloud.parts.conf, consumer):
+        yield consumer
 
 
 def test_a_resize_and_its_confirm(cloud: Cloud, consumer: Consumer) -> None:

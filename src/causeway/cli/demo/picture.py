@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from causeway.cli.demo.screen import Screen
@@ -14,8 +15,8 @@ WIDTH, HEIGHT = 1280, 1000
 def pictures_of(way_in: str, pages: Mapping[str, Path], screen: Screen) -> list[str]:
     """The titles of the pages; none if there is no browser, and it says so. ``way_in``: the URL that opens the console once."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        screen.note(f"No picture of the console: there is no chromium here. It is at {way_in}")
+    if chromium is None or driver is None or find_spec("selenium") is None:
+        screen.note(f"No picture of the console: there is no chromium here, or no selenium. It is at {way_in}")
         return []
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service

@@ -149,14 +149,20 @@ class MovingGuests(Driver, ABC):
         # What is left of an attempt that was broken off.
         power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
-            self._make_root(spec, undo)
-            xml = self._make_ready(spec, undo)
-            if spec.memory is not None:
-                saved_memory.take(self._disks, uuid, spec.memory)
+            xml = self._make_whole(spec, undo)
             with (vifs_plugged or nothing_to_wait_for)():
                 self._plug(spec, undo)
                 saved_memory.wake(self._connection, self._disks, uuid, xml)
             undo.pop_all()
+
+    def _make_whole(self, spec: GuestSpec, undo: ExitStack) -> str:
+        """Puts the guest's disks and its memory in their places; returns its definition."""
+        self._make_root(spec, undo)
+        xml = self._make_ready(spec, undo)
+        # Disks first: where the memory is, all of the guest is.
+        if spec.memory is not None:
+            saved_memory.take(self._disks, spec.instance.uuid, spec.memory)
+        return xml
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
         saved_memory.go_on(self._connection, self._disks, uuid, is_paused=is_paused)
@@ -169,11 +175,7 @@ class MovingGuests(Driver, ABC):
             raise GuestFailed(f"The guest of server {uuid} lives here already.")
         power.destroy_and_undefine(self._connection, uuid)
         with ExitStack() as undo:
-            self._make_root(spec, undo)
-            xml = self._make_ready(spec, undo)
-            # Disks first: where the memory is, all of the guest is.
-            if spec.memory is not None:
-                saved_memory.take(self._disks, uuid, spec.memory)
+            xml = self._make_whole(spec, undo)
             power.define(self._connection, uuid, xml)
             undo.pop_all()
 
