@@ -30,7 +30,7 @@ format: install ## lets ruff mend what it can
 	$(BIN)/ruff format .
 
 test: install ## all tests but make integration's; make test TESTS=tests/unit for some
-	$(BIN)/pytest -v $(PYTEST_OPTIONS) $(or $(TESTS),--ignore=tests/integration/real_services)
+	@scripts/run-tests.sh -v $(PYTEST_OPTIONS) $(or $(TESTS),--ignore=tests/integration/real_services)
 
 integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Placement, which it installs (as root); KIND=mariadb for one run
 	@scripts/install-services.sh

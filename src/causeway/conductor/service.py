@@ -57,16 +57,12 @@ class ConductorService:
                 ("reclaim", reclaim, reclaim.reclaim),
             )
         ]
+        every = services.conf.conductor.recovery_interval
         self._periodic += [
             Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
-            Periodic("recovery", services.conf.service_down_time, self._recovery.look, services.stopping),
-            Periodic("leftovers", services.conf.service_down_time, partial(cleaning.look, services), services.stopping),
-            Periodic(
-                "mappings",
-                services.conf.service_down_time,
-                partial(mapping_facts.keep, services.cells),
-                services.stopping,
-            ),
+            Periodic("recovery", every, self._recovery.look, services.stopping),
+            Periodic("leftovers", every, partial(cleaning.look, services), services.stopping),
+            Periodic("mappings", every, partial(mapping_facts.keep, services.cells), services.stopping),
         ]
         self._drains = Drains(services, conductor)
         drains = Periodic("drains", services.conf.drains.interval, self._drains.look, services.stopping)

@@ -51,6 +51,13 @@ OPTS: dict[str, list[Opt]] = {
             ],
             help="What this conductor does. Ours.",
         ),
+        cfg.IntOpt(
+            "recovery_interval",
+            default=60,
+            min=1,
+            help="Seconds between two looks of a super conductor for tasks that a dead one left, and for hosts that are to be"
+            " cleaned. A task is taken up when it has not changed for as long, and no living conductor works on it. Ours.",
+        ),
         cfg.ListOpt(
             "cells",
             default=[],

@@ -123,9 +123,9 @@ def test_what_is_on_the_host_only_stays_and_is_told_so(cloud: DrainsCloud, dead:
 
 
 def test_a_host_that_is_only_down_is_waited_for(cloud: DrainsCloud, dead: Callable[..., None]) -> None:
-    cloud.option("service_down_time", 1)
     server = on_volume(cloud, ONE)
     dead(ONE, fenced=False)
+    cloud.option("service_down_time", 1)
     until(lambda: cloud.service(ONE).state, lambda state: state == "down", "the host to be down")
     drain, plan = planned(cloud)
     row = cloud.row(drain, server)

@@ -16,7 +16,7 @@ from causeway.conductor.service import ConductorService
 from causeway.conductor.upkeep import recovery
 from causeway.rpc.transport import Outgoing, Verdict
 
-CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 2}}}
+CLOUD: dict[str, Any] = {"overrides": {"DEFAULT": {"report_interval": 1}, "conductor": {"recovery_interval": 2}}}
 
 
 class ProcessDiedError(BaseException):

@@ -29,7 +29,8 @@ from causeway.store.database import utcnow
 
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "DEFAULT": {"report_interval": 1, "service_down_time": 2, "rpc_response_timeout": 3},
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
+        "conductor": {"recovery_interval": 2},
         "moves": {"lease": 1.5, "stuck_retry_interval": 0.5, "first_pause": 0.1},
         "fault_injection": {"enabled": True},
     }

@@ -26,7 +26,8 @@ from causeway.store.database import utcnow
 
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "DEFAULT": {"report_interval": 1, "service_down_time": 3, "rpc_response_timeout": 5},
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 5},
+        "conductor": {"recovery_interval": 3},
         "moves": {"lease": 2.0},
         "fault_injection": {"enabled": True},
     }

@@ -23,7 +23,8 @@ from causeway.store.cell import hosts
 from causeway.store.database import Database
 
 CLOUD: dict[str, Any] = {
-    "overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 2}, "conductor": {"role": "super"}}
+    # The cloud is told again of a host after `service_down_time`.
+    "overrides": {"DEFAULT": {"report_interval": 1, "service_down_time": 6}, "conductor": {"role": "super"}}
 }
 
 

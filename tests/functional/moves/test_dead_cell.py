@@ -23,7 +23,7 @@ from causeway.store.api import leftovers as noted
 from causeway.store.database import Database, utcnow
 
 pytestmark = pytest.mark.embedded("makes databases and queues of its process hang")
-CLOUD = {"overrides": {"moves": {"lease": 1.0}, "DEFAULT": {"service_down_time": 2, "report_interval": 1}}}
+CLOUD = {"overrides": {"moves": {"lease": 1.0}, "conductor": {"recovery_interval": 2}}}
 
 
 class Hang:
@@ -136,12 +136,12 @@ def test_hosts_of_other_cells_are_cleaned(
     cloud: Cloud, services: Any, cell1_hangs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From time to time, by every conductor."""
-    monkeypatch.setattr(services.cells, "timeout", 0.5)
     cells = {cell.name: cell.uuid for cell in services.cells.mappings()}
     records = [cloud.record(cloud.boot(), "cell1"), cloud.record(cloud.boot(flavor="gen2.small"), "cell2")]
     for record in records:
         cloud.member.compute.delete_server(record.uuid)
     until(lambda: list(cloud.member.compute.servers()), lambda found: not found, "the servers to go")
+    monkeypatch.setattr(services.cells, "timeout", 0.5)
     cell1_hangs()
     for cell, record in zip(("cell1", "cell2"), records, strict=True):
         leftovers.note(services, f"{cell}-host1", cells[cell], Missed.DESTROY, record, [])

@@ -22,7 +22,8 @@ from causeway.store.api import journal
 CLOUD: dict[str, Any] = {
     "overrides": {
         # A busy machine must not make hosts look dead.
-        "DEFAULT": {"report_interval": 1, "service_down_time": 4, "rpc_response_timeout": 3},
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
+        "conductor": {"recovery_interval": 4},
         "moves": {"lease": 1.5, "stuck_retry_interval": 0.5, "first_pause": 0.1},
         "fault_injection": {"enabled": True},
     }

@@ -15,7 +15,8 @@ from causeway.store.api import journal
 
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "DEFAULT": {"report_interval": 1, "service_down_time": 3, "rpc_response_timeout": 5, "shelved_offload_time": 0},
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 5, "shelved_offload_time": 0},
+        "conductor": {"recovery_interval": 3},
         "moves": {"lease": 2.0},
         "fault_injection": {"enabled": True},
     }

@@ -18,7 +18,8 @@ from causeway.rpc.transport import Outgoing, Verdict
 
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "DEFAULT": {"report_interval": 1, "service_down_time": 2, "rpc_response_timeout": 3},
+        "DEFAULT": {"report_interval": 1, "rpc_response_timeout": 3},
+        "conductor": {"recovery_interval": 2},
         "moves": {"lease": 2.0},
         "fault_injection": {"enabled": True},
     }

@@ -4,7 +4,7 @@ Other tasks are ended: the server gets the state that its guest really has. What
 operations (`causeway.conductor.former`).
 
 Nothing is written down for this while work goes well. Every conductor notes from time to time that it lives; when one finds
-a server whose task has not changed for `service_down_time`, it asks all that live whether they work on it. If none does,
+a server whose task has not changed for `recovery_interval`, it asks all that live whether they work on it. If none does,
 and none is silent, it is taken up. Who was only thought to be dead finds that out before it does harm: a task can be ended
 only by who has it.
 """
@@ -76,7 +76,7 @@ class Recovery:
 
     def look(self) -> None:
         """Takes up every task that nobody works on."""
-        before = utcnow() - timedelta(seconds=self._services.conf.service_down_time)
+        before = utcnow() - timedelta(seconds=self._services.conf.conductor.recovery_interval)
         found = abandoned(self._services, before)
         if not found:
             return
