@@ -91,7 +91,9 @@ class LiveProgress:
     disk_remaining: int = 0
     #: the guest runs at its target, and what is left of its memory comes after it
     post_copy: bool = False
+    #: it does nothing until it has arrived
+    stands_still: bool = False
 
     def bytes_of(self) -> dict[str, int]:
         """The counters by their names."""
-        return {name: value for name, value in asdict(self).items() if name != "post_copy"}
+        return {name: value for name, value in asdict(self).items() if name not in ("post_copy", "stands_still")}

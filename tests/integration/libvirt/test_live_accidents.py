@@ -168,6 +168,7 @@ def test_a_second_caller_joins_what_the_first_began_before_it_was_killed(
         "uri, instances, spec, where, options = pickle.load(open(sys.argv[1], 'rb'))\n"
         "driver = LibvirtDriver(uri, 'cell1-host1', instances, virt_type='qemu')\n"
         "driver.start()\n"
+        "driver._live.settings.trust_emulator = True\n"
         "driver.live_migrate(spec, where, options, lambda progress: None)\n"
     )
     with subprocess.Popen([sys.executable, "-W", "ignore", "-c", script, str(orders)]) as first:

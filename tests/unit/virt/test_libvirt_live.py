@@ -18,6 +18,7 @@ from causeway.errors import GuestFailed
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMACell, InstanceNUMATopology
 from causeway.virt.lab.certificates import Authority
+from causeway.virt.libvirt import dirty_memory
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
 from causeway.virt.libvirt.hypervisor_events import GuestEvents
 from causeway.virt.libvirt.live import LiveMigrations, arrival_of, flags_of, migration_of, progress_of
@@ -209,6 +210,7 @@ def test_the_flags_of_a_migration() -> None:
     assert has(libvirt.VIR_MIGRATE_NON_SHARED_INC) and not has(libvirt.VIR_MIGRATE_NON_SHARED_INC, disks=False)
     assert has(libvirt.VIR_MIGRATE_UNSAFE, volumes=True) and not has(libvirt.VIR_MIGRATE_UNSAFE)
     assert has(libvirt.VIR_MIGRATE_TLS, options=LiveOptions(tls=True)) and not has(libvirt.VIR_MIGRATE_TLS)
+    assert not flags_of(["vda"], False, LiveOptions(), runs_on=False) & libvirt.VIR_MIGRATE_LIVE
     both = LiveOptions(post_copy=True, auto_converge=True)
     assert has(libvirt.VIR_MIGRATE_POSTCOPY, options=both) and not has(libvirt.VIR_MIGRATE_AUTO_CONVERGE, options=both)
     assert has(libvirt.VIR_MIGRATE_AUTO_CONVERGE, options=LiveOptions(auto_converge=True))
@@ -272,6 +274,24 @@ def test_what_came_is_what_the_target_has_counted() -> None:
     assert arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_NONE)) is None
     backup = libvirt.VIR_DOMAIN_JOB_OPERATION_BACKUP
     assert arrival_of(Arrived(type=libvirt.VIR_DOMAIN_JOB_COMPLETED, operation=backup)) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "missed"),
+    [
+        (7_002_022, "qemu", True),
+        (8_002_000, "qemu", True),
+        (9_000_000, "qemu", False),
+        (10_001_002, "qemu", False),
+        (7_002_022, "kvm", False),
+    ],
+)
+def test_whose_writes_qemu_misses_while_it_copies_memory(version: int, kind: str, missed: bool) -> None:
+    class Hypervisor:
+        def getVersion(self) -> int:
+            return version
+
+    assert dirty_memory.is_missed(Hypervisor(), f"<domain type='{kind}'/>") is missed
 
 
 def test_post_copy_is_told_of() -> None:

@@ -17,12 +17,13 @@ from causeway.cli.demo.client import ADMIN, execute
 from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
+from causeway.cli.demo.ticks import Tick
 from causeway.cli.demo.watch import TIMEOUT, Timeout
 
 HOLD = "causeway:hold"
 DRAIN, FLAVOR, NAME = "empty-cell1", "any.small", "story-leaves"
 # Seconds. Eight emulated guests on the cores of one machine keep one another waiting, those that do not move yet as well.
-LONGEST_IN_A_CROWD = 60.0
+LONGEST_IN_A_CROWD = 30.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 
 
@@ -64,6 +65,7 @@ class EmptyingChapter(NeighbourChapter):
         made = self._client.json("drain", "create", *words, DRAIN, cloud=ADMIN)
         check("with another flavor for it all can go", not made["plan_shortages"], made["plan_summary"])
         drain_id = made["id"]
+        ticks = {server.id: self._tick(server, None) for server in there if server is not stuck}
         began = time.monotonic()
         self._client.run("drain", "start", DRAIN, cloud=ADMIN)
         console = self._cloud.console()
@@ -86,6 +88,7 @@ class EmptyingChapter(NeighbourChapter):
         check("the drain is done, and all have gone", (shown["state"], counts.get("done")) == ("done", leaving), counts)
         screen.note(f"in {time.monotonic() - began:.0f} s, with {counts}")
         self._look_at_all(there, stuck, began)
+        self._look_inside(there, ticks)
         self._give_back(drain_id)
 
     def _end_drains(self) -> None:
@@ -167,6 +170,21 @@ class EmptyingChapter(NeighbourChapter):
         check("no records of them in the database of cell1", not left, ", ".join(left))
         guests = {server.name: len(self._traces(server).guests()) for server in servers}
         check("exactly one guest of each runs", set(guests.values()) == {1}, guests)
+
+    def _look_inside(self, servers: list[Traveller], before: dict[str, Tick | None]) -> None:
+        """``before``: the last tick of each that did not have to boot, by its server's id."""
+        wrong: list[str] = []
+        heard = [(server, tick) for server in servers if (tick := before.get(server.id)) is not None]
+        for server, tick in heard:
+            now = self._tick(server, tick)
+            assert now is not None
+            if now.id != tick.id:
+                wrong.append(f"{server.name} booted")
+            elif (now.memory, now.disk, now.lines) != ("kept", "kept", now.n):
+                wrong.append(f"{server.name}: memory {now.memory}, disk {now.disk}, {now.lines} of {now.n} lines")
+        if heard:
+            claim = "all of them went on as they were, with what they had in memory and on disk"
+            self._screen.check(claim, not wrong, "; ".join(wrong) or f"{len(heard)} guests")
 
     def _give_back(self, drain_id: str) -> None:
         check, state = self._screen.check, self._cloud.state

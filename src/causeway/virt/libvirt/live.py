@@ -1,5 +1,7 @@
 """Live migration: a guest goes to another host without stopping. The source's libvirtd does it, together with the target's.
 
+An emulated guest may have to stand still while its memory travels (`dirty_memory`), not while its disks do.
+
 A migration is libvirtd's, not its caller's: it goes on when the caller dies, so who asks for one that is under way joins it.
 Calls that take long, or may hang when the network dies, have connections of their own (`Connection.call_aside`).
 """
@@ -16,7 +18,7 @@ from typing import Any
 import libvirt
 
 from causeway.errors import GuestFailed
-from causeway.virt.libvirt import power, presence
+from causeway.virt.libvirt import dirty_memory, power, presence
 from causeway.virt.libvirt.connection import AsideCall, Connection
 from causeway.virt.libvirt.dead_peers import PeersOf
 from causeway.virt.libvirt.live_settings import LiveSettings, in_uri
@@ -144,11 +146,17 @@ class LiveMigrations:
             parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = disks
         if options.bandwidth:
             parameters[libvirt.VIR_MIGRATE_PARAM_BANDWIDTH] = options.bandwidth
-        if presence.of_domain(domain) is Presence.PAUSED:
+        runs_on = self.settings.trust_emulator or not dirty_memory.is_missed(hypervisor, source)
+        if not runs_on:
+            LOG.info(
+                "Guest %s will stand still while its memory travels: this QEMU emulates it, and is before 9.0", uuid
+            )
+        if presence.of_domain(domain) is Presence.PAUSED or not runs_on:
             # It has nothing to go on with; libvirt refuses.
             options = replace(options, post_copy=False)
         domain.migrateSetMaxDowntime(self.settings.downtime)
-        domain.migrateToURI3(str(target.details["uri"]), parameters, flags_of(disks, has_volumes(source), options))
+        flags = flags_of(disks, has_volumes(source), options, runs_on=runs_on)
+        domain.migrateToURI3(str(target.details["uri"]), parameters, flags)
 
     def _follow(self, uuid: str, call: AsideCall[None] | None, progress: Callable[[LiveProgress], None]) -> None:
         """Until the migration is through; ``call`` None: somebody else began it. Raises `GuestFailed` if it failed."""
@@ -179,6 +187,8 @@ class LiveMigrations:
                         stopped.wait(_LOOK_EVERY)
                 else:
                     heard = time.monotonic()
+                    if found is not None and found.stands_still and not last.stands_still:
+                        self._hurry(uuid)
                     if over and call is not None:
                         if call.error is None or found is None:
                             return _conclude(uuid, call)
@@ -192,6 +202,19 @@ class LiveMigrations:
                 except BaseException:
                     self._abort_for(uuid, call)
                     raise
+
+    def _hurry(self, uuid: str) -> None:
+        """What stands still goes as fast as it can, whatever the migration's limit is."""
+        what = f"hurry guest {uuid}"
+        try:
+            self._connection.call_aside(
+                what,
+                lambda hypervisor: hypervisor.lookupByUUIDString(uuid).migrateSetMaxSpeed(_UNLIMITED),
+                timeout=_LOOK_SECONDS,
+            )
+        except GuestFailed as failure:
+            # It is slower, or has ended.
+            LOG.info("Could not %s: %s %s", what, failure.message, failure.details)
 
     def _abort_for(self, uuid: str, call: AsideCall[None] | None) -> None:
         try:
@@ -225,19 +248,24 @@ class LiveMigrations:
         def look(hypervisor: Any) -> LiveProgress | None:
             domain = power.find(hypervisor, uuid)
             stats = None if domain is None else migration_of(domain)
-            return None if stats is None else progress_of(stats, post_copy=_is_post_copy(domain))
+            if stats is None:
+                return None
+            stands_still = presence.of_domain(domain) is Presence.PAUSED_FOR_MIGRATION
+            return progress_of(stats, post_copy=_is_post_copy(domain), stands_still=stands_still)
 
         return self._connection.call_aside(f"tell of the live migration of guest {uuid}", look, timeout=_LOOK_SECONDS)
 
 
-def flags_of(disks: list[str], volumes: bool, options: LiveOptions) -> int:
+def flags_of(disks: list[str], volumes: bool, options: LiveOptions, *, runs_on: bool = True) -> int:
+    """``runs_on``: while its memory is copied; if not, libvirt stops the guest when its disks have been copied."""
     flags = (
-        libvirt.VIR_MIGRATE_LIVE
-        | libvirt.VIR_MIGRATE_PEER2PEER
+        libvirt.VIR_MIGRATE_PEER2PEER
         | libvirt.VIR_MIGRATE_PERSIST_DEST
         | libvirt.VIR_MIGRATE_UNDEFINE_SOURCE
         | libvirt.VIR_MIGRATE_ABORT_ON_ERROR
     )
+    if runs_on:
+        flags |= libvirt.VIR_MIGRATE_LIVE
     if disks:
         flags |= libvirt.VIR_MIGRATE_NON_SHARED_INC
     if volumes:
@@ -281,7 +309,7 @@ def arrival_of(domain: Any) -> LiveProgress | None:
     return progress_of(stats) if came and is_over else None
 
 
-def progress_of(stats: dict[str, Any], *, post_copy: bool = False) -> LiveProgress:
+def progress_of(stats: dict[str, Any], *, post_copy: bool = False, stands_still: bool = False) -> LiveProgress:
     def of(name: str) -> int:
         return int(stats.get(name, 0))
 
@@ -293,6 +321,7 @@ def progress_of(stats: dict[str, Any], *, post_copy: bool = False) -> LiveProgre
         disk_processed=of(libvirt.VIR_DOMAIN_JOB_DISK_PROCESSED),
         disk_remaining=of(libvirt.VIR_DOMAIN_JOB_DISK_REMAINING),
         post_copy=post_copy,
+        stands_still=stands_still and not post_copy,
     )
 
 

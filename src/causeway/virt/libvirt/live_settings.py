@@ -17,6 +17,7 @@ class LiveSettings:
     ``inside``: words before a command that run it where this host's libvirtd runs.
     ``downtime``: milliseconds that a guest may stand still at the end. ``tls``: always, whatever a migration's options say.
     ``certificates``: QEMU needs its own, for what travels between hypervisors.
+    ``trust_emulator``: guests without KVM run on while their memory travels, whatever QEMU loses of it (`dirty_memory`).
     """
 
     address: str = "127.0.0.1"
@@ -27,6 +28,7 @@ class LiveSettings:
     downtime: int = 500
     tls: bool = False
     certificates: bool = False
+    trust_emulator: bool = False
 
     def control_uri(self) -> str:
         """This host's libvirtd, as others reach it."""
