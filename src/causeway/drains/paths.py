@@ -225,8 +225,8 @@ def local_gib(server: Resident, flavor: Flavor) -> int:
     return root + flavor.ephemeral_gb + -(-flavor.swap // _MIB_PER_GIB)
 
 
-def cost(server: Resident, how: How, rate: float) -> Cost:
-    """``rate`` in MiB a second."""
+def cost(server: Resident, how: How, rate: float, can: dict[str, Any]) -> Cost:
+    """``rate`` in MiB a second; ``can``: what the hypervisor of the server's host can do."""
     if how is How.EVACUATE:
         return Cost(0, 0.0, _ANYWAY[how], _ANYWAY[how], 0.0)
     gib = local_gib(server, server.flavor)
@@ -234,7 +234,7 @@ def cost(server: Resident, how: How, rate: float) -> Cost:
     mib = float(disks + (memory if how in _WITH_MEMORY else 0))
     runs = server.vm_state not in (*_GO_COLD, VmState.SUSPENDED)
     if how is How.LIVE:
-        pause = reach.LIVE_PAUSE
+        pause = reach.live_pause(memory, can)
     elif how is How.NEAR_LIVE and runs:
         pause = near_live.longest_pause(memory)
     elif not runs:

@@ -162,6 +162,7 @@ def _give_way(
     scoped: Scoped,
 ) -> None:
     server, row = tenant.server, planned.rows[tenant.server.uuid]
+    can = scoped.capabilities.get(server.host or "", {})
     how = paths.way(
         services.conf,
         server,
@@ -169,7 +170,7 @@ def _give_way(
         resized=row.new_flavor is not None,
         crosses=place.cell_uuid != tenant.cell_uuid,
         host_is_dead=server.host in scoped.dead,
-        can=scoped.capabilities.get(server.host or "", {}),
+        can=can,
         target_can=scoped.capabilities.get(place.host, {}),
     )
     if isinstance(how, Obstacle):
@@ -178,7 +179,7 @@ def _give_way(
     if how is How.RECORDS:
         _give_cell(tenant, place, row)
         return
-    cost = paths.cost(server, how, paths.rate_of(services.conf))
+    cost = paths.cost(server, how, paths.rate_of(services.conf), can)
     row.how, row.target_cell, row.target_host = how, place.cell_name, place.host
     row.seconds, row.pause = round(cost.seconds, 1), round(cost.pause, 1)
     planned.transfers.append(_transfer(row, cost))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from oslo_config import cfg
 
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
+from causeway.moves import near_live
 from causeway.moves.run import Run
 from causeway.rpc.compute import ComputeClient
 from causeway.virt.live import LiveSource
 
 # Seconds that a guest stands still at most which hypervisors hand over.
 LIVE_PAUSE = 1.0
+
 # What two hosts answer who can't, or whom nobody can ask.
 _CAN_NOT = (
     errors.ClaimRefused,
@@ -23,6 +28,12 @@ _CAN_NOT = (
     errors.RpcTimeout,
     errors.UnexpectedFailure,
 )
+
+
+def live_pause(memory_mb: int, source_can: Mapping[str, Any]) -> float:
+    """For how many seconds a guest stands still that goes live, at most, as far as that can be told. ``source_can``: what the
+    hypervisor of its host can do."""
+    return near_live.longest_pause(memory_mb) if source_can.get("stands_still_when_live") else LIVE_PAUSE
 
 
 def why_near_live(

@@ -299,6 +299,8 @@ class Driver(ABC):
 
     #: can take part in live migrations
     supports_live_migration: bool = False
+    #: a guest that is migrated live stands still while its memory, not its disks, travels
+    stands_still_when_live: bool = False
 
     def presence(self, uuid: str) -> Presence:
         """What the hypervisor shows of the guest just now; nothing of it is changed."""

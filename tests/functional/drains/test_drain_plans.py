@@ -83,6 +83,20 @@ def test_inside_its_cell_a_guest_goes_live(cloud: Cloud, starter: Any) -> None:
     assert (row["how"], row["target_host"], row["pause"]) == ("live", "cell1-host2", 1.0)
 
 
+def test_the_pause_of_a_guest_whose_hypervisor_misses_what_it_writes(
+    cloud: Cloud, starter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes live, and stands still while its memory travels."""
+    server = starter()
+    report = cloud.embedded.computes["cell1-host1"]._reporter.report_alive
+    with monkeypatch.context() as patched:
+        patched.setattr(cloud.driver("cell1-host1"), "stands_still_when_live", True)
+        report()
+    row = of(asked(cloud, scope={"hosts": ["cell1-host1"]}, targets={"cells": ["cell1"]}), server)
+    report()
+    assert row["how"] == "live" and row["pause"] > 2
+
+
 def test_what_was_asked_for_is_done_where_it_applies(cloud: Cloud, starter: Any) -> None:
     server = starter()
     ways = {

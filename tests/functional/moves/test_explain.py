@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import sqlite3
@@ -103,6 +104,15 @@ def test_how_its_memory_would_come_to_hosts_of_another_cell(cloud: Cloud, monkey
         " server's host."
     )
     assert not any("memory" in said for host, said in checks.items() if host[:5] == home[:5])
+    # Its hypervisor would miss what it writes to memory that has been sent.
+    [node] = hosts.list_nodes(cloud.cell(home[:5]), host=home)
+    changed = {**node.capabilities, "stands_still_when_live": True}
+    hosts.save_node(cloud.cell(home[:5]), dataclasses.replace(node, capabilities=changed))
+    told = {each["host"]: each["checks"] for each in candidates(cloud, server)["candidates"]}
+    assert [check["message"] for check in told[reached] if check["name"] == "memory"] == [
+        "would come live, standing still for 4 s at most"
+    ]
+    hosts.save_node(cloud.cell(home[:5]), node)
     # A resize boots it.
     assert not any(
         check["name"] == "memory"

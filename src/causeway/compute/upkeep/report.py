@@ -229,6 +229,7 @@ class Reporter:
                 "hypervisor_type": facts.hypervisor_type,
                 "hypervisor_version": facts.hypervisor_version,
                 "supports_live_migration": self._host.driver.supports_live_migration,
+                "stands_still_when_live": self._host.driver.stands_still_when_live,
                 LIVE_MIGRATION_LACKS: self._lacks,
                 "supports_migrate_to_same_host": self._host.driver.supports_migrate_to_same_host,
                 "supports_saved_memory": self._host.driver.supports_saved_memory,

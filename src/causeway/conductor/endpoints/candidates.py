@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from oslo_config import cfg
 
@@ -85,12 +85,12 @@ class CandidatesEndpoint:
             old_flavor=memory.old_flavor,
         )
         contents = self._contents(context, instance, devices, cell.uuid)
+        source_can = nodes[0].capabilities if nodes else {}
         if contents.disk_gb:
-            can = bool(nodes and nodes[0].capabilities.get("supports_warm_copy"))
-            contents.travel = _travel(self._services.conf, instance, can)
-        can_be_saved = bool(nodes and nodes[0].capabilities.get("supports_saved_memory"))
+            contents.travel = _travel(self._services.conf, instance, bool(source_can.get("supports_warm_copy")))
+        can_be_saved = bool(source_can.get("supports_saved_memory"))
         contents.memory = _memory(self._services.conf, instance, can_be_saved)
-        tell_memory = self._memory_checks(context, instance, devices, cell.uuid) if flavor is None else None
+        tell_memory = self._memory_checks(context, instance, devices, cell.uuid, source_can) if flavor is None else None
         self._check(context, with_new_flavor, devices, found, tell_memory)
         heed_checks(explanation, found)
         return MoveCandidates(
@@ -165,9 +165,15 @@ class CandidatesEndpoint:
             list(pool.map(ask, asked))
 
     def _memory_checks(
-        self, context: RequestContext, instance: Instance, devices: list[BlockDevice], cell_uuid: str
+        self,
+        context: RequestContext,
+        instance: Instance,
+        devices: list[BlockDevice],
+        cell_uuid: str,
+        can: dict[str, Any],
     ) -> MemoryCheck | None:
-        """candidate -> how a live migration would bring the guest there; None: it has no memory to be kept."""
+        """candidate -> how a live migration would bring the guest there; None: it has no memory to be kept. ``can``: what the
+        hypervisor of its host can do."""
         if instance.vm_state not in _WITH_MEMORY:
             return None
         services, here = self._services, instance.host or ""
@@ -184,7 +190,8 @@ class CandidatesEndpoint:
                 target = services.computes(candidate.cell_uuid)
                 why = reach.why_not_reached(context, guest, here, source, target, candidate.host)
             if why is None:
-                return [PreCheck(MEMORY, True, f"would come live, standing still for {reach.LIVE_PAUSE:.0f} s at most")]
+                pause = reach.live_pause(instance.flavor.memory_mb, can)
+                return [PreCheck(MEMORY, True, f"would come live, standing still for {pause:.0f} s at most")]
             pause = near_live.longest_pause(instance.flavor.memory_mb)
             return [
                 PreCheck(MEMORY, True, f"would come near-live, standing still for {pause:.0f} s at most: {why.message}")

@@ -18,4 +18,9 @@ _MENDED = 9_000_000
 
 def is_missed(hypervisor: Any, domain_xml: str) -> bool:
     """Whether writes of this guest would be missed if it ran while its memory is copied."""
-    return ET.fromstring(domain_xml).get("type") == _EMULATED and int(hypervisor.getVersion()) < _MENDED
+    return is_missed_of(hypervisor, ET.fromstring(domain_xml).get("type", _EMULATED))
+
+
+def is_missed_of(hypervisor: Any, virt_type: str) -> bool:
+    """Whether writes of such guests (``kvm``, ``qemu``) would be."""
+    return virt_type == _EMULATED and int(hypervisor.getVersion()) < _MENDED

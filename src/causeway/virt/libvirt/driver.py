@@ -36,6 +36,7 @@ from causeway.virt.libvirt import (
     blank_disks,
     copies,
     devices,
+    dirty_memory,
     hardware,
     host,
     live_target,
@@ -121,6 +122,9 @@ class LibvirtDriver(MovingGuests):
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()
+        self.stands_still_when_live = self._connection.call(
+            "say its version", lambda hypervisor: dirty_memory.is_missed_of(hypervisor, self._virt_type), again=True
+        )
         self._rounds.recover()
 
     def close(self) -> None:
