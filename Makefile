@@ -49,7 +49,7 @@ else
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)
 endif
 
-bench: install ## latencies and exact numbers of statements and calls, as a table and as JSON
+bench: install ## latencies, work, and exact numbers of statements and calls, as tables and as JSON (BENCH="--only counts", "--record" and others)
 	$(BIN)/python -m benchmarks $(BENCH)
 
 bench-downtime: install ## how long real guests are off (root, QEMU and libvirt), as a table (DOWNTIME="--gib 8 --json FILE")

@@ -6,8 +6,8 @@ the real Placement, and devcloud behind real HTTP.
 How times are measured
 - No client polls. `cloud.MeasuredCloud` has hooks in the system: a request *arrives* when the API's outermost WSGI
   application is called; its result is *visible* when the step returns whose last commit makes the API show it
-  (``SwitchInstanceMapping``: VERIFY_RESIZE; ``FinishConfirm`` and ``FinishRevert``: ACTIVE); the operation has *ended* when
-  the conductor has let go of the move.
+  (``SwitchInstanceMapping``, inside a cell ``MoveRecord``: VERIFY_RESIZE; ``FinishConfirm`` and ``FinishRevert``: ACTIVE); the
+  operation has *ended* when the conductor has let go of the move.
 - What is no move (`lifecycle`) is measured the same way however it is carried out (`work.Work`): its result is *visible* when
   a transaction has been committed that makes the API show it - an attached volume: when the request is answered -, and it has
   *ended* when no request, no RPC and no saga is in hand any more.
@@ -20,4 +20,12 @@ How calls are counted
   not included. RPCs by the clients that send them. HTTP as it arrives at each service.
 - Periodic work is switched off while it is counted, and ports are plugged late enough that every move waits for its event:
   the numbers are exact. What the network service tells of a deleted port arrives when its server is gone.
+- Placement's own statements are counted apart. What the peer is said to need has both: like is compared with like (`peer`).
+
+How work is measured
+- User instructions of all threads, where the kernel counts them, and user CPU (`instructions`): from the request until the end
+  of all that it caused, on the same quiet cloud, the median of the runs. Everything that is in the process is in them: our
+  roles, Placement, devcloud, SQLite, the client that asks.
+- ``--record`` keeps the instructions of this machine's kind of Python in ``benchmarks/recorded.json``; the test of what
+  operations cost holds them within 5 % from then on, wherever such a Python runs and they can be counted.
 """

@@ -1,4 +1,4 @@
-"""``python -m benchmarks [--json FILE] [--quick]``."""
+"""``python -m benchmarks [--json FILE] [--quick] [--only counts] [--record]``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import durability, operations, report
+from benchmarks import durability, operations, recorded, report
 from benchmarks.cloud import MeasuredCloud
-from benchmarks.counting import Counts
+from benchmarks.counting import Counts, typical
+from benchmarks.instructions import Meter
 
 
 @click.command()
@@ -28,8 +29,16 @@ from benchmarks.counting import Counts
     multiple=True,
     help="Only these.",
 )
-def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
-    """Measures latencies and counts calls; prints a table and writes JSON_FILE."""
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Counts only, and keeps the instructions of each operation for the test that holds them.",
+)
+def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool) -> None:
+    """Measures latencies, counts calls and instructions; prints tables and writes JSON_FILE."""
+    refusal = _why_not_counted()
+    if record and refusal:
+        raise click.ClickException(f"instructions can't be recorded here: {refusal}")
     # What libraries deprecate is of no interest here.
     warnings.simplefilter("ignore")
     logging.getLogger("keystonemiddleware").setLevel(logging.ERROR)
@@ -38,9 +47,9 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
     console = Console()
     if not console.is_terminal:
         console.width = 140
-    wanted = only or ("moves", "lifecycle", "concurrent", "reads", "counts", "durability")
+    wanted = ("counts",) if record else only or ("moves", "lifecycle", "concurrent", "reads", "counts", "durability")
     times: dict[str, operations.Series] = {}
-    counts: dict[str, Counts] = {}
+    counts: dict[str, list[Counts]] = {}
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
         if set(wanted) - {"counts", "durability"}:
             with console.status("times"), MeasuredCloud(Path(directory) / "times") as cloud:
@@ -59,17 +68,26 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...]) -> None:
                     times["detail"] = operations.measure_get(cloud, "/servers/detail", 10 if quick else 30)
         if "counts" in wanted:
             with console.status("calls"), MeasuredCloud(Path(directory) / "calls", quiet=True) as cloud:
-                counts |= operations.count_all(cloud)
+                counts |= operations.count_all(cloud, 3 if quick else 10)
         costs: dict[str, Any] = {}
         if "durability" in wanted:
             with console.status("syncs"):
                 costs = durability.measure(Path(directory) / "durability", 5 if quick else 20)
-    found = report.as_json(times, counts) | {"durability": costs}
+    found = report.as_json(times, counts, refusal) | {"durability": costs}
     report.show(found, console)
     if costs:
         durability.show(costs, console)
     json_file.write_text(json.dumps(found, indent=2) + "\n")
     console.print(f"Written to {json_file}.")
+    if record:
+        recorded.save({name: typical(runs).instructions or 0 for name, runs in counts.items()})
+        console.print(f"Recorded for {recorded.kind()} in {recorded.FILE}.")
+
+
+def _why_not_counted() -> str:
+    meter = Meter()
+    meter.close()
+    return meter.refusal
 
 
 main()

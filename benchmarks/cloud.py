@@ -11,7 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,28 +20,35 @@ from unittest.mock import patch
 import tenacity
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
+from placement import db_api
+from sqlalchemy import event
 
 from benchmarks.counting import Counts, look
+from benchmarks.instructions import Meter
 from benchmarks.work import Work
 from causeway.api.app import Entrance
 from causeway.clients.network_cache import NetworkCache
 from causeway.clients.placement.transport import WsgiTransport
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.embedded.content import GENERATION
+from causeway.model.flavor import Flavor
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm
-from causeway.moves.steps.records import SwitchInstanceMapping
+from causeway.moves.steps.records import MoveRecord, SwitchInstanceMapping
 from causeway.moves.steps.revert import FinishRevert
 from causeway.sagas.keeper import Keeper
 from causeway.store import mapped_pages
-from causeway.store.api import journal
+from causeway.store.api import flavors, journal
 
 PATIENCE = 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
-VISIBLE_AFTER = (SwitchInstanceMapping, FinishConfirm, FinishRevert)
+VISIBLE_AFTER = (SwitchInstanceMapping, MoveRecord, FinishConfirm, FinishRevert)
 # What the network service tells us, as a key of `Hooks.api_requests`.
 EVENTS = "compute POST /v2.1/os-server-external-events"
 _CLIENT = "benchmarks"
+# Larger than gen1.small, and as much bound to the first cell.
+SAME_CELL = Flavor("gen1.medium", "gen1.medium", vcpus=2, memory_mb=192, root_gb=2, extra_specs={GENERATION: "1"})
 
 
 @dataclass
@@ -54,6 +61,7 @@ class Hooks:
     moves_ended: int = 0
     events_delivered: Counter[str] = field(default_factory=Counter)
     api_requests: Counter[str] = field(default_factory=Counter)
+    placement_sql: int = 0
     # part of a service -> seconds in it, of all threads
     spent: dict[str, float] = field(default_factory=lambda: {"placement": 0.0, "journal": 0.0})
 
@@ -79,6 +87,19 @@ class Hooks:
         ):
             original = getattr(owner, name)
             stack.enter_context(patch.object(owner, name, functools.wraps(original)(make(original))))
+
+    def count_placement(self, stack: ExitStack) -> None:
+        """Counts the statements of the Placement in this process, which must have been started."""
+        engine = db_api.placement_context_manager.writer.get_engine()
+
+        def count(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+            # The beginning of a transaction is none; nor is it with ours.
+            if statement != "BEGIN":
+                with self.changed:
+                    self.placement_sql += 1
+
+        event.listen(engine, "before_cursor_execute", count)
+        stack.callback(event.remove, engine, "before_cursor_execute", count)
 
     def _on_request(self, original: Any) -> Any:
         def hooked(app: Any, environ: dict[str, Any], start_response: Any) -> Any:
@@ -197,8 +218,9 @@ class MeasuredCloud:
                 "drains": {"interval": 0.0},
             }
         else:
-            # Twenty servers are more than the default quota allows.
-            options = {"quota": {"instances": 100, "cores": 200, "ram": 102_400}}
+            options = {}
+        # Twenty servers are more than the default quota allows.
+        options["quota"] = {"instances": 100, "cores": 200, "ram": 102_400}
         options.setdefault("api_database", {})["sqlite_synchronous"] = synchronous
         self._quiet = quiet
         self.hooks = Hooks()
@@ -213,8 +235,13 @@ class MeasuredCloud:
             self.work.install(stack, hold_news=self._quiet)
             if self._quiet:
                 self._stop_clocks(stack)
+            # Threads that are started from here on are counted.
+            self.meter = Meter()
+            stack.callback(self.meter.close)
             self.embedded.start()
             stack.callback(self.embedded.stop)
+            self.hooks.count_placement(stack)
+            flavors.create(self.embedded.api_database, replace(SAME_CELL))
             if self._quiet:
                 self.embedded.devcloud.plug_delay = 0.1
             account = self.embedded.accounts["demo"]
@@ -255,7 +282,8 @@ class MeasuredCloud:
         return Client("127.0.0.1", self.embedded.web.port, self._token)
 
     def counts(self) -> Counts:
-        return look(self.embedded, self.hooks.api_requests)
+        hooks = self.hooks
+        return look(self.embedded, hooks.api_requests, placement_sql=hooks.placement_sql, spent=self.meter.look())
 
     def make_volume(self) -> str:
         """Makes an empty volume, which is available at once."""

@@ -1,10 +1,12 @@
-"""What an operation costs in statements and calls: the difference of two looks at the system's counters."""
+"""What an operation costs in statements, calls and work: the difference of two looks at the system's counters."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from statistics import median
 
+from benchmarks.instructions import Spent
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.rpc import counters
 from causeway.store.database import statements
@@ -12,12 +14,17 @@ from causeway.store.database import statements
 
 @dataclass
 class Counts:
-    """Calls by what was called. ``sql``: by database; ``rpc``: "call compute.method"; the others: "service METHOD route"."""
+    """Calls by what was called. ``sql``: by database; ``rpc``: "call compute.method"; the others: "service METHOD route".
+
+    ``placement_sql``: statements of Placement, which are not ours. ``spent``: what the whole process worked for it.
+    """
 
     sql: Counter[str] = field(default_factory=Counter)
     rpc: Counter[str] = field(default_factory=Counter)
     placement: Counter[str] = field(default_factory=Counter)
     http: Counter[str] = field(default_factory=Counter)
+    placement_sql: int = 0
+    spent: Spent = field(default_factory=Spent)
 
     def __sub__(self, before: Counts) -> Counts:
         return Counts(
@@ -25,6 +32,8 @@ class Counts:
             self.rpc - before.rpc,
             self.placement - before.placement,
             self.http - before.http,
+            self.placement_sql - before.placement_sql,
+            self.spent - before.spent,
         )
 
     def total(self, kind: str) -> int:
@@ -39,11 +48,24 @@ class Counts:
         return dict(services)
 
 
-def look(cloud: EmbeddedCloud, api_requests: Counter[str]) -> Counts:
+def typical(runs: list[Counts]) -> Spent:
+    """What the runs of one operation spent: the median of each."""
+    instructions = [run.spent.instructions for run in runs if run.spent.instructions is not None]
+    return Spent(
+        median(run.spent.user_seconds for run in runs),
+        round(median(instructions)) if len(instructions) == len(runs) else None,
+    )
+
+
+def look(
+    cloud: EmbeddedCloud, api_requests: Counter[str], *, placement_sql: int = 0, spent: Spent | None = None
+) -> Counts:
     """Everything counted so far. ``api_requests``: those that others than the measuring client sent to our own API."""
     return Counts(
         sql=Counter({name.removeprefix("the "): number for name, number in statements.snapshot().items()}),
         rpc=Counter({f"{kind} {topic}.{method}": n for (kind, topic, method), n in counters.snapshot().items()}),
         placement=cloud.around.placement.calls,
         http=Counter(cloud.devcloud.calls) + api_requests,
+        placement_sql=placement_sql,
+        spent=spent or Spent(),
     )

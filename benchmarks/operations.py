@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from benchmarks.cloud import MeasuredCloud, Timing
+from benchmarks.cloud import SAME_CELL, MeasuredCloud, Timing
 from benchmarks.counting import Counts
 from benchmarks.lifecycle import Lifecycle
 from causeway.model.flavor import Flavor
@@ -19,6 +19,7 @@ from causeway.store.cell import hosts, instances
 from causeway.store.database import utcnow
 
 RESIZE = {"resize": {"flavorRef": "gen2.small"}}
+RESIZE_IN_CELL = {"resize": {"flavorRef": SAME_CELL.flavorid}}
 CONFIRM = {"confirmResize": None}
 REVERT = {"revertResize": None}
 
@@ -26,6 +27,8 @@ TITLES = {
     "resize": "cross-cell resize",
     "confirm": "confirm",
     "revert": "revert",
+    "same-cell": "resize inside a cell",
+    "same-cell confirm": "its confirm",
     "create": "create, from an image, one port",
     "attach": "attach a volume",
     "detach": "detach a volume",
@@ -38,6 +41,17 @@ TITLES = {
 }
 LISTED = 200
 CONCURRENT = 20
+# What is done to one server, one after the other.
+MOVE_ROUNDS = (
+    (("resize", RESIZE), ("confirm", CONFIRM)),
+    (("resize", RESIZE), ("revert", REVERT)),
+    (("same-cell", RESIZE_IN_CELL), ("same-cell confirm", CONFIRM)),
+)
+MOVES = ("resize", "confirm", "revert", "same-cell", "same-cell confirm")
+# How often hosts get events of the server's one port: each of the two that a move or its revert concerns.
+EVENTS_OF = {"resize": 2, "confirm": 0, "revert": 2, "same-cell": 2, "same-cell confirm": 0}
+# A request that only reads is over too soon to be measured by itself.
+READS = 20
 
 
 @dataclass
@@ -55,18 +69,17 @@ class Series:
 
 
 def measure_moves(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
-    """Resize and confirm, resize and revert, in turn. The first round is not counted."""
-    found = {name: Series() for name in ("resize", "confirm", "revert")}
+    """Resize and confirm, resize and revert, resize inside a cell, in turn. The first round is not counted."""
+    found = {name: Series() for name in MOVES}
     for number in range(rounds + 1):
-        for name, end in (("confirm", CONFIRM), ("revert", REVERT)):
-            server, moves = cloud.boot(), cloud.hooks.moves_ended
-            resize = cloud.act(server, RESIZE)
-            cloud.settle(moves + 1)
-            ending = cloud.act(server, end)
-            cloud.settle(moves + 2)
-            if number:
-                found["resize"].add(resize)
-                found[name].add(ending)
+        for acts in MOVE_ROUNDS:
+            server = cloud.boot()
+            for name, action in acts:
+                moves = cloud.hooks.moves_ended
+                timing = cloud.act(server, action)
+                cloud.settle(moves + 1)
+                if number:
+                    found[name].add(timing)
             cloud.client.call("DELETE", f"/servers/{server}")
     return found
 
@@ -116,36 +129,56 @@ def measure_get(cloud: MeasuredCloud, path: str, rounds: int) -> Series:
     return found
 
 
-def count_all(cloud: MeasuredCloud) -> dict[str, Counts]:
-    """The exact cost of each operation, on a cloud that does nothing else (``quiet``). The first round warms up."""
-    found: dict[str, Counts] = {}
-    for _round in range(2):
-        for name, end in (("confirm", CONFIRM), ("revert", REVERT)):
+def count_all(cloud: MeasuredCloud, rounds: int = 1) -> dict[str, list[Counts]]:
+    """What each operation costs, ``rounds`` times, on a cloud that does nothing else (``quiet``). Before that it warms up."""
+    found: dict[str, list[Counts]] = {}
+    servers: list[str] = []
+    for number in range(rounds + 1):
+        for acts in MOVE_ROUNDS:
             server = cloud.boot()
-            # Each of the two hosts is told of the one port that is plugged.
-            found["resize"] = cloud.counted(server, RESIZE, events=2)
-            found[name] = cloud.counted(server, end, events=2 if name == "revert" else 0)
-        found["show"] = _count_get(cloud, f"/servers/{server}")
-    found |= _count_lifecycle(cloud)
+            servers.append(server)
+            for name, action in acts:
+                counts = cloud.counted(server, action, events=EVENTS_OF[name])
+                if number:
+                    found.setdefault(name, []).append(counts)
+    found["show"] = _count_gets(cloud, f"/servers/{server}", rounds)
+    for name, runs in _count_lifecycle(cloud, rounds).items():
+        found[name] = runs
+    # Of those that were moved, whom a list looks at twice, there are as many whatever ``rounds`` is.
+    for server in servers[: -len(MOVE_ROUNDS)]:
+        cloud.client.call("DELETE", f"/servers/{server}")
+    cloud.work.wait(cloud.work.is_done, "the deletions to end")
     present = len(cloud.client.call("GET", "/servers")["servers"])
     fill(cloud, LISTED - present)
-    for _round in range(2):
-        found["detail"] = _count_get(cloud, "/servers/detail")
+    found["detail"] = _count_gets(cloud, "/servers/detail", rounds)
     return found
 
 
-def _count_lifecycle(cloud: MeasuredCloud) -> dict[str, Counts]:
+def _count_lifecycle(cloud: MeasuredCloud, rounds: int) -> dict[str, list[Counts]]:
+    found: dict[str, list[Counts]] = {}
     with Lifecycle(cloud) as lifecycle:
-        lifecycle.live()
-        # The network service was told that the server of a deleted port is gone, and logs in anew for what it tells next.
-        cloud.boot()
-        return {name: cost.counts for name, cost in lifecycle.live().items()}
+        for number in range(rounds + 1):
+            lives = lifecycle.live()
+            # The network service was told that the server of a deleted port is gone, and logs in anew for what it tells next.
+            cloud.boot()
+            if number:
+                for name, cost in lives.items():
+                    found.setdefault(name, []).append(cost.counts)
+    return found
 
 
-def _count_get(cloud: MeasuredCloud, path: str) -> Counts:
-    before = cloud.counts()
+def _count_gets(cloud: MeasuredCloud, path: str, rounds: int) -> list[Counts]:
+    """The calls of one request; what was spent on it is the mean of some."""
+    found = []
     cloud.client.call("GET", path)
-    return cloud.counts() - before
+    for _round in range(rounds):
+        before = cloud.counts()
+        cloud.client.call("GET", path)
+        counts = cloud.counts() - before
+        for _read in range(READS - 1):
+            cloud.client.call("GET", path)
+        found.append(replace(counts, spent=(cloud.counts().spent - before.spent) / READS))
+    return found
 
 
 def fill(cloud: MeasuredCloud, servers: int = LISTED) -> None:
