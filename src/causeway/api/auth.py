@@ -15,6 +15,7 @@ from typing import Any
 from oslo_config import cfg
 
 from causeway import errors
+from causeway.api.remembered_tokens import RememberedTokens, seconds_for
 from causeway.context import RequestContext
 from causeway.policy import Enforcer
 
@@ -31,31 +32,38 @@ def new_request_id() -> str:
     return f"req-{uuid.uuid4()}"
 
 
+# What a context has of a caller: only the middleware in front may say it.
+_IDENTITY = {
+    "user_id": "HTTP_X_USER_ID",
+    "user_name": "HTTP_X_USER_NAME",
+    "user_domain_id": "HTTP_X_USER_DOMAIN_ID",
+    "user_domain_name": "HTTP_X_USER_DOMAIN_NAME",
+    "project_id": "HTTP_X_PROJECT_ID",
+    "project_name": "HTTP_X_PROJECT_NAME",
+    "project_domain_id": "HTTP_X_PROJECT_DOMAIN_ID",
+    "project_domain_name": "HTTP_X_PROJECT_DOMAIN_NAME",
+    "system_scope": "HTTP_OPENSTACK_SYSTEM_SCOPE",
+    "service_user_id": "HTTP_X_SERVICE_USER_ID",
+    "service_project_id": "HTTP_X_SERVICE_PROJECT_ID",
+}
+_ROLES, _SERVICE_ROLES, _STATUS = "HTTP_X_ROLES", "HTTP_X_SERVICE_ROLES", "HTTP_X_IDENTITY_STATUS"
+
+
 def context_of(environ: Environ, enforcer: Enforcer) -> RequestContext:
     """The context of a request that was let through; raises Unauthorized if it names nobody."""
-    user_id = environ.get("HTTP_X_USER_ID")
-    if not user_id or environ.get("HTTP_X_IDENTITY_STATUS", "Confirmed") != "Confirmed":
+    who = {name: environ.get(header) or None for name, header in _IDENTITY.items()}
+    if not who["user_id"] or environ.get(_STATUS, "Confirmed") != "Confirmed":
         raise errors.Unauthorized("The request you have made requires authentication.")
     global_id = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
     context = RequestContext(
         request_id=environ.get(ENV_REQUEST_ID),
         global_request_id=global_id if global_id and REQUEST_ID.match(global_id) else None,
-        user_id=user_id,
-        user_name=environ.get("HTTP_X_USER_NAME"),
-        user_domain_id=environ.get("HTTP_X_USER_DOMAIN_ID"),
-        user_domain_name=environ.get("HTTP_X_USER_DOMAIN_NAME"),
-        project_id=environ.get("HTTP_X_PROJECT_ID") or None,
-        project_name=environ.get("HTTP_X_PROJECT_NAME"),
-        project_domain_id=environ.get("HTTP_X_PROJECT_DOMAIN_ID"),
-        project_domain_name=environ.get("HTTP_X_PROJECT_DOMAIN_NAME"),
-        system_scope=environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"),
-        roles=_roles(environ.get("HTTP_X_ROLES")),
-        service_roles=_roles(environ.get("HTTP_X_SERVICE_ROLES")),
+        roles=_roles(environ.get(_ROLES)),
+        service_roles=_roles(environ.get(_SERVICE_ROLES)),
         auth_token=environ.get("HTTP_X_AUTH_TOKEN"),
         service_token=environ.get("HTTP_X_SERVICE_TOKEN"),
-        service_user_id=environ.get("HTTP_X_SERVICE_USER_ID"),
-        service_project_id=environ.get("HTTP_X_SERVICE_PROJECT_ID"),
         is_admin=False,
+        **who,
     )
     context.is_admin = enforcer.is_admin(context)
     return context
@@ -90,8 +98,34 @@ def noauth2(app: WsgiApp) -> WsgiApp:
 
 
 def keystone(app: WsgiApp, conf: cfg.ConfigOpts) -> WsgiApp:
-    """keystonemiddleware, with the options of ``[keystone_authtoken]``."""
-    from keystonemiddleware import auth_token
+    """keystonemiddleware, with the options of ``[keystone_authtoken]``; whom it has just let through passes it by."""
+    from keystonemiddleware import auth_token, opts
 
-    protected: WsgiApp = auth_token.AuthProtocol(app, {"oslo_config_config": conf})
-    return protected
+    for group, options in opts.list_auth_token_opts():
+        conf.register_opts(options, group=group)
+    cached = conf.keystone_authtoken.token_cache_time
+    seconds = seconds_for(cached)
+    remembered = RememberedTokens([*_IDENTITY.values(), _ROLES, _SERVICE_ROLES, _STATUS], seconds)
+
+    def behind(environ: Environ, start_response: Any) -> Iterable[bytes]:
+        if seconds:
+            remembered.keep(environ)
+        return app(environ, start_response)
+
+    protected = auth_token.AuthProtocol(behind, {"oslo_config_config": conf, "token_cache_time": cached - seconds})
+
+    def authenticate(environ: Environ, start_response: Any) -> Iterable[bytes]:
+        if not remembered.recognise(environ):
+            answer: Iterable[bytes] = protected(environ, start_response)
+            return answer
+
+        def start(status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+            if status.startswith("401"):
+                # A service that this one calls for the user did not take the token.
+                remembered.forget(environ)
+                headers = [*headers, ("WWW-Authenticate", f'Keystone uri="{protected.www_authenticate_uri}"')]
+            return start_response(status, headers, *more)
+
+        return app(environ, start)
+
+    return authenticate

@@ -8,14 +8,19 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+from wsgiref.util import setup_testing_defaults
 
 import openstack
 import pytest
 import requests
 from cheroot import wsgi
+from oslo_utils import timeutils
 
+from causeway.api import auth
 from causeway.api.app import build_app
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 
@@ -38,6 +43,10 @@ class Served:
 
     def sdk(self, user: str) -> openstack.connection.Connection:
         return openstack.connection.Connection(**self.login(user), region_name="RegionOne", app_name="tests")
+
+    def revoke(self, token: str) -> None:
+        headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+        requests.delete(f"{self.accounts.auth_url}/auth/tokens", headers=headers, timeout=20).raise_for_status()
 
     def openstack(self, user: str, *arguments: str) -> str:
         environment = {f"OS_{name.upper()}": value for name, value in self.login(user).items()}
@@ -97,6 +106,67 @@ def test_without_a_good_token_it_is_401(served: Served) -> None:
         assert answer.headers["WWW-Authenticate"].startswith("Keystone uri=")
         assert answer.headers["X-Compute-Request-Id"].startswith("req-")
     assert requests.get(f"{served.url}/compute/", timeout=20).json()["versions"][1]["id"] == "v2.1"
+
+
+def status_of(app: auth.WsgiApp, token: str) -> str:
+    """What ``GET /flavors`` answers."""
+    answered: list[str] = []
+    environ: dict[str, Any] = {"PATH_INFO": "/v2.1/flavors", "HTTP_X_AUTH_TOKEN": token}
+    setup_testing_defaults(environ)
+    b"".join(app(environ, lambda status, *_headers: answered.append(status[:3])))
+    return answered[0]
+
+
+def test_headers_that_only_the_middleware_may_set_are_not_believed(served: Served) -> None:
+    """Neither at a token's first request nor when it is remembered."""
+    token = served.sdk("demo").auth_token
+    forged = {"X-Roles": "admin", "X-User-Id": "root", "X-Project-Id": "other", "OpenStack-System-Scope": "all"}
+    for _request in range(2):
+        answer = requests.get(
+            f"{served.url}/compute/v2.1/os-services", headers={"X-Auth-Token": token} | forged, timeout=20
+        )
+        assert answer.status_code == 403
+        answer = requests.get(
+            f"{served.url}/compute/v2.1/flavors", headers={"X-Auth-Token": token} | forged, timeout=20
+        )
+        assert answer.status_code == 200
+
+
+def test_a_revoked_token_is_let_through_for_no_longer_than_it_may_be_cached(
+    served: Served, cloud: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Remembered here and by keystonemiddleware, one after the other, asked for all the time."""
+    seconds, began = [0.0], timeutils.utcnow()
+    monkeypatch.setattr(auth, "RememberedTokens", partial(auth.RememberedTokens, clock=lambda: seconds[0]))
+    cloud.services.conf.set_override("token_cache_time", 10, group="keystone_authtoken")
+    app = build_app(cloud.services)
+    token = served.sdk("demo").auth_token
+
+    def ask(at: float) -> str:
+        seconds[0] = at
+        timeutils.set_time_override(began + timedelta(seconds=at))
+        return status_of(app, token)
+
+    try:
+        assert ask(0.0) == "200"
+        served.revoke(token)
+        assert ask(1.0) == "200"
+        assert [ask(at) for at in (3.0, 4.9, 5.1, 7.0, 9.9, 10.0)][-1] == "401"
+    finally:
+        timeutils.clear_time_override()
+        cloud.services.conf.clear_override("token_cache_time", group="keystone_authtoken")
+
+
+def test_who_caches_no_tokens_hears_of_a_revoked_one_at_once(served: Served, cloud: Any) -> None:
+    cloud.services.conf.set_override("token_cache_time", -1, group="keystone_authtoken")
+    try:
+        app = build_app(cloud.services)
+    finally:
+        cloud.services.conf.clear_override("token_cache_time", group="keystone_authtoken")
+    token = served.sdk("demo").auth_token
+    assert status_of(app, token) == "200"
+    served.revoke(token)
+    assert status_of(app, token) == "401"
 
 
 def test_the_sdk_finds_its_way(served: Served, cloud: Any) -> None:
