@@ -1,4 +1,4 @@
-"""Conditions of a list of servers: each as SQL where there is a column for it, and as a predicate over an `Instance`.
+"""Conditions of a list of servers: each as SQL where there is a column for it, and as a predicate over what was read of one.
 
 Both forms say the same. Servers that have no row yet (build requests), or whose row was read by its uuid because the server
 was moving, are judged by the predicate; rows of cells by the SQL, and by the predicate where there is no SQL.
@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import sqlalchemy as sa
 
-from causeway.model.instance import Instance
 from causeway.model.states import STATUS_TABLE, ServerStatus, VmState
 from causeway.store.cell.instances import TABLE, TAGS
+from causeway.store.listed import Listed
 from causeway.store.patterns import compile_pattern, is_plain
 
 
@@ -32,12 +32,7 @@ class Condition(Protocol):
         """The condition as SQL; None if a database can't tell."""
         ...
 
-    def matches(self, instance: Instance) -> bool: ...
-
-
-def value_of(instance: Instance, column: str) -> Any:
-    """What the instance's row has in a column; for those that repeat parts of its flavor, too."""
-    return instance.flavor.flavorid if column == "flavorid" else getattr(instance, column)
+    def matches(self, server: Listed) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class _OneColumn:
 
     @property
     def columns(self) -> frozenset[str]:
-        return frozenset({"flavor" if self.column == "flavorid" else self.column})
+        return frozenset({self.column})
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,8 @@ class OneOf(_OneColumn):
         condition: sa.ColumnElement[bool] = column.in_(given) if given else sa.false()
         return sa.or_(condition, column.is_(None)) if None in self.values else condition
 
-    def matches(self, instance: Instance) -> bool:
-        return value_of(instance, self.column) in self.values
+    def matches(self, server: Listed) -> bool:
+        return server.values[self.column] in self.values
 
 
 @dataclass(frozen=True)
@@ -81,8 +76,8 @@ class Matches(_OneColumn):
     def clause(self) -> sa.ColumnElement[bool] | None:
         return TABLE.c[self.column].regexp_match(self.pattern) if is_plain(self.pattern) else None
 
-    def matches(self, instance: Instance) -> bool:
-        return compile_pattern(self.pattern).search(str(value_of(instance, self.column) or "")) is not None
+    def matches(self, server: Listed) -> bool:
+        return compile_pattern(self.pattern).search(str(server.values[self.column] or "")) is not None
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,8 @@ class ChangedSince:
         new = sa.and_(TABLE.c.updated_at.is_(None), TABLE.c.created_at >= self.moment)
         return sa.or_(TABLE.c.updated_at >= self.moment, new)
 
-    def matches(self, instance: Instance) -> bool:
-        changed = instance.updated_at or instance.created_at
+    def matches(self, server: Listed) -> bool:
+        changed = server.values["updated_at"] or server.values["created_at"]
         return changed is not None and changed >= self.moment
 
 
@@ -110,8 +105,8 @@ class ChangedBefore:
         new = sa.and_(TABLE.c.updated_at.is_(None), TABLE.c.created_at <= self.moment)
         return sa.or_(TABLE.c.updated_at <= self.moment, new)
 
-    def matches(self, instance: Instance) -> bool:
-        changed = instance.updated_at or instance.created_at
+    def matches(self, server: Listed) -> bool:
+        changed = server.values["updated_at"] or server.values["created_at"]
         return changed is not None and changed <= self.moment
 
 
@@ -126,8 +121,8 @@ class Deleted:
     def clause(self) -> sa.ColumnElement[bool]:
         return TABLE.c.deleted.is_(self.wanted)
 
-    def matches(self, instance: Instance) -> bool:
-        return instance.deleted is self.wanted
+    def matches(self, server: Listed) -> bool:
+        return server.values["deleted"] is self.wanted
 
 
 def _shows(vm_state: VmState, status: ServerStatus) -> sa.ColumnElement[bool] | None:
@@ -156,8 +151,8 @@ class HasStatus:
         shown = sa.and_(TABLE.c.deleted.is_(False), sa.or_(sa.false(), *[one for one in found if one is not None]))
         return sa.or_(shown, TABLE.c.deleted.is_(True)) if ServerStatus.DELETED in self.statuses else shown
 
-    def matches(self, instance: Instance) -> bool:
-        return instance.status in self.statuses
+    def matches(self, server: Listed) -> bool:
+        return server.status in self.statuses
 
 
 @dataclass(frozen=True)
@@ -177,8 +172,8 @@ class HasTags:
         found = sa.and_(*[any_of([tag]) for tag in self.tags]) if self.all_of else any_of(self.tags)
         return sa.not_(found) if self.negated else found
 
-    def matches(self, instance: Instance) -> bool:
-        has = (tag in instance.tags for tag in self.tags)
+    def matches(self, server: Listed) -> bool:
+        has = (tag in server.tags for tag in self.tags)
         return (all(has) if self.all_of else any(has)) is not self.negated
 
 
@@ -186,32 +181,33 @@ class HasTags:
 class Predicate:
     """What no column tells: metadata, addresses."""
 
-    test: Callable[[Instance], bool]
+    test: Callable[[Listed], bool]
     columns: frozenset[str]
     needs_tags: bool = False
 
     def clause(self) -> None:
         return None
 
-    def matches(self, instance: Instance) -> bool:
-        return self.test(instance)
+    def matches(self, server: Listed) -> bool:
+        return self.test(server)
 
 
 def has_metadata(wanted: dict[str, str]) -> Predicate:
-    return Predicate(
-        lambda instance: all(instance.metadata.get(key) == value for key, value in wanted.items()),
-        frozenset({"metadata"}),
-    )
+    def test(server: Listed) -> bool:
+        metadata = server.metadata
+        return all(metadata.get(key) == value for key, value in wanted.items())
+
+    return Predicate(test, frozenset({"metadata"}))
 
 
 def has_address(pattern: str, version: int) -> Predicate:
     """Some fixed address of this IP version matches a regular expression from its beginning on."""
     compiled = compile_pattern(pattern)
 
-    def test(instance: Instance) -> bool:
+    def test(server: Listed) -> bool:
         return any(
             ip.version == version and compiled.match(ip.address) is not None
-            for vif in instance.network_info
+            for vif in server.vifs
             for ip in vif.fixed_ips
         )
 
@@ -230,5 +226,4 @@ __all__ = [
     "Predicate",
     "has_address",
     "has_metadata",
-    "value_of",
 ]

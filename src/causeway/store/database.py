@@ -189,9 +189,10 @@ def _timeouts(backend: str, answer: int | None) -> dict[str, Any]:
             timeouts |= {"tcp_user_timeout": answer * 1000, "options": f"-c statement_timeout={answer * 1000}"}
         return timeouts
     if backend in ("mysql", "mariadb"):
-        return {"connect_timeout": CONNECT_TIMEOUT} | (
-            {"read_timeout": answer, "write_timeout": answer} if answer is not None else {}
-        )
+        # What is longer would be cut off without a word: a server's tags, all in one value.
+        whole = {"init_command": "SET SESSION group_concat_max_len = 1048576"}
+        limits = {"read_timeout": answer, "write_timeout": answer} if answer is not None else {}
+        return {"connect_timeout": CONNECT_TIMEOUT} | whole | limits
     return {}
 
 

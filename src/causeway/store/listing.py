@@ -44,14 +44,13 @@ from causeway.store.api import build_requests, mappings
 from causeway.store.cell.instances import TABLE
 from causeway.store.cells import Cells
 from causeway.store.database import Database, utcnow
+from causeway.store.listed import AttachedVolume, Listed
 from causeway.store.mapped_pages import CLOCK_SKEW, MOVES, may_have_moved
 from causeway.store.server_rows import (
     ALL_COLUMNS,
     ATTEMPTS,
     NEWEST_FIRST,
-    AttachedVolume,
     Key,
-    Listed,
     Page,
     ServerQuery,
     SortKey,
@@ -103,7 +102,7 @@ def _of_all_cells(cells: Cells, query: ServerQuery) -> Page:
         rows += [row for batch in answers.by_cell.values() for row in batch.rows]
         frontier = _frontier(query, rows, [batch.end for batch in answers.by_cell.values()], 2 * size + 100)
         for row in _settle(cells, query, rows, started, cursor, frontier, set(down)):
-            found.setdefault(row.instance.uuid, row)
+            found.setdefault(row.uuid, row)
         if len(found) >= wanted or frontier is None:
             servers = list(found.values())
             return Page(servers[: query.limit], len(servers) > query.limit, list(down.values()))
@@ -124,10 +123,10 @@ def _frontier(query: ServerQuery, rows: list[Listed], ends: list[Key | None], mo
         if end is not None and (frontier is None or is_after(query, frontier, end)):
             frontier = end
     if frontier is not None:
-        while rows and is_after(query, key_of(query, rows[-1].instance), frontier):
+        while rows and is_after(query, key_of(query, rows[-1]), frontier):
             rows.pop()
     if len(rows) > most:
-        frontier = key_of(query, rows[most - 1].instance)
+        frontier = key_of(query, rows[most - 1])
         del rows[most:]
     return frontier
 
@@ -138,8 +137,9 @@ def _frontier(query: ServerQuery, rows: list[Listed], ends: list[Key | None], mo
 def _build_requests(api: Database, query: ServerQuery) -> list[Listed]:
     found = []
     for request in build_requests.list_for(api, query.project_id):
-        if query.matches(request.instance):
-            found.append(of_request(request))
+        row = of_request(request)
+        if query.matches(row):
+            found.append(row)
     return found
 
 
@@ -159,26 +159,26 @@ def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: K
         statement = statement.where(behind(query, cursor, dialect))
     statement = statement.order_by(*(ordered(TABLE.c[key.column], key, dialect) for key in query.keys)).limit(size)
     rows = load(cell_uuid, database, query, statement)
-    end = key_of(query, rows[-1].instance) if len(rows) == size else None
-    return _Batch([row for row in rows if all(test.matches(row.instance) for test in tests)], end)
+    end = key_of(query, rows[-1]) if len(rows) == size else None
+    return _Batch([row for row in rows if all(test.matches(row) for test in tests)], end)
 
 
 def _key_of_marker(cells: Cells, query: ServerQuery, requests: list[Listed]) -> Key:
     for row in requests:
-        if row.instance.uuid == query.marker:
-            return key_of(query, row.instance)
+        if row.uuid == query.marker:
+            return key_of(query, row)
     marker = str(query.marker)
     mapped = mappings.cells_of(cells.api, [marker])
     if mapped.get(marker) is None:
         # A build request that does not fit the conditions can mark a page all the same.
         request = build_requests.find(cells.api, marker)
         if request is not None and query.project_id in (None, request.project_id):
-            return key_of(query, request.instance)
+            return key_of(query, of_request(request))
     else:
         database = cells.database(str(mapped[marker]))
         rows = load("", database, query, select_rows(query).where(TABLE.c.uuid == marker))
-        if rows and query.project_id in (None, rows[0].instance.project_id):
-            return key_of(query, rows[0].instance)
+        if rows and query.project_id in (None, rows[0].values["project_id"]):
+            return key_of(query, rows[0])
     raise errors.BadRequest(f"marker [{marker}] not found")
 
 
@@ -219,7 +219,7 @@ def _settle(
     """The rows that count, in order: of each server the one of the cell that its mapping names."""
     seen: dict[str, dict[str | None, Listed]] = {}
     for row in rows:
-        seen.setdefault(row.instance.uuid, {})[row.cell_uuid] = row
+        seen.setdefault(row.uuid, {})[row.cell_uuid] = row
     mapped, doubtful = _mapped(cells.api, seen, query.project_id, started)
     settled: list[Listed] = []
     for uuid, copies in seen.items():
@@ -233,7 +233,7 @@ def _settle(
     if not doubtful:
         return settled
     for row in look_again(cells, query, {uuid: mapped[uuid] for uuid in doubtful}, seen, down):
-        key = key_of(query, row.instance)
+        key = key_of(query, row)
         if (cursor is None or is_after(query, key, cursor)) and not (frontier and is_after(query, key, frontier)):
             settled.append(row)
     sort_rows(query, settled)
@@ -250,6 +250,7 @@ def get_server(
     columns: frozenset[str] | None = None,
     tags: bool = True,
     volumes: bool = False,
+    group: bool = False,
 ) -> Listed:
     """A server in the cell that its mapping names, or its build request; ``columns`` None: all of them.
 
@@ -259,19 +260,23 @@ def get_server(
     query = ServerQuery(None, 1, columns=ALL_COLUMNS if columns is None else columns, tags=tags, volumes=volumes)
     previous: str | None = ""
     for _attempt in range(ATTEMPTS):
-        home = mappings.get(cells.api, uuid).cell_uuid
+        home, group_uuid = mappings.home_of(cells.api, uuid, with_group=group)
         if home == previous:
             break
-        if home is None:
-            request = build_requests.find(cells.api, uuid)
-            if request is not None:
-                return of_request(request)
-        else:
-            rows = load(home, cells.database(home), query, select_one(tuple(query.loaded)), {"of_uuid": uuid})
-            if rows:
-                return rows[0]
+        found = _read_one(cells, query, uuid, home)
+        if found is not None:
+            found.group = group_uuid
+            return found
         previous = home
     raise errors.ServerNotFound(uuid)
+
+
+def _read_one(cells: Cells, query: ServerQuery, uuid: str, home: str | None) -> Listed | None:
+    if home is None:
+        request = build_requests.find(cells.api, uuid)
+        return None if request is None else of_request(request)
+    rows = load(home, cells.database(home), query, select_one(query), {"of_uuid": uuid})
+    return rows[0] if rows else None
 
 
 __all__ = [

@@ -34,13 +34,12 @@ from causeway.model.host import CellMapping
 from causeway.model.sagas import ENDED, SagaState
 from causeway.store.api import build_requests, mappings
 from causeway.store.api_tables import Moves
-from causeway.store.cell.instances import TABLE as INSTANCES
 from causeway.store.cells import Cells
 from causeway.store.conditions import Deleted, OneOf
 from causeway.store.database import Database, utcnow
+from causeway.store.listed import Listed
 from causeway.store.server_rows import (
     Key,
-    Listed,
     Page,
     ServerQuery,
     behind,
@@ -49,7 +48,7 @@ from causeway.store.server_rows import (
     look_again,
     of_request,
     ordered,
-    select_rows,
+    select_some,
     sort_rows,
 )
 
@@ -190,13 +189,13 @@ def _rows_of(cells: Cells, query: ServerQuery, candidates: list[_Candidate]) -> 
     rows = {uuid: of_request(request) for uuid, request in requests.items()}
 
     def ask(cell: CellMapping, database: Database) -> list[Listed]:
-        return load(cell.uuid, database, query, select_rows(query).where(INSTANCES.c.uuid.in_(by_cell[cell.uuid])))
+        return load(cell.uuid, database, query, select_some(query), {"listed": by_cell[cell.uuid]})
 
     answers = cells.ask([uuid for uuid in by_cell if uuid is not None], ask)
     if answers.down:
         raise _AskAllCells
     for of_cell in answers.by_cell.values():
-        rows.update({row.instance.uuid: row for row in of_cell})
+        rows.update({row.uuid: row for row in of_cell})
     return rows
 
 
@@ -218,15 +217,15 @@ def _settle(
         row = rows.get(candidate.uuid)
         if row is None or candidate.uuid in doubtful:
             again[candidate.uuid] = candidate.cell_uuid
-        elif query.matches(row.instance):
+        elif query.matches(row):
             settled.append(row)
     if again:
         settled += look_again(cells, query, again, {}, set())
         sort_rows(query, settled)
     keys = {candidate.uuid: candidate.key for candidate in candidates}
     for row in settled:
-        if key_of(query, row.instance) != keys[row.instance.uuid]:
-            LOG.warning("Server %s and its mapping do not say the same", row.instance.uuid)
+        if key_of(query, row) != keys[row.uuid]:
+            LOG.warning("Server %s and its mapping do not say the same", row.uuid)
             raise _AskAllCells
     return settled
 

@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-import msgspec
 import sqlalchemy as sa
 
 from causeway.model.host import CellMapping
-from causeway.model.instance import Instance
 from causeway.store.api import build_requests, mappings
 from causeway.store.cell import block_devices, instances
 from causeway.store.cell.instances import TABLE, TAGS
 from causeway.store.cells import Cells
-from causeway.store.conditions import Condition, value_of
+from causeway.store.conditions import Condition
 from causeway.store.database import Database
+from causeway.store.listed import JSON_COLUMNS, AttachedVolume, Listed
 
 DEVICES = block_devices.TABLE
 
 # How often a server that goes on moving is looked for. Each time takes a whole move between two reads.
 ATTEMPTS = 4
+# Without these there is no `Listed.instance`.
 _NEEDED = frozenset({"uuid", "project_id", "user_id", "display_name", "flavor", "created_at"})
 _COLLATIONS = {"postgresql": "C", "mysql": "utf8mb4_bin", "mariadb": "utf8mb4_bin"}
 
@@ -61,36 +61,21 @@ class ServerQuery:
     def keys(self) -> tuple[SortKey, ...]:
         return (*self.sort, SortKey("uuid"))
 
-    @property
-    def loaded(self) -> list[str]:
+    @cached_property
+    def loaded(self) -> tuple[str, ...]:
         """The columns to read."""
         names = set(self.columns | _NEEDED).union(*(condition.columns for condition in self.conditions))
-        names.update("flavor" if key.column == "flavorid" else key.column for key in self.sort)
-        return sorted(names)
+        names.update(key.column for key in self.sort)
+        return tuple(sorted(names))
 
     @property
     def loads_tags(self) -> bool:
         return self.tags or any(c.needs_tags for c in self.conditions)
 
-    def matches(self, instance: Instance) -> bool:
-        if self.project_id is not None and instance.project_id != self.project_id:
+    def matches(self, server: Listed) -> bool:
+        if self.project_id is not None and server.values["project_id"] != self.project_id:
             return False
-        return all(condition.matches(instance) for condition in self.conditions)
-
-
-@dataclass(frozen=True, slots=True)
-class AttachedVolume:
-    id: str
-    delete_on_termination: bool
-
-
-@dataclass
-class Listed:
-    """A server with the cell whose row it is (None: a build request)."""
-
-    instance: Instance
-    cell_uuid: str | None
-    volumes: list[AttachedVolume] = field(default_factory=list)
+        return all(condition.matches(server) for condition in self.conditions)
 
 
 @dataclass
@@ -108,13 +93,14 @@ Key = tuple[Any, ...]
 # --- order
 
 
-def key_of(query: ServerQuery, instance: Instance) -> Key:
-    return tuple(value_of(instance, key.column) for key in query.keys)
+def key_of(query: ServerQuery, server: Listed) -> Key:
+    values = server.values
+    return tuple(values[key.column] for key in query.keys)
 
 
 def sort_rows(query: ServerQuery, rows: list[Listed]) -> None:
     for key in reversed(query.keys):
-        rows.sort(key=lambda row: comparable(value_of(row.instance, key.column)), reverse=key.descending)
+        rows.sort(key=lambda row: comparable(row.values[key.column]), reverse=key.descending)
 
 
 def comparable(value: Any) -> tuple[bool, Any]:
@@ -130,7 +116,7 @@ def is_after(query: ServerQuery, one: Key, other: Key) -> bool:
 
 
 def after(query: ServerQuery, row: Listed, cursor: Key | None) -> bool:
-    return cursor is None or is_after(query, key_of(query, row.instance), cursor)
+    return cursor is None or is_after(query, key_of(query, row), cursor)
 
 
 def ordered(column: sa.ColumnElement[Any], key: SortKey, dialect: str) -> sa.ColumnElement[Any]:
@@ -171,9 +157,60 @@ def behind(
 
 # --- reading
 
+# Tags have no comma (the Compute API refuses it), nor have ids of volumes.
+_BETWEEN, _WITHIN = ",", ":"
+_TAGS = (
+    sa.select(sa.func.aggregate_strings(TAGS.c.tag, _BETWEEN))
+    .where(TAGS.c.resource_id == TABLE.c.uuid)
+    .correlate(TABLE)
+    .scalar_subquery()
+)
+_VOLUMES = (
+    sa.select(
+        sa.func.aggregate_strings(
+            sa.cast(DEVICES.c.id, sa.String(20))
+            + sa.case((DEVICES.c.delete_on_termination.is_(True), ":1:"), else_=":0:")
+            + DEVICES.c.volume_id,
+            _BETWEEN,
+        )
+    )
+    .where(DEVICES.c.instance_uuid == TABLE.c.uuid, DEVICES.c.volume_id.is_not(None), DEVICES.c.deleted.is_(False))
+    .correlate(TABLE)
+    .scalar_subquery()
+)
+_LISTED: sa.BindParameter[Any] = sa.bindparam("listed", expanding=True)
+
 
 def select_rows(query: ServerQuery) -> sa.Select[Any]:
-    return sa.select(*(TABLE.c[name] for name in query.loaded))
+    """The query's columns, and in the same statement the tags and volumes if it wants them: `load` can read them."""
+    return _select(query.loaded, query.loads_tags, query.volumes)
+
+
+def select_some(query: ServerQuery) -> sa.Select[Any]:
+    """The same, of the servers in the parameter ``listed``."""
+    return _select_some(query.loaded, query.loads_tags, query.volumes)
+
+
+def select_one(query: ServerQuery) -> sa.Select[Any]:
+    """The same, of the server in the parameter ``of_uuid`` unless it was deleted."""
+    return _select_one(query.loaded, query.loads_tags, query.volumes)
+
+
+# SQLAlchemy takes longer to make a statement than SQLite to run it.
+@lru_cache(256)
+def _select(columns: tuple[str, ...], tags: bool, volumes: bool) -> sa.Select[Any]:
+    chosen = (sa.cast(TABLE.c[name], sa.Text) if name in JSON_COLUMNS else TABLE.c[name] for name in columns)
+    return sa.select(*chosen, *((_TAGS,) if tags else ()), *((_VOLUMES,) if volumes else ()))
+
+
+@lru_cache(256)
+def _select_some(columns: tuple[str, ...], tags: bool, volumes: bool) -> sa.Select[Any]:
+    return _select(columns, tags, volumes).where(TABLE.c.uuid.in_(_LISTED))
+
+
+@lru_cache(256)
+def _select_one(columns: tuple[str, ...], tags: bool, volumes: bool) -> sa.Select[Any]:
+    return _select(columns, tags, volumes).where(TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False))
 
 
 def of_request(request: build_requests.BuildRequest) -> Listed:
@@ -182,23 +219,7 @@ def of_request(request: build_requests.BuildRequest) -> Listed:
         for device in request.block_devices
         if device.volume_id is not None
     ]
-    return Listed(request.instance, None, volumes)
-
-
-@cache
-def select_one(columns: tuple[str, ...]) -> sa.Select[Any]:
-    return sa.select(*(TABLE.c[name] for name in columns)).where(
-        TABLE.c.uuid == sa.bindparam("of_uuid"), TABLE.c.deleted.is_(False)
-    )
-
-
-_LISTED: sa.BindParameter[Any] = sa.bindparam("listed", expanding=True)
-_TAGS = sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(_LISTED)).order_by(TAGS.c.tag)
-_VOLUMES = (
-    sa.select(DEVICES.c.instance_uuid, DEVICES.c.volume_id, DEVICES.c.delete_on_termination)
-    .where(DEVICES.c.instance_uuid.in_(_LISTED), DEVICES.c.volume_id.is_not(None), DEVICES.c.deleted.is_(False))
-    .order_by(DEVICES.c.id)
-)
+    return Listed.of(request.instance, None, volumes)
 
 
 def load(
@@ -208,20 +229,27 @@ def load(
     statement: sa.Select[Any],
     parameters: dict[str, Any] | None = None,
 ) -> list[Listed]:
-    """Runs a statement that selects the query's columns, and reads tags and volumes if the query wants them."""
-    names = query.loaded
+    """Runs a statement that was made of one of those above for this query."""
+    names, tags, volumes = query.loaded, query.loads_tags, query.volumes
     with database.read() as connection:
-        rows = connection.execute(statement, parameters or {})
-        found = [msgspec.convert(dict(zip(names, row, strict=True)), Instance) for row in rows]
-        listed = {instance.uuid: Listed(instance, cell_uuid) for instance in found}
-        uuids = {"listed": list(listed)}
-        if listed and query.loads_tags:
-            for uuid, tag in connection.execute(_TAGS, uuids):
-                listed[uuid].instance.tags.append(tag)
-        if listed and query.volumes:
-            for uuid, volume_id, delete_on_termination in connection.execute(_VOLUMES, uuids):
-                listed[uuid].volumes.append(AttachedVolume(volume_id, delete_on_termination))
-    return list(listed.values())
+        rows = connection.execute(statement, parameters or {}).all()
+    found = []
+    for row in rows:
+        listed = Listed(dict(zip(names, row, strict=False)), cell_uuid)
+        if tags and row[len(names)]:
+            listed.tags = sorted(row[len(names)].split(_BETWEEN))
+        if volumes and row[-1]:
+            listed.volumes = _volumes(row[-1])
+        found.append(listed)
+    return found
+
+
+def _volumes(text: str) -> list[AttachedVolume]:
+    """In the order in which they were attached."""
+    found = [one.split(_WITHIN, 2) for one in text.split(_BETWEEN)]
+    return [
+        AttachedVolume(volume_id, gone == "1") for _id, gone, volume_id in sorted(found, key=lambda one: int(one[0]))
+    ]
 
 
 def look_again(
@@ -240,10 +268,8 @@ def look_again(
                 by_cell.setdefault(home, []).append(uuid)
         rows: dict[str, Listed] = {}
         for cell_uuid, uuids in by_cell.items():
-            found = load(
-                cell_uuid, cells.database(cell_uuid), query, select_rows(query).where(TABLE.c.uuid.in_(sorted(uuids)))
-            )
-            rows.update({row.instance.uuid: row for row in found})
+            found = load(cell_uuid, cells.database(cell_uuid), query, select_some(query), {"listed": sorted(uuids)})
+            rows.update({row.uuid: row for row in found})
         now = mappings.cells_of(cells.api, sorted(mapped))
         moved_on: dict[str, str | None] = {}
         for uuid, home in mapped.items():
@@ -254,7 +280,7 @@ def look_again(
                 continue
             copies = seen.get(uuid, {})
             row = rows.get(uuid) or next(iter(copies.values()), None)
-            if row is not None and query.matches(row.instance):
+            if row is not None and query.matches(row):
                 settled.append(row)
         mapped = moved_on
         if not mapped:

@@ -191,24 +191,27 @@ class TestShow:
     def test_few_statements(self, api: Any, rich: Instance) -> None:
         before = statements.snapshot()
         api.get(f"/servers/{rich.uuid}", version="2.70")
-        assert statements.snapshot() - before == {"api": 1, "cell1": 3}
+        assert statements.snapshot() - before == {"api": 1, "cell1": 1}
+        before = statements.snapshot()
+        api.get(f"/servers/{rich.uuid}", version="2.96")
+        assert statements.snapshot() - before == {"api": 1, "cell1": 1}
 
     def test_while_it_changes_cells(
         self, api: Any, cloud: Any, rich: Instance, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The mapping was read, then the server moved and its old record went."""
-        read = mappings.get
+        read = mappings.home_of
 
-        def read_then_move(database: Any, uuid: str) -> Any:
-            found = read(database, uuid)
-            if found.cell_uuid == cloud.cell_uuids["cell1"]:
+        def read_then_move(database: Any, uuid: str, **more: Any) -> Any:
+            found = home, _group = read(database, uuid, **more)
+            if home == cloud.cell_uuids["cell1"]:
                 copies.write(cloud.cell("cell2"), copies.read(cloud.cell("cell1"), uuid))
                 with cloud.services.api.write() as connection:
-                    mappings.set_cell_in(connection, uuid, cloud.cell_uuids["cell2"], expected=found.cell_uuid)
+                    mappings.set_cell_in(connection, uuid, cloud.cell_uuids["cell2"], expected=home)
                 copies.hard_delete(cloud.cell("cell1"), uuid)
             return found
 
-        monkeypatch.setattr(mappings, "get", read_then_move)
+        monkeypatch.setattr(mappings, "home_of", read_then_move)
         assert api.get(f"/servers/{rich.uuid}").json["server"]["name"] == "rich"
 
 
@@ -348,7 +351,7 @@ class TestList:
             cloud.server(f"cell{number % 2 + 1}", display_name=f"s{number}")
         before = statements.snapshot()
         assert len(api.get("/servers/detail", version="2.96").json["servers"]) == 40
-        assert statements.snapshot() - before == {"api": 2, "cell1": 3, "cell2": 3}
+        assert statements.snapshot() - before == {"api": 2, "cell1": 1, "cell2": 1}
 
     def test_the_status_of_hosts_is_looked_up_once_per_cell(self, admin: Any, cloud: Any) -> None:
         """Bug 1830260."""
@@ -358,7 +361,7 @@ class TestList:
         before = statements.snapshot()
         found = admin.get("/servers/detail?all_tenants=1", version="2.96").json["servers"]
         assert [server["host_status"] for server in found] == ["UP"] * 20
-        assert statements.snapshot() - before == {"api": 2, "cell1": 4, "cell2": 4}
+        assert statements.snapshot() - before == {"api": 2, "cell1": 2, "cell2": 2}
 
     def test_servers_of_a_cell_that_is_down(self, api: Any, cloud: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         from causeway import errors

@@ -12,13 +12,13 @@ _COLUMNS = frozenset({"network_info"})
 @handler()
 def index(request: ApiRequest, server_id: str) -> Response:
     found = loading.load(request, server_id, "os_compute_api:ips:index", columns=_COLUMNS, tags=False)
-    return Response(200, {"addresses": views.addresses(found.instance, extended=False)})
+    return Response(200, {"addresses": views.addresses(found.vifs, extended=False)})
 
 
 @handler()
 def show(request: ApiRequest, server_id: str, network_label: str) -> Response:
     found = loading.load(request, server_id, "os_compute_api:ips:show", columns=_COLUMNS, tags=False)
-    addresses = views.addresses(found.instance, extended=False)
+    addresses = views.addresses(found.vifs, extended=False)
     if network_label not in addresses:
         raise errors.NotFound("Instance is not a member of specified network")
     return Response(200, {network_label: addresses[network_label]})

@@ -6,7 +6,6 @@ from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.servers.views import Sight
 from causeway.model.host import Service
-from causeway.model.instance import Instance
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import hosts as store
 from causeway.store.database import utcnow
@@ -50,9 +49,9 @@ def status_of(request: ApiRequest, service: Service | None) -> str:
     return "UP" if is_up(request, service) else "UNKNOWN"
 
 
-def shown_status(instance: Instance, sight: Sight, status: str) -> str | None:
-    """The status as far as policy lets it be seen; None: not at all."""
-    status = status if instance.host else ""
+def shown_status(host: str | None, sight: Sight, status: str) -> str | None:
+    """The status of a server's host as far as policy lets it be seen; None: not at all."""
+    status = status if host else ""
     if sight.host_status:
         return status
     return status if sight.unknown_host and status == "UNKNOWN" else None

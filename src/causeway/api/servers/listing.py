@@ -39,7 +39,7 @@ def _answer(request: ApiRequest, *, detailed: bool) -> Response:
     if detailed:
         servers += _details(request, view, page.servers)
     else:
-        servers += [view.brief(row.instance) for row in page.servers]
+        servers += [view.brief(row) for row in page.servers]
     body: dict[str, Any] = {"servers": servers}
     if page.more:
         body["servers_links"] = [_next_link(request, page, detailed)]
@@ -74,7 +74,7 @@ def _query(request: ApiRequest, view: ServerView, detailed: bool) -> ServerQuery
 
 def _next_link(request: ApiRequest, page: Page, detailed: bool) -> dict[str, str]:
     query = [(name, value) for name, values in request.query.items() if name != "marker" for value in values]
-    marker = page.servers[-1].instance.uuid
+    marker = page.servers[-1].uuid
     path = "/servers/detail" if detailed else "/servers"
     return {"rel": "next", "href": request.self_url(path, [*query, ("marker", marker)])}
 
@@ -96,26 +96,26 @@ def _of_down_cells(
 def _details(request: ApiRequest, view: ServerView, rows: list[Listed]) -> list[dict[str, Any]]:
     faults = _faults(request, rows)
     services = _services(request, view, rows)
-    hints = specs.hints_of(request, [row.instance.uuid for row in rows]) if view.minor >= 100 else {}
+    hints = specs.hints_of(request, [row.uuid for row in rows]) if view.minor >= 100 else {}
     shown = []
     for row in rows:
-        instance = row.instance
-        extras = Extras(row.volumes, faults.get(instance.uuid))
-        sight = view.sight(instance.project_id, instance.user_id)
+        extras = Extras(faults.get(row.uuid))
+        sight = view.sight(row)
         if sight.host_status or sight.unknown_host:
-            status = hosts.status_of(request, services.get(instance.host or ""))
-            extras.host_status = hosts.shown_status(instance, sight, status)
+            host = row.values["host"]
+            status = hosts.status_of(request, services.get(host or ""))
+            extras.host_status = hosts.shown_status(host, sight, status)
         if view.minor >= 100:
-            extras.hints = hints.get(instance.uuid, {})
-        shown.append(view.detail(instance, extras))
+            extras.hints = hints.get(row.uuid, {})
+        shown.append(view.detail(row, extras))
     return shown
 
 
 def _faults(request: ApiRequest, rows: list[Listed]) -> dict[str, InstanceFault]:
     failed: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if row.cell_uuid is not None and row.instance.status in WITH_FAULT:
-            failed[row.cell_uuid].append(row.instance.uuid)
+        if row.cell_uuid is not None and row.status in WITH_FAULT:
+            failed[row.cell_uuid].append(row.uuid)
     found: dict[str, InstanceFault] = {}
     for cell_uuid, uuids in failed.items():
         found |= actions.latest_faults(request.services.cells.database(cell_uuid), uuids)
@@ -124,11 +124,11 @@ def _faults(request: ApiRequest, rows: list[Listed]) -> dict[str, InstanceFault]
 
 def _services(request: ApiRequest, view: ServerView, rows: list[Listed]) -> dict[str, Service]:
     """Compute services by host, one statement per cell, if the caller may see their status."""
-    sights = [view.sight(row.instance.project_id, row.instance.user_id) for row in rows[:1]]
+    sights = [view.sight(row) for row in rows[:1]]
     if not any(sight.host_status or sight.unknown_host for sight in sights):
         return {}
     found: dict[str, Service] = {}
-    for cell_uuid in {row.cell_uuid for row in rows if row.cell_uuid is not None and row.instance.host}:
+    for cell_uuid in {row.cell_uuid for row in rows if row.cell_uuid is not None and row.values["host"]}:
         database = request.services.cells.database(cell_uuid)
         found.update({s.host: s for s in host_records.list_services(database, binary=hosts.COMPUTE)})
     return found

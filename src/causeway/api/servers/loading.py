@@ -38,15 +38,19 @@ def load(
     columns: frozenset[str] | None = None,
     tags: bool = True,
     volumes: bool = False,
+    group: bool = False,
 ) -> listing.Listed:
     """The server, if the caller may see it (404 else) and policy allows ``rule`` on it (403 else)."""
     if not is_uuid(server_id):
         raise errors.ServerNotFound(server_id)
-    found = listing.get_server(request.services.cells, server_id, columns=columns, tags=tags, volumes=volumes)
-    if not request.context.is_admin and found.instance.project_id != request.project_id:
+    found = listing.get_server(
+        request.services.cells, server_id, columns=columns, tags=tags, volumes=volumes, group=group
+    )
+    owner = {name: found.values[name] for name in ("project_id", "user_id")}
+    if not request.context.is_admin and owner["project_id"] != request.project_id:
         raise errors.ServerNotFound(server_id)
     request.context.resource_uuid = server_id
-    request.authorize(rule, target_of(found.instance))
+    request.authorize(rule, owner)
     return found
 
 

@@ -17,7 +17,7 @@ from causeway.api.servers import (
     show,
 )
 from causeway.api.servers.loading import Home
-from causeway.api.servers.views import Extras, ServerView
+from causeway.api.servers.views import WITH_GROUPS, Extras, ServerView
 from causeway.api.validation import is_uuid
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -26,7 +26,7 @@ from causeway.model.states import VmState
 from causeway.operations.rebuild import RebuildMemory
 from causeway.scheduler.request import RequestSpec
 from causeway.store import listing
-from causeway.store.api import groups, keypairs, mappings
+from causeway.store.api import keypairs, mappings
 from causeway.store.cell import block_devices
 
 RULE = "os_compute_api:servers:rebuild"
@@ -133,22 +133,21 @@ def _key(request: ApiRequest, home: Home, name: str | None) -> dict[str, Any]:
 
 
 def _answer(request: ApiRequest, server_id: str, wanted: dict[str, Any]) -> Response:
-    found = listing.get_server(request.services.cells, server_id, volumes=True)
-    view, instance = ServerView(request), found.instance
+    view = ServerView(request)
+    found = listing.get_server(request.services.cells, server_id, volumes=True, group=view.minor >= WITH_GROUPS)
     if request.version >= (2, 75):
         shown = show.whole(request, view, found)
         # It is in ``user_data`` here.
         shown.pop("OS-EXT-SRV-ATTR:user_data", None)
     else:
-        extras = Extras(found.volumes)
-        if request.version >= (2, 71):
-            group = groups.of_server(request.services.api, server_id)
-            extras.groups = [group.uuid] if group else []
-        shown = view.detail(instance, extras, whole=False)
+        extras = Extras()
+        if view.minor >= WITH_GROUPS:
+            extras.groups = [found.group] if found.group else []
+        shown = view.detail(found, extras, whole=False)
     if request.version >= (2, 54):
-        shown["key_name"] = instance.key_name
+        shown["key_name"] = found.values["key_name"]
     if request.version >= (2, 57):
-        shown["user_data"] = instance.user_data
+        shown["user_data"] = found.values["user_data"]
     conf = request.services.conf
     if conf.api.enable_instance_password:
         shown["adminPass"] = wanted.get("adminPass") or create.password(conf.password_length)

@@ -7,7 +7,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas, specs
-from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
+from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
 from causeway.store.api import groups, mappings
 from causeway.store.cell import actions
 from causeway.store.listing import Listed
@@ -19,7 +19,15 @@ SHOW = "os_compute_api:servers:show"
 def show(request: ApiRequest, server_id: str) -> Response:
     view = ServerView(request)
     try:
-        found = loading.load(request, server_id, SHOW, columns=view.columns(), tags=view.minor >= 26, volumes=True)
+        found = loading.load(
+            request,
+            server_id,
+            SHOW,
+            columns=view.columns(),
+            tags=view.minor >= 26,
+            volumes=True,
+            group=view.minor >= WITH_GROUPS,
+        )
     except errors.DatabaseFailed:
         if view.minor < 69:
             raise
@@ -28,25 +36,21 @@ def show(request: ApiRequest, server_id: str) -> Response:
 
 
 def whole(request: ApiRequest, view: ServerView, found: Listed) -> dict[str, Any]:
-    """The server with all that its version shows."""
-    instance = found.instance
-    services = request.services
-    extras = Extras(found.volumes)
-    sight = view.sight(instance.project_id, instance.user_id)
-    if found.cell_uuid is not None and instance.status in WITH_FAULT:
-        faults = actions.latest_faults(services.cells.database(found.cell_uuid), [instance.uuid])
-        extras.fault = faults.get(instance.uuid)
-    if view.minor >= 71:
-        group = groups.of_server(services.api, instance.uuid)
-        extras.groups = [group.uuid] if group else []
+    """The server with all that its version shows; the group must have been read with it from `WITH_GROUPS` on."""
+    services, uuid, host = request.services, found.uuid, found.values["host"]
+    extras = Extras()
+    sight = view.sight(found)
+    if found.cell_uuid is not None and found.status in WITH_FAULT:
+        faults = actions.latest_faults(services.cells.database(found.cell_uuid), [uuid])
+        extras.fault = faults.get(uuid)
+    if view.minor >= WITH_GROUPS:
+        extras.groups = [found.group] if found.group else []
     if sight.host_status or sight.unknown_host:
-        service = (
-            hosts.service_of(request, instance.host, found.cell_uuid) if instance.host and found.cell_uuid else None
-        )
-        extras.host_status = hosts.shown_status(instance, sight, hosts.status_of(request, service))
+        service = hosts.service_of(request, host, found.cell_uuid) if host and found.cell_uuid else None
+        extras.host_status = hosts.shown_status(host, sight, hosts.status_of(request, service))
     if view.minor >= 100:
-        extras.hints = specs.hints_of(request, [instance.uuid]).get(instance.uuid, {})
-    return view.detail(instance, extras)
+        extras.hints = specs.hints_of(request, [uuid]).get(uuid, {})
+    return view.detail(found, extras)
 
 
 def _of_down_cell(request: ApiRequest, view: ServerView, server_id: str) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def _of_down_cell(request: ApiRequest, view: ServerView, server_id: str) -> dict
         "OS-EXT-AZ:availability_zone": spec.get("availability_zone") or "UNKNOWN",
         "OS-EXT-STS:power_state": 0,
     }
-    if view.minor >= 71:
+    if view.minor >= WITH_GROUPS:
         group = groups.of_server(request.services.api, server_id)
         server["server_groups"] = [group.uuid] if group else []
     return server

@@ -7,10 +7,10 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import access_addresses, loading, schemas, show
-from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
+from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
 from causeway.scheduler.request import RequestSpec
 from causeway.store import servers
-from causeway.store.api import build_requests, groups, mappings
+from causeway.store.api import build_requests, mappings
 from causeway.store.cell import actions, instances
 from causeway.store.database import utcnow
 from causeway.store.listing import Listed
@@ -21,7 +21,7 @@ _FIELDS = {"name": "display_name", "description": "display_description", "hostna
 
 @handler(body=schemas.UPDATE)
 def update(request: ApiRequest, server_id: str) -> Response:
-    found = loading.load(request, server_id, UPDATE, volumes=True)
+    found = loading.load(request, server_id, UPDATE, volumes=True, group=request.version >= (2, WITH_GROUPS))
     changes = _changes(request.body["server"])
     if "pinned_availability_zone" in request.body["server"]:
         changes["pinned_availability_zone"] = _pin(request, found, request.body["server"]["pinned_availability_zone"])
@@ -73,13 +73,13 @@ def _save(request: ApiRequest, found: Listed, changes: dict[str, Any]) -> None:
 
 def _shown(request: ApiRequest, found: Listed) -> dict[str, Any]:
     view = ServerView(request)
+    changed = Listed.of(found.instance, found.cell_uuid, found.volumes, group=found.group)
     if request.version >= (2, 75):
-        return show.whole(request, view, found)
-    extras = Extras(found.volumes)
-    uuid = found.instance.uuid
-    if found.cell_uuid is not None and found.instance.status in WITH_FAULT:
-        extras.fault = actions.latest_faults(request.services.cells.database(found.cell_uuid), [uuid]).get(uuid)
-    if request.version >= (2, 71):
-        group = groups.of_server(request.services.api, uuid)
-        extras.groups = [group.uuid] if group else []
-    return view.detail(found.instance, extras, whole=False)
+        return show.whole(request, view, changed)
+    extras = Extras()
+    if changed.cell_uuid is not None and changed.status in WITH_FAULT:
+        database = request.services.cells.database(changed.cell_uuid)
+        extras.fault = actions.latest_faults(database, [changed.uuid]).get(changed.uuid)
+    if request.version >= (2, WITH_GROUPS):
+        extras.groups = [changed.group] if changed.group else []
+    return view.detail(changed, extras, whole=False)

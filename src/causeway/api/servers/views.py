@@ -1,22 +1,26 @@
 """What a server looks like, by microversion. Source: Compute API reference, "Servers", and the version history.
 
-A `ServerView` is made once per request: it knows the version, the links' roots and, per project, what policy lets be seen.
+A `ServerView` is made once per request: it knows the version, the links' roots and, per project, what policy lets be seen. It
+shows what was read of a row (`causeway.store.listed`); JSON that is shown as it is kept goes into the answer as it is, and what
+many servers have alike, a flavor or an image, is made once.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from causeway.api.request import ApiRequest
-from causeway.model.instance import Instance, InstanceFault
+from causeway.model.instance import InstanceFault, name_guest
 from causeway.model.states import ServerStatus
 from causeway.store.api.mappings import InstanceMapping
-from causeway.store.listing import AttachedVolume
+from causeway.store.listed import Listed, ShownVif
 
 SEE_INNER = "os_compute_api:os-extended-server-attributes"
 SEE_EXTRA_SPECS = "os_compute_api:servers:show:flavor-extra-specs"
@@ -34,6 +38,9 @@ _WITH_PROGRESS = frozenset(
     }
 )
 WITH_FAULT = frozenset({ServerStatus.ERROR, ServerStatus.DELETED})
+# From this minor version on a server's group is shown.
+WITH_GROUPS = 71
+_NULL = "null"
 
 # What `ServerView.detail` reads of an instance whoever asks in whichever version.
 _BASE_COLUMNS = frozenset(
@@ -49,6 +56,7 @@ _INNER_COLUMNS = frozenset(
         "node", "reservation_id", "launch_index", "hostname", "kernel_id", "ramdisk_id", "root_device_name", "user_data",
     }
 )  # fmt: skip
+_INNER_SHOWN = sorted(_INNER_COLUMNS - {"node"})
 _COLUMNS_SINCE: list[tuple[int, str]] = [
     (9, "locked"),
     (19, "display_description"),
@@ -74,11 +82,34 @@ class Sight:
 class Extras:
     """What is not in the server's own record. ``groups``, ``hints`` and ``host_status`` None: not shown."""
 
-    volumes: list[AttachedVolume] = field(default_factory=list)
     fault: InstanceFault | None = None
     groups: list[str] | None = None
     hints: dict[str, Any] | None = None
     host_status: str | None = None
+
+
+class _Flavor(msgspec.Struct):
+    """What is shown of a `causeway.model.flavor.Flavor`."""
+
+    flavorid: str
+    name: str
+    vcpus: int
+    memory_mb: int
+    root_gb: int
+    ephemeral_gb: int = 0
+    swap: int = 0
+    extra_specs: dict[str, str] = {}
+
+
+class _Image(msgspec.Struct):
+    """What is shown of a `causeway.model.image.ImageMeta`."""
+
+    properties: dict[str, Any] = {}
+
+
+_decode_flavor = msgspec.json.Decoder(_Flavor).decode
+_decode_image = msgspec.json.Decoder(_Image | None).decode
+_decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 class ServerView:
@@ -92,8 +123,15 @@ class ServerView:
         self._name_template: str = request.services.conf.instance_name_template
         self._default_zone = request.services.conf.default_availability_zone
         self._sights: dict[str, Sight] = {}
+        self._flavors: dict[tuple[str, bool], dict[str, Any]] = {}
+        self._images: dict[tuple[str, str | None], dict[str, Any]] = {}
+        self._security_groups: dict[str, list[dict[str, str]]] = {}
 
-    def sight(self, project_id: str, user_id: str) -> Sight:
+    def sight(self, server: Listed) -> Sight:
+        """What the caller may see of the servers of this one's project."""
+        return self._sight(server.values["project_id"], server.values["user_id"])
+
+    def _sight(self, project_id: str, user_id: str) -> Sight:
         found = self._sights.get(project_id)
         if found is None:
             target = {"project_id": project_id, "user_id": user_id}
@@ -110,7 +148,7 @@ class ServerView:
         """The fields of the instances that `detail` will read for this caller."""
         names = set(_BASE_COLUMNS)
         names.update(column for first, column in _COLUMNS_SINCE if self.minor >= first)
-        mine = self.sight(self.request.project_id, self.request.user_id)
+        mine = self._sight(self.request.project_id, self.request.user_id)
         if mine.inner:
             names |= {"node"} if self.minor < 3 else _INNER_COLUMNS
         return frozenset(names)
@@ -121,102 +159,118 @@ class ServerView:
             {"rel": "bookmark", "href": f"{self._bookmark_root}servers/{uuid}"},
         ]
 
-    def brief(self, instance: Instance) -> dict[str, Any]:
-        return {"id": instance.uuid, "name": instance.display_name, "links": self.links(instance.uuid)}
+    def brief(self, server: Listed) -> dict[str, Any]:
+        return {"id": server.uuid, "name": server.values["display_name"], "links": self.links(server.uuid)}
 
-    def detail(self, instance: Instance, extras: Extras, *, whole: bool = True) -> dict[str, Any]:
+    def detail(self, server: Listed, extras: Extras, *, whole: bool = True) -> dict[str, Any]:
         """The server. ``whole`` False: the shorter form that changes answered before 2.75."""
-        minor = self.minor
-        status = instance.status
-        sight = self.sight(instance.project_id, instance.user_id)
-        server: dict[str, Any] = {
-            "id": instance.uuid,
-            "name": instance.display_name,
+        minor, row = self.minor, server.values
+        uuid, project_id, host = row["uuid"], row["project_id"], row["host"]
+        status = server.status
+        sight = self.sight(server)
+        shown: dict[str, Any] = {
+            "id": uuid,
+            "name": row["display_name"],
             "status": status.value,
-            "tenant_id": instance.project_id,
-            "user_id": instance.user_id,
-            "metadata": instance.metadata,
-            "hostId": host_id(instance.project_id, instance.host),
-            "image": self._image(instance),
-            "flavor": self._flavor(instance, sight),
-            "created": _seconds(instance.created_at),
-            "updated": _seconds(instance.updated_at or instance.created_at),
-            "addresses": addresses(instance, extended=whole),
-            "accessIPv4": instance.access_ip_v4 or "",
-            "accessIPv6": instance.access_ip_v6 or "",
-            "links": self.links(instance.uuid),
-            "OS-DCF:diskConfig": "AUTO" if instance.auto_disk_config else "MANUAL",
+            "tenant_id": project_id,
+            "user_id": row["user_id"],
+            "metadata": msgspec.Raw(row["metadata"]),
+            "hostId": host_id(project_id, host),
+            "image": self._image(row),
+            "flavor": self._flavor(row["flavor"], sight),
+            "created": _seconds(row["created_at"]),
+            "updated": _seconds(row["updated_at"] or row["created_at"]),
+            "addresses": addresses(server.vifs, extended=whole),
+            "accessIPv4": row["access_ip_v4"] or "",
+            "accessIPv6": row["access_ip_v6"] or "",
+            "links": self.links(uuid),
+            "OS-DCF:diskConfig": "AUTO" if row["auto_disk_config"] else "MANUAL",
         }
         if status in _WITH_PROGRESS:
-            server["progress"] = instance.progress
+            shown["progress"] = row["progress"]
         if extras.fault is not None and status in WITH_FAULT:
-            server["fault"] = self._fault(extras.fault)
+            shown["fault"] = self._fault(extras.fault)
         if whole:
-            self._extend(server, instance, extras, sight)
+            self._extend(shown, server, extras, sight)
         if minor >= 9:
-            server["locked"] = instance.locked
+            shown["locked"] = row["locked"]
         if minor >= 73:
-            server["locked_reason"] = instance.locked_reason
+            shown["locked_reason"] = row["locked_reason"]
         if minor >= 19:
-            server["description"] = instance.display_description
+            shown["description"] = row["display_description"]
         if minor >= 26:
-            server["tags"] = instance.tags
+            shown["tags"] = server.tags
         if minor >= 63:
-            server["trusted_image_certificates"] = instance.trusted_image_certificates
-        if minor >= 71 and extras.groups is not None:
-            server["server_groups"] = extras.groups
+            shown["trusted_image_certificates"] = msgspec.Raw(row["trusted_image_certificates"] or _NULL)
+        if minor >= WITH_GROUPS and extras.groups is not None:
+            shown["server_groups"] = extras.groups
         if minor >= 90:
-            server["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
+            shown["OS-EXT-SRV-ATTR:hostname"] = row["hostname"]
         if minor >= 96:
-            server["pinned_availability_zone"] = instance.pinned_availability_zone
+            shown["pinned_availability_zone"] = row["pinned_availability_zone"]
         if minor >= 100 and extras.hints is not None:
-            server["scheduler_hints"] = extras.hints
-        return server
+            shown["scheduler_hints"] = extras.hints
+        return shown
 
-    def _extend(self, server: dict[str, Any], instance: Instance, extras: Extras, sight: Sight) -> None:
-        zone = instance.availability_zone or (self._default_zone if instance.host else "")
-        server["OS-EXT-AZ:availability_zone"] = zone
-        server["config_drive"] = "True" if instance.config_drive else ""
-        server["key_name"] = instance.key_name
-        server["OS-SRV-USG:launched_at"] = _micros(instance.launched_at)
-        server["OS-SRV-USG:terminated_at"] = _micros(instance.terminated_at)
-        if instance.security_groups:
-            server["security_groups"] = [{"name": name} for name in instance.security_groups]
-        server["OS-EXT-STS:task_state"] = instance.task_state
-        server["OS-EXT-STS:vm_state"] = instance.vm_state.value
-        server["OS-EXT-STS:power_state"] = int(instance.power_state)
-        server["os-extended-volumes:volumes_attached"] = [
+    def _extend(self, shown: dict[str, Any], server: Listed, extras: Extras, sight: Sight) -> None:
+        row = server.values
+        shown["OS-EXT-AZ:availability_zone"] = row["availability_zone"] or (self._default_zone if row["host"] else "")
+        shown["config_drive"] = "True" if row["config_drive"] else ""
+        shown["key_name"] = row["key_name"]
+        shown["OS-SRV-USG:launched_at"] = _micros(row["launched_at"])
+        shown["OS-SRV-USG:terminated_at"] = _micros(row["terminated_at"])
+        security_groups = self._named(row["security_groups"])
+        if security_groups:
+            shown["security_groups"] = security_groups
+        shown["OS-EXT-STS:task_state"] = row["task_state"]
+        shown["OS-EXT-STS:vm_state"] = row["vm_state"]
+        shown["OS-EXT-STS:power_state"] = row["power_state"]
+        shown["os-extended-volumes:volumes_attached"] = [
             {"id": volume.id}
             if self.minor < 3
             else {"id": volume.id, "delete_on_termination": volume.delete_on_termination}
-            for volume in extras.volumes
+            for volume in server.volumes
         ]
         if sight.inner:
-            server["OS-EXT-SRV-ATTR:host"] = instance.host
-            server["OS-EXT-SRV-ATTR:instance_name"] = instance.guest_name(self._name_template)
-            server["OS-EXT-SRV-ATTR:hypervisor_hostname"] = instance.node
+            shown["OS-EXT-SRV-ATTR:host"] = row["host"]
+            shown["OS-EXT-SRV-ATTR:instance_name"] = name_guest(
+                self._name_template, row["uuid"], row["project_id"], row["user_id"], row.get("hostname", "")
+            )
+            shown["OS-EXT-SRV-ATTR:hypervisor_hostname"] = row["node"]
             if self.minor >= 3:
-                server["OS-EXT-SRV-ATTR:reservation_id"] = instance.reservation_id
-                server["OS-EXT-SRV-ATTR:launch_index"] = instance.launch_index
-                server["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
-                server["OS-EXT-SRV-ATTR:kernel_id"] = instance.kernel_id
-                server["OS-EXT-SRV-ATTR:ramdisk_id"] = instance.ramdisk_id
-                server["OS-EXT-SRV-ATTR:root_device_name"] = instance.root_device_name
-                server["OS-EXT-SRV-ATTR:user_data"] = instance.user_data
+                for name in _INNER_SHOWN:
+                    shown[f"OS-EXT-SRV-ATTR:{name}"] = row[name]
         if extras.host_status is not None:
-            server["host_status"] = extras.host_status
+            shown["host_status"] = extras.host_status
 
-    def _image(self, instance: Instance) -> dict[str, Any] | str:
-        if not instance.image_ref:
+    def _named(self, text: str) -> list[dict[str, str]]:
+        """Security groups."""
+        found = self._security_groups.get(text)
+        if found is None:
+            found = self._security_groups[text] = [{"name": name} for name in _decode_names(text)]
+        return found
+
+    def _image(self, row: dict[str, Any]) -> dict[str, Any] | str:
+        image_ref = row["image_ref"]
+        if not image_ref:
             return ""
-        link = {"rel": "bookmark", "href": self._image_root + instance.image_ref}
-        image: dict[str, Any] = {"id": instance.image_ref, "links": [link]}
-        if self.minor >= 98:
-            image["properties"] = dict(instance.image_meta.properties) if instance.image_meta else {}
-        return image
+        meta = row["image_meta"] if self.minor >= 98 else None
+        found = self._images.get((image_ref, meta))
+        if found is None:
+            found = {"id": image_ref, "links": [{"rel": "bookmark", "href": self._image_root + image_ref}]}
+            if self.minor >= 98:
+                image = _decode_image(meta or _NULL)
+                found["properties"] = image.properties if image else {}
+            self._images[(image_ref, meta)] = found
+        return found
 
-    def _flavor(self, instance: Instance, sight: Sight) -> dict[str, Any]:
-        flavor = instance.flavor
+    def _flavor(self, text: str, sight: Sight) -> dict[str, Any]:
+        found = self._flavors.get((text, sight.extra_specs))
+        if found is None:
+            found = self._flavors[(text, sight.extra_specs)] = self._show_flavor(_decode_flavor(text), sight)
+        return found
+
+    def _show_flavor(self, flavor: _Flavor, sight: Sight) -> dict[str, Any]:
         if self.minor < 47:
             href = f"{self._bookmark_root}flavors/{flavor.flavorid}"
             return {"id": flavor.flavorid, "links": [{"rel": "bookmark", "href": href}]}
@@ -261,10 +315,10 @@ def host_id(project_id: str, host: str | None) -> str:
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
 
 
-def addresses(instance: Instance, *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
+def addresses(vifs: Iterable[ShownVif], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
     """Network label -> addresses; ``extended``: with their type and the port's MAC."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for vif in instance.network_info:
+    for vif in vifs:
         listed = found.setdefault(vif.network_label, [])
         for ip in vif.fixed_ips:
             for address, kind in [(ip.address, "fixed"), *((floating, "floating") for floating in ip.floating_ips)]:

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.store.api_tables import InstanceMappings, RequestSpecs
+from causeway.store.api_tables import InstanceGroupMembers, InstanceGroups, InstanceMappings, RequestSpecs
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database, parts
 
@@ -34,6 +34,16 @@ class InstanceMapping:
 
 MAPPER = RowMapper(InstanceMapping, TABLE)
 _GET = sa.select(*MAPPER.columns).where(TABLE.c.instance_uuid == sa.bindparam("of_uuid"))
+_HOME = sa.select(TABLE.c.cell_uuid).where(TABLE.c.instance_uuid == sa.bindparam("of_uuid"))
+_HOME_AND_GROUP = _HOME.add_columns(
+    sa.select(InstanceGroups.uuid)
+    .join(InstanceGroupMembers, InstanceGroupMembers.group_id == InstanceGroups.id)
+    .where(InstanceGroupMembers.instance_uuid == TABLE.c.instance_uuid)
+    .order_by(InstanceGroups.id)
+    .limit(1)
+    .correlate(TABLE)
+    .scalar_subquery()
+)
 _GET_SPEC = sa.select(SPECS.c.spec).where(SPECS.c.instance_uuid == sa.bindparam("of_uuid"))
 
 
@@ -48,6 +58,15 @@ def get(database: Database, uuid: str) -> InstanceMapping:
     if row is None:
         raise errors.ServerNotFound(uuid)
     return MAPPER.from_row(row)
+
+
+def home_of(database: Database, uuid: str, *, with_group: bool = False) -> tuple[str | None, str | None]:
+    """The cell of a server and, if that is asked for, the server group that it is in. Raises ServerNotFound."""
+    with database.read() as connection:
+        row = connection.execute(_HOME_AND_GROUP if with_group else _HOME, {"of_uuid": uuid}).one_or_none()
+    if row is None:
+        raise errors.ServerNotFound(uuid)
+    return row[0], row[1] if with_group else None
 
 
 def cells_of(database: Database, uuids: list[str]) -> dict[str, str | None]:
