@@ -25,20 +25,19 @@ being handed over at this moment) is listed with what was seen before. A deleted
 conditions like any other.
 
 Order and pages. Rows are ordered by the sort keys and, last, the uuid; row ids differ from cell to cell and are no part of
-it. A page begins after the key of its marker. A round reads a batch from each cell; if a cell has more than its batch, only
-what is not behind the end of that batch in the order (the *frontier*) is used, and the next round begins there.
+it. A page begins after the key of its marker. The cells' rows are merged from small batches (`causeway.store.streams`): what is
+not behind the end of the batch that ends first, the *frontier*, is used; a further round begins there. That step 2 takes several
+reads of a cell then changes nothing of the above: all of them lie between 1 and 3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from causeway import errors
-from causeway.model.host import CellMapping
 from causeway.store import mapped_pages
 from causeway.store.api import build_requests, mappings
 from causeway.store.cell.instances import TABLE
@@ -66,16 +65,7 @@ from causeway.store.server_rows import (
     select_rows,
     sort_rows,
 )
-
-# Rows that a cell is asked for beyond what the page needs: copies of moves that will be thrown away.
-SLACK = 10
-
-
-@dataclass
-class _Batch:
-    rows: list[Listed]
-    # The key of the last row if there may be more.
-    end: Key | None
+from causeway.store.streams import SLACK, Batch, Streams
 
 
 def list_servers(cells: Cells, query: ServerQuery) -> Page:
@@ -89,46 +79,23 @@ def _of_all_cells(cells: Cells, query: ServerQuery) -> Page:
     started = utcnow() - CLOCK_SKEW
     requests = _build_requests(cells.api, query)
     cursor = None if query.marker is None else _key_of_marker(cells, query, requests)
+    streams = Streams(
+        cells,
+        query,
+        cursor,
+        lambda cell_uuid, database, end, size: _read_cell(cell_uuid, database, query, end, size),
+        [row for row in requests if after(query, row, cursor)],
+    )
     found: dict[str, Listed] = {}
-    down: dict[str, CellMapping] = {}
     wanted = query.limit + 1
     while True:
-        size = _batch_size(query, wanted - len(found))
-        answers = cells.ask_all(
-            lambda cell, database, cursor=cursor, size=size: _read_cell(cell.uuid, database, query, cursor, size)  # type: ignore[misc]
-        )
-        down.update({cell.uuid: cell for cell in answers.down})
-        rows = [row for row in requests if after(query, row, cursor)]
-        rows += [row for batch in answers.by_cell.values() for row in batch.rows]
-        frontier = _frontier(query, rows, [batch.end for batch in answers.by_cell.values()], 2 * size + 100)
-        for row in _settle(cells, query, rows, started, cursor, frontier, set(down)):
+        rows, frontier = streams.take(wanted - len(found) + SLACK)
+        for row in _settle(cells, query, rows, started, cursor, frontier, set(streams.down)):
             found.setdefault(row.uuid, row)
         if len(found) >= wanted or frontier is None:
             servers = list(found.values())
-            return Page(servers[: query.limit], len(servers) > query.limit, list(down.values()))
+            return Page(servers[: query.limit], len(servers) > query.limit, list(streams.down.values()))
         cursor = frontier
-
-
-def _batch_size(query: ServerQuery, missing: int) -> int:
-    if any(condition.clause() is None for condition in query.conditions):
-        return max(2 * missing, 200)
-    return missing + SLACK
-
-
-def _frontier(query: ServerQuery, rows: list[Listed], ends: list[Key | None], most: int) -> Key | None:
-    """Sorts the rows and cuts off those that can't be judged yet; returns the key up to which all is known (None: all)."""
-    sort_rows(query, rows)
-    frontier: Key | None = None
-    for end in ends:
-        if end is not None and (frontier is None or is_after(query, frontier, end)):
-            frontier = end
-    if frontier is not None:
-        while rows and is_after(query, key_of(query, rows[-1]), frontier):
-            rows.pop()
-    if len(rows) > most:
-        frontier = key_of(query, rows[most - 1])
-        del rows[most:]
-    return frontier
 
 
 # --- reading
@@ -143,7 +110,7 @@ def _build_requests(api: Database, query: ServerQuery) -> list[Listed]:
     return found
 
 
-def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: Key | None, size: int) -> _Batch:
+def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: Key | None, size: int) -> Batch:
     dialect = database.engine.dialect.name
     statement = select_rows(query)
     if query.project_id is not None:
@@ -160,7 +127,7 @@ def _read_cell(cell_uuid: str, database: Database, query: ServerQuery, cursor: K
     statement = statement.order_by(*(ordered(TABLE.c[key.column], key, dialect) for key in query.keys)).limit(size)
     rows = load(cell_uuid, database, query, statement)
     end = key_of(query, rows[-1]) if len(rows) == size else None
-    return _Batch([row for row in rows if all(test.matches(row) for test in tests)], end)
+    return Batch([row for row in rows if all(test.matches(row) for test in tests)], end)
 
 
 def _key_of_marker(cells: Cells, query: ServerQuery, requests: list[Listed]) -> Key:

@@ -6,6 +6,7 @@ Here all cells are asked, for these mappings are as an older version wrote them;
 from __future__ import annotations
 
 import uuid as uuids
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,14 +21,16 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.states import ServerStatus, TaskState, VmState
-from causeway.store import listing, schema
+from causeway.store import listing, schema, streams
 from causeway.store.api import build_requests, mappings
 from causeway.store.api import cells as cell_records
 from causeway.store.cell import copies, instances
 from causeway.store.cells import Cells
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, HasTags, Matches, OneOf, has_metadata
 from causeway.store.database import Database, statements, utcnow
+from causeway.store.listed import Listed
 from causeway.store.listing import ServerQuery, SortKey, list_servers
+from causeway.store.server_rows import after, key_of, sort_rows
 
 FLAVOR = Flavor("1", "small", 1, 128, 1)
 START = datetime(2026, 1, 1)
@@ -71,8 +74,8 @@ class Cloud:
     def instance(self, name: str, *, at: int = 0, **fields: Any) -> Instance:
         uuid = str(uuids.uuid5(uuids.NAMESPACE_DNS, name))
         moment = START + timedelta(seconds=at)
-        values = {"project_id": "p", "user_id": "u", "vm_state": VmState.ACTIVE, "created_at": moment} | fields
-        return Instance(uuid=uuid, display_name=name, flavor=FLAVOR, **values)
+        values = {"project_id": "p", "user_id": "u", "vm_state": VmState.ACTIVE, "created_at": moment}
+        return Instance(uuid=uuid, flavor=FLAVOR, **({"display_name": name} | values | fields))
 
     def map(self, instance: Instance, cell: int | None) -> None:
         mapping = mappings.InstanceMapping(
@@ -317,7 +320,16 @@ class _Interleaved:
             order = cells if self.flip() else cells[::-1]
             return Answers({cell.uuid: question(cell, self.cloud.database(cell.uuid)) for cell in order}, [])
 
+        def ask(cell_uuids: Any, question: Any) -> Any:
+            from causeway.store.cells import Answers
+
+            order = list(cell_uuids) if self.flip() else list(cell_uuids)[::-1]
+            return Answers(
+                {one: question(self.cloud.cells.mapping(one), self.cloud.database(one)) for one in order}, []
+            )
+
         monkeypatch.setattr(self.cloud.cells, "ask_all", ask_all)
+        monkeypatch.setattr(self.cloud.cells, "ask", ask)
         for name, function in [("_build_requests", requests), ("_read_cell", read_cell), ("_mapped", mapped)]:
             monkeypatch.setattr(listing, name, self.before(function))
         monkeypatch.setattr(mappings, "cells_of", self.before(load))
@@ -377,6 +389,32 @@ def test_a_moving_server_is_listed_exactly_once(module_cloud: Cloud, schedule: l
         assert cloud.names() == ["first", "moving", "last"]
 
 
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    schedule=st.lists(st.integers(0, 4), max_size=16),
+    home=st.integers(0, 1),
+    way=st.sampled_from(["confirm", "revert"]),
+    others=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=8),
+    size=st.integers(2, 4),
+)
+def test_a_moving_server_is_listed_exactly_once_by_many_small_reads(
+    module_cloud: Cloud, schedule: list[int], home: int, way: str, others: list[tuple[int, int]], size: int
+) -> None:
+    """The cells are read a few rows at a time, and between any two reads a part of the move happens."""
+    cloud = module_cloud
+    cloud.empty()
+    server = cloud.server("moving", home, at=5)
+    for number, (cell, at) in enumerate(others):
+        cloud.server(f"other{number}", cell, at=at)
+    writes = writes_of_a_move(cloud, server, home, way)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(streams, "SLACK", 1)
+        monkeypatch.setattr(listing, "SLACK", 1)
+        _Interleaved(cloud, monkeypatch, schedule, writes)
+        shown = [name for page in cloud.pages(size) for name in page]
+    assert sorted(shown) == sorted(["moving", *(f"other{number}" for number in range(len(others)))])
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schedule=st.lists(st.integers(0, 2), max_size=8))
 def test_a_server_that_gets_its_cell_is_listed_exactly_once(module_cloud: Cloud, schedule: list[int]) -> None:
@@ -411,3 +449,96 @@ def test_seen_in_neither_cell(module_cloud: Cloud) -> None:
         # nothing before the build requests; cell1 first; nothing before it; everything before cell2
         _Interleaved(cloud, monkeypatch, [0, 1, 0, 5], writes)
         assert cloud.names() == ["moving"]
+
+
+# home, copy elsewhere, name, host, state, seconds
+SERVERS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 1, None]),
+        st.booleans(),
+        st.sampled_from(["a", "B", "ab", "é"]),
+        st.sampled_from([None, "h1", "H2"]),
+        st.sampled_from([VmState.ACTIVE, VmState.ERROR]),
+        st.integers(0, 2),
+    ),
+    max_size=14,
+)
+SORTS: list[tuple[SortKey, ...]] = [
+    (SortKey("display_name"),),
+    (SortKey("display_name", descending=True), SortKey("host")),
+    (SortKey("host", descending=True),),
+    (SortKey("host"), SortKey("vm_state", descending=True), SortKey("created_at")),
+    (SortKey("flavorid"), SortKey("launched_at", descending=True)),
+]
+CONDITIONS: list[list[Any]] = [
+    [ALIVE],
+    [ALIVE, Matches("display_name", "[aB]")],
+    [ALIVE, HasStatus((ServerStatus.ERROR,))],
+    [ALIVE, has_metadata({"odd": "yes"})],
+]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    servers=SERVERS,
+    size=st.integers(1, 7),
+    sort=st.sampled_from(SORTS),
+    conditions=st.sampled_from(CONDITIONS),
+    slack=st.integers(1, 2),
+    down=st.none() | st.tuples(st.integers(0, 1), st.integers(1, 2)),
+)
+def test_pages_are_what_the_whole_list_is_cut_into(
+    module_cloud: Cloud,
+    servers: list[tuple[int | None, bool, str, str | None, VmState, int]],
+    size: int,
+    sort: tuple[SortKey, ...],
+    conditions: list[Any],
+    slack: int,
+    down: tuple[int, int] | None,
+) -> None:
+    """The whole list: of each server the row of its own cell, sorted by ourselves. From every marker, also with a cell down."""
+    cloud = module_cloud
+    cloud.empty()
+    everybody: list[Listed] = []
+    for number, (home, copied, name, host, state, at) in enumerate(servers):
+        fields = {"at": at, "display_name": name, "metadata": {"odd": "yes" if number % 2 else "no"}}
+        if home is None:
+            instance = cloud.build_request(f"s{number}", **fields)
+        else:
+            instance = cloud.server(f"s{number}", home, **fields, host=host, vm_state=state)
+            if copied:
+                cloud.copy(instance, 1 - home)
+        everybody.append(Listed.of(instance, None if home is None else cloud.uuids[home], []))
+    whole = ServerQuery("p", 1000, conditions, sort)
+    sort_rows(whole, everybody)
+    fitting = [server for server in everybody if whole.matches(server)]
+    for marker in [None, *everybody]:
+        behind = [server for server in fitting if marker is None or after(whole, server, key_of(whole, marker))]
+        query = ServerQuery("p", size, conditions, sort, None if marker is None else marker.uuid)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(streams, "SLACK", slack)
+            patched.setattr(streams, "FEWEST_TO_LOOK_AT", slack)
+            patched.setattr(listing, "SLACK", slack)
+            if down is not None:
+                _break(cloud, patched, *down)
+            page = listing._of_all_cells(cloud.cells, query)
+        dead = {cell.uuid for cell in page.down}
+        answered = [server for server in behind if server.cell_uuid not in dead]
+        shown = [(row.uuid, row.cell_uuid) for row in page.servers if row.cell_uuid not in dead]
+        assert shown == [(server.uuid, server.cell_uuid) for server in answered][: len(shown)]
+        if not dead:
+            assert len(shown) == min(size, len(behind))
+            assert page.more == (len(behind) > size)
+
+
+def _break(cloud: Cloud, monkeypatch: pytest.MonkeyPatch, down: int, from_question: int) -> None:
+    """A cell that does not answer, from one of its questions on."""
+    read, asked = listing._read_cell, Counter[str]()
+
+    def failing(cell_uuid: str, *arguments: Any) -> Any:
+        asked[cell_uuid] += 1
+        if cell_uuid == cloud.uuids[down] and asked[cell_uuid] >= from_question:
+            raise errors.DatabaseFailed("down")
+        return read(cell_uuid, *arguments)
+
+    monkeypatch.setattr(listing, "_read_cell", failing)
