@@ -172,6 +172,11 @@ class Client:
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """The decoded answer of the Compute API; raises RuntimeError for 4xx and 5xx."""
+        answer = self.read(method, path, body)
+        return json.loads(answer) if answer else None
+
+    def read(self, method: str, path: str, body: Any = None) -> bytes:
+        """The answer as it comes."""
         headers = {
             "X-Auth-Token": self.token,
             "OpenStack-API-Version": "compute 2.96",
@@ -184,7 +189,7 @@ class Client:
         answer = response.read()
         if response.status >= 400:
             raise RuntimeError(f"{method} {path}: {response.status}: {answer.decode(errors='replace')}")
-        return json.loads(answer) if answer else None
+        return answer
 
     def close(self) -> None:
         self._connection.close()

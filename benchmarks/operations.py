@@ -122,7 +122,7 @@ def measure_get(cloud: MeasuredCloud, path: str, rounds: int) -> Series:
     found = Series()
     for number in range(rounds + 5):
         began = time.perf_counter()
-        cloud.client.call("GET", path)
+        cloud.client.read("GET", path)
         took = time.perf_counter() - began
         if number >= 5:
             found.add(Timing(took))
@@ -170,13 +170,13 @@ def _count_lifecycle(cloud: MeasuredCloud, rounds: int) -> dict[str, list[Counts
 def _count_gets(cloud: MeasuredCloud, path: str, rounds: int) -> list[Counts]:
     """The calls of one request; what was spent on it is the mean of some."""
     found = []
-    cloud.client.call("GET", path)
+    cloud.client.read("GET", path)
     for _round in range(rounds):
         before = cloud.counts()
-        cloud.client.call("GET", path)
+        cloud.client.read("GET", path)
         counts = cloud.counts() - before
         for _read in range(READS - 1):
-            cloud.client.call("GET", path)
+            cloud.client.read("GET", path)
         found.append(replace(counts, spent=(cloud.counts().spent - before.spent) / READS))
     return found
 
