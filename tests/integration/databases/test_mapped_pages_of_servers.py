@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.unit.store.test_listing import ALIVE
+from tests.unit.store.test_listing import ALIVE, check_everything, with_everything
 from tests.unit.store.test_mapped_pages import SORTS, MappedCloud
 
 from causeway.store import listing, mapped_pages
@@ -38,3 +38,12 @@ def test_every_page(cloud: MappedCloud, sort: tuple[SortKey, ...], conditions: l
         if not page.more:
             break
         marker = page.servers[-1].instance.uuid
+
+
+def test_a_row_comes_with_its_tags_and_volumes(cloud: MappedCloud) -> None:
+    """In one value each, of which no database keeps back a part."""
+    server = with_everything(cloud, "with everything")
+    try:
+        check_everything(cloud, server)
+    finally:
+        cloud.hard_delete(server, 0)

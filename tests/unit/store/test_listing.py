@@ -5,6 +5,7 @@ Here all cells are asked, for these mappings are as an older version wrote them;
 
 from __future__ import annotations
 
+import json
 import uuid as uuids
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,18 +18,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from causeway import errors
+from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
+from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
+from causeway.model.network import FixedIp, Vif
 from causeway.model.states import ServerStatus, TaskState, VmState
 from causeway.store import listing, schema, streams
 from causeway.store.api import build_requests, mappings
 from causeway.store.api import cells as cell_records
-from causeway.store.cell import copies, instances
+from causeway.store.cell import block_devices, copies, instances
 from causeway.store.cells import Cells
 from causeway.store.conditions import ChangedSince, Deleted, HasStatus, HasTags, Matches, OneOf, has_metadata
 from causeway.store.database import Database, statements, utcnow
-from causeway.store.listed import Listed
+from causeway.store.listed import JSON_COLUMNS, Listed
 from causeway.store.listing import ServerQuery, SortKey, list_servers
 from causeway.store.server_rows import after, key_of, sort_rows
 
@@ -65,7 +69,9 @@ class Cloud:
     def empty(self) -> None:
         for database in (self.api, *map(self.database, self.uuids)):
             tables = (
-                ["instances", "tags"] if database is not self.api else ["instance_mappings", "build_requests", "moves"]
+                ["instances", "tags", "block_device_mapping"]
+                if database is not self.api
+                else ["instance_mappings", "build_requests", "moves"]
             )
             with database.write() as connection:
                 for table in tables:
@@ -297,6 +303,59 @@ class TestMoves:
         page = list_servers(cloud.cells, ServerQuery("p", 10))
         assert [row.instance.display_name for row in page.servers] == ["other"]
         assert [cell.name for cell in page.down] == ["cell1"]
+
+
+MANY_TAGS = sorted(f"{number:02}{'é' * 58}" for number in range(50))
+
+
+def with_everything(cloud: Cloud, name: str) -> Instance:
+    """A server with as many tags as there may be, and twelve volumes, one of them detached by now."""
+    server = cloud.server(
+        name,
+        0,
+        tags=MANY_TAGS,
+        metadata={"a": 'b"\\', "é": "☃"},
+        image_meta=ImageMeta("i", properties={"hw_rng": "yes"}),
+        network_info=[Vif("port", "fa:16:3e:00:00:01", "net", "label", [FixedIp("10.0.0.5", "sub")])],
+        trusted_image_certificates=["c"],
+        launched_at=START,
+        host="h",
+    )
+    database = cloud.database(cloud.uuids[0])
+    for number in range(12):
+        device = BlockDevice(volume(12 + number), server.uuid, "volume", "volume", volume_id=volume(number))
+        device.delete_on_termination = number % 2 == 0
+        block_devices.add(database, device)
+    block_devices.delete(database, volume(12))
+    block_devices.add(database, BlockDevice(volume(99), server.uuid, "blank", "local"))
+    return server
+
+
+def volume(number: int) -> str:
+    """The later ones come first in the order of their names."""
+    return str(uuids.UUID(int=1000 - number))
+
+
+def check_everything(cloud: Cloud, server: Instance) -> None:
+    """A row with its tags and volumes is the server, and what was made of the server is the row."""
+    found = listing.get_server(cloud.cells, server.uuid, volumes=True)
+    assert found.tags == MANY_TAGS
+    assert [(one.id, one.delete_on_termination) for one in found.volumes] == [
+        (volume(number), number % 2 == 0) for number in range(1, 12)
+    ]
+    assert found.instance == server
+    made = Listed.of(server, found.cell_uuid, found.volumes)
+    texts = {name for name in found.values if name in JSON_COLUMNS}
+    assert {name: value for name, value in found.values.items() if name not in texts} == {
+        name: made.values[name] for name in found.values if name not in texts
+    }
+    assert {name: json.loads(found.values[name] or "null") for name in texts} == {
+        name: json.loads(made.values[name]) for name in texts
+    }
+
+
+def test_a_row_comes_with_its_tags_and_volumes(cloud: Cloud) -> None:
+    check_everything(cloud, with_everything(cloud, "rich"))
 
 
 class _Interleaved:
