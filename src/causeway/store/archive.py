@@ -22,7 +22,15 @@ from causeway.store.api import groups, mappings
 from causeway.store.api_tables import ApiBase
 from causeway.store.cell_tables import CellBase
 from causeway.store.database import Database
-from causeway.store.shadow_tables import API_ARCHIVED, API_SHADOWS, ARCHIVED, OF_SERVER, SERVER_DELETED_AT, SHADOWS
+from causeway.store.shadow_tables import (
+    API_ARCHIVED,
+    API_SHADOWS,
+    ARCHIVED,
+    OF_SERVER,
+    SERVER_DELETED_AT,
+    SHADOWS,
+    archived_columns,
+)
 
 # Servers looked for at once.
 BATCH = 100
@@ -154,8 +162,9 @@ def _to_shadow(
 ) -> int:
     """Moves rows, with ``marks`` in the columns that only the shadow table has; returns how many."""
     values = [sa.literal(value, shadow.c[name].type) for name, value in marks.items()]
-    rows = sa.select(*values, *table.columns).where(chosen)
-    connection.execute(shadow.insert().from_select([*marks, *(column.name for column in table.columns)], rows))
+    columns = archived_columns(table)
+    rows = sa.select(*values, *columns).where(chosen)
+    connection.execute(shadow.insert().from_select([*marks, *(column.name for column in columns)], rows))
     return connection.execute(table.delete().where(chosen)).rowcount
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from causeway.store.columns import LongText, Name, Time, Uuid, keep_all_of_unicode
+from causeway.store.columns import LongText, Name, TextOfJson, Time, Uuid, keep_all_of_unicode
 
 
 class CellBase(DeclarativeBase):
@@ -25,6 +25,8 @@ class Instances(CellBase):
         sa.Index("instances_listing", "project_id", "deleted", "created_at"),
         sa.Index("instances_host", "host", "deleted"),
         sa.Index("instances_updated", "updated_at"),
+        sa.Index("instances_move_source", "move_source_host"),
+        sa.Index("instances_move_dest", "move_dest_host"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -69,6 +71,11 @@ class Instances(CellBase):
     new_flavor: Mapped[dict[str, Any] | None]
     old_vm_state: Mapped[str | None] = mapped_column(sa.String(32))
     migration_context: Mapped[dict[str, Any] | None]
+    # The hosts of the migration context, to be searched for. The database computes them, whichever release writes the row.
+    move_source_host: Mapped[str | None] = mapped_column(
+        Name, sa.Computed(TextOfJson("migration_context", "source_host"))
+    )
+    move_dest_host: Mapped[str | None] = mapped_column(Name, sa.Computed(TextOfJson("migration_context", "dest_host")))
     numa_topology: Mapped[dict[str, Any] | None]
     pci_requests: Mapped[list[Any]]
     pci_devices: Mapped[list[Any]] = mapped_column(server_default="[]")

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+from sqlalchemy.ext.compiler import compiles
 
 T = TypeVar("T")
 
@@ -20,6 +21,30 @@ Time = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 Uuid = sa.String(36)
 Name = sa.String(255)
 LongText = sa.Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+
+
+class TextOfJson(sa.ColumnElement[str]):
+    """What a JSON object in ``column`` has under ``key``, for columns that the database computes."""
+
+    inherit_cache = False
+
+    def __init__(self, column: str, key: str) -> None:
+        self.column, self.key = column, key
+
+
+@compiles(TextOfJson, "sqlite")
+def _in_sqlite(element: TextOfJson, _compiler: sa.Compiled, **_options: Any) -> str:
+    return f"json_extract({element.column}, '$.{element.key}')"
+
+
+@compiles(TextOfJson, "postgresql")
+def _in_postgresql(element: TextOfJson, _compiler: sa.Compiled, **_options: Any) -> str:
+    return f"{element.column} ->> '{element.key}'"
+
+
+@compiles(TextOfJson, "mysql", "mariadb")
+def _in_mariadb(element: TextOfJson, _compiler: sa.Compiled, **_options: Any) -> str:
+    return f"json_value({element.column}, '$.{element.key}')"
 
 
 def keep_all_of_unicode(metadata: sa.MetaData) -> None:
@@ -77,4 +102,4 @@ class RowMapper(Generic[T]):
         return msgspec.convert(values, self.model)
 
 
-__all__ = ["LongText", "Name", "RowMapper", "Time", "Uuid", "datetime", "keep_all_of_unicode"]
+__all__ = ["LongText", "Name", "RowMapper", "TextOfJson", "Time", "Uuid", "datetime", "keep_all_of_unicode"]

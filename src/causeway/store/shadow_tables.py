@@ -21,12 +21,17 @@ ARCHIVED = ("instance_actions_events", "instance_actions", "instance_faults", "b
 API_ARCHIVED = ("move_steps", "moves", "migrations")
 
 
+def archived_columns(table: sa.Table) -> list[sa.Column[Any]]:
+    """All columns but those that the database computes from others."""
+    return [column for column in table.columns if column.computed is None]
+
+
 def _shadow(table: sa.Table, *more: sa.Column[Any]) -> sa.Table:
     columns: list[sa.Column[Any]] = [
         sa.Column("shadow_id", sa.Integer, primary_key=True),
         sa.Column(OF_SERVER, CellBase.metadata.tables["instances"].c.uuid.type, nullable=False, index=True),
         *more,
-        *(sa.Column(column.name, column.type, nullable=column.nullable) for column in table.columns),
+        *(sa.Column(column.name, column.type, nullable=column.nullable) for column in archived_columns(table)),
     ]
     return sa.Table(PREFIX + table.name, table.metadata, *columns)
 

@@ -174,11 +174,15 @@ def take_up(database: Database, instance: Instance) -> bool:
 
 
 def of_host_or_moving(database: Database, host: str) -> list[Instance]:
-    """The same, and servers that move or wait for the end of a move, wherever they are; without their tags."""
+    """The same, and servers that leave the host or come to it, or wait there for the end of their move; without their tags."""
+    moves = sa.or_(
+        TABLE.c.vm_state == VmState.RESIZED.value, TABLE.c.task_state.in_([state.value for state in MOVE_TASKS])
+    )
+    # Each part has an index of its own, or the database reads all servers.
     concerned = sa.or_(
         TABLE.c.host == host,
-        TABLE.c.vm_state == VmState.RESIZED.value,
-        TABLE.c.task_state.in_([state.value for state in MOVE_TASKS]),
+        sa.and_(TABLE.c.move_source_host == host, moves),
+        sa.and_(TABLE.c.move_dest_host == host, moves),
     )
     return select(database, SELECT.where(concerned, TABLE.c.deleted.is_(False)), with_tags=False)
 
