@@ -129,7 +129,7 @@ class SchedulerEndpoint:
         found = self._service.select_destinations(context, spec, instance_uuids, alternates=alternates, move=move)
         self._notifier.select_destinations(context, spec, "end")
         if move is None:
-            # Only moves keep it: for a thousand hosts it is half a megabyte, which no build has to carry.
+            # Only moves keep it.
             return [replace(one, explanation=Explanation()) for one in found]
         return found
 

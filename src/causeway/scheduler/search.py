@@ -85,7 +85,7 @@ class Search:
             instance_uuid=instance_uuid,
             selected=self._selection(selected),
             alternates=[self._selection(host) for host in others],
-            explanation=ranking.explanation(self._tools.hosts.silent_cells()),
+            explanation=ranking.explanation(self._tools.hosts.silent_cells()).in_short(),
         )
         selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
         selected.take_hardware(self._fitted(selected), self._spec.pci_requests)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 
 
@@ -42,3 +44,53 @@ def test_one_host_and_none() -> None:
 def test_administrators_see_what_was_compared() -> None:
     assert no_gen2().reason == "lacks the aggregate property gen=2 [has: 1]"
     assert full(5).reason == "is full on MEMORY_MB (needs 4096, 5 free)"
+
+
+def fits(host: str, total: float, *, selected: bool = False) -> HostVerdict:
+    found = verdict(host, None)
+    found.weights, found.total, found.selected = {"RAMWeigher": total}, total, selected
+    return found
+
+
+def test_what_is_kept_with_a_move_does_not_grow_with_the_cloud() -> None:
+    hosts = [fits(f"fits{n}", 1 - n / 1000, selected=n == 31) for n in range(1000)]
+    refused = [verdict(f"old{n}", no_gen2()) for n in range(500)] + [
+        verdict("full1", full(10)),
+        verdict("full2", full(20)),
+    ]
+    whole = Explanation([*hosts, *refused], note="noted", silent_cells=["cell9"])
+    short = whole.in_short()
+    assert [one.host for one in short.hosts] == [*(f"fits{n}" for n in range(10)), "fits31"]
+    assert [(one.many, one.hosts) for one in short.others_refused] == [
+        ("lack the aggregate property gen=2", 500),
+        ("are full on MEMORY_MB", 2),
+    ]
+    assert (
+        short.summary()
+        == whole.summary()
+        == (
+            "noted; 1502 hosts: 500 lack the aggregate property gen=2,"
+            " 2 are full on MEMORY_MB (needs 4096, at most 20 free), 1000 fit; 1 cell does not answer"
+        )
+    )
+    # Who shortens it once more (a conductor, what a scheduler shortened) changes nothing.
+    assert short.in_short() == short
+    assert len(msgspec.json.encode(short)) < 5000
+
+
+def test_a_host_whose_claim_was_refused_is_told_of() -> None:
+    lost = fits("lost", 2.0)
+    lost.refusal = Refusal("was full when it was claimed", "were full when they were claimed", filter="Placement")
+    short = Explanation([fits("taken", 1.0, selected=True), lost]).in_short()
+    assert [one.host for one in short.hosts] == ["taken", "lost"]
+
+
+def test_an_explanation_that_was_kept_by_an_older_release() -> None:
+    kept = {"hosts": [msgspec.to_builtins(fits("a", 1.0, selected=True))], "note": "", "silent_cells": []}
+    assert msgspec.convert(kept, Explanation).summary() == "1 host: 1 fits"
+
+
+def test_a_fault_names_some_of_many_hosts() -> None:
+    said = Explanation([verdict(f"old{n}", no_gen2()) for n in range(500)]).summary(with_hosts=True)
+    assert said.startswith("500 hosts: 500 lack the aggregate property gen=2 (old0, old1, ")
+    assert said.endswith("old19 and 480 more)")

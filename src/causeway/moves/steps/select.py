@@ -63,7 +63,8 @@ class SelectDestination(Step):
             )
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
-        explanation = msgspec.to_builtins(result.explanation)
+        # A scheduler of the release before tells of every host.
+        explanation = msgspec.to_builtins(result.explanation.in_short())
         run.with_next_save(lambda connection: shown_moves.save_explanation_in(connection, run.move.id, explanation))
         run.move.recipe = self._becomes(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
