@@ -41,6 +41,14 @@ OPTS: dict[str, list[Opt]] = {
             min=1,
             help="Most allocation candidates to ask Placement for.",
         ),
+        cfg.IntOpt(
+            "ask_for_all_up_to",
+            default=100,
+            min=0,
+            help="Hosts up to which every decision asks Placement for all of them that fit. In a larger cloud hosts are chosen"
+            " from what is remembered of them, and Placement is asked about the chosen one; for all only if that does not fit,"
+            " and for NUMA cells, devices and resources of ports. Ours; nova.conf does not have it.",
+        ),
         cfg.BoolOpt(
             "limit_tenants_to_placement_aggregate",
             default=False,

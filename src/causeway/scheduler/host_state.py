@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -18,9 +18,12 @@ from causeway.hardware.pci_fit import take_from_pools
 from causeway.model.host import Aggregate, ComputeNode, Service
 from causeway.model.numa import InstanceNUMATopology, NUMATopology
 from causeway.model.pci import InstancePCIRequest, PciDevicePool
+from causeway.scheduler.beside import Beside
 
 # A suspicion (a service that seems to be down) makes the scheduler look again, but not more often than this.
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
+# What is so many times older than it should be is not used any more: nobody has asked for a while.
+TOO_OLD = 3.0
 
 
 @dataclass
@@ -139,11 +142,25 @@ class HostState:
         return next((a.availability_zone for a in self.aggregates if a.availability_zone), default)
 
 
+@dataclass(frozen=True)
+class KnownHosts:
+    """What was found out of all hosts at one time (``loaded_at``, monotonic). ``of_host``: aggregates by the host's name."""
+
+    loaded_at: float = 0.0
+    records: dict[str, HostRecord] = field(default_factory=dict)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    of_host: dict[str, list[Aggregate]] = field(default_factory=dict)
+    silent_cells: list[str] = field(default_factory=list)
+
+
 class HostCache:
     """Hosts and aggregates, remembered for a while, so that a decision costs no query in the common case.
 
     Whether a service is up is judged when a request looks, from when it was last seen. Because a remembered time is older
     than the true one, a service that seems to be down is looked up again before a host is refused for it.
+
+    Of more than ``many`` hosts what is too old is read again beside the requests, which go on with what there is; they wait only
+    if that is several times too old, or was called outdated.
     """
 
     def __init__(
@@ -153,45 +170,60 @@ class HostCache:
         max_age: float,
         service_down_time: float,
         now: Callable[[], datetime] = lambda: datetime.now(UTC).replace(tzinfo=None),
+        many: int = 100,
     ) -> None:
         """``max_age`` and ``service_down_time`` in seconds."""
         self._source = source
-        self._max_age = max_age
-        self._service_down_time = service_down_time
-        self._now = now
+        self.max_age = max_age
+        self.service_down_time = service_down_time
+        self.now = now
+        self._many = many
         self._lock = threading.Lock()
         self._loaded_at: float | None = None
-        self._records: dict[str, HostRecord] = {}
-        self._aggregates: list[Aggregate] = []
-        self._silent_cells: list[str] = []
+        self._looked_again_at = 0.0
+        self._invalidations = 0
+        self._known = KnownHosts()
+        self._beside = Beside("scheduler-hosts")
 
     def invalidate(self) -> None:
         """Forgets everything: somebody says that hosts, services, cells or aggregates have changed."""
         with self._lock:
-            self._loaded_at = None
+            self._invalidate()
+
+    def _invalidate(self) -> None:
+        self._loaded_at = None
+        self._invalidations += 1
+
+    def close(self) -> None:
+        """Waits for what is being read beside the requests."""
+        self._beside.wait()
+
+    def known(self) -> KnownHosts:
+        """The hosts of all cells. Another object whenever something was read again."""
+        with self._lock:
+            self._load_if_older_than(self.max_age)
+            return self._known
 
     def aggregates(self) -> list[Aggregate]:
-        with self._lock:
-            self._load_if_older_than(self._max_age)
-            return self._aggregates
+        return self.known().aggregates
 
     def silent_cells(self) -> list[str]:
         """The names of the cells whose hosts are not known because they did not answer."""
         with self._lock:
-            return list(self._silent_cells)
+            return list(self._known.silent_cells)
 
     def look_again_unless_looked_since(self, moment: float) -> bool:
         """Forgets what was looked up before ``moment`` (`time.monotonic`). False if there is nothing that old."""
         with self._lock:
             if self._loaded_at is None or self._loaded_at >= moment:
                 return False
-            self._loaded_at = None
+            self._invalidate()
             return True
 
     def find(self, *, host: str, node: str | None = None) -> list[HostRecord]:
         """The compute nodes of a host; more than one only for special hypervisors."""
         with self._lock:
-            self._load_if_older_than(self._max_age)
+            self._load_if_older_than(self.max_age)
             found = self._find(host, node)
             if not found:
                 self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
@@ -203,47 +235,81 @@ class HostCache:
     ) -> list[HostState]:
         """The hosts with these providers, or all but ``without`` (uuids), each as a new object that the request may change."""
         with self._lock:
-            self._load_if_older_than(self._max_age)
-            wanted = [uuid for uuid in (self._records if providers is None else providers) if uuid not in without]
-            unknown = any(uuid not in self._records for uuid in wanted)
-            now = self._now()
-            if unknown or any(not self.is_up(self._records[uuid].service, now) for uuid in wanted):
+            self._load_if_older_than(self.max_age)
+            known = self._known.records
+            wanted = [uuid for uuid in (known if providers is None else providers) if uuid not in without]
+            now = self.now()
+            if any(uuid not in known for uuid in wanted):
                 self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
-            records = [self._records[uuid] for uuid in wanted if uuid in self._records]
-            of_host: dict[str, list[Aggregate]] = {}
-            for aggregate in self._aggregates:
-                for host in aggregate.hosts:
-                    of_host.setdefault(host, []).append(aggregate)
-        return [
-            HostState(
-                record=record,
-                aggregates=of_host.get(record.node.host, []),
-                capacity=dict(providers[record.node.uuid].resources) if providers else {},
-                is_up=self.is_up(record.service, now),
-                numa_topology=record.node.numa_topology,
-                pci_stats=record.node.pci_stats,
-            )
-            for record in records
-        ]
+            down = {uuid for uuid in wanted if uuid in known and not self.is_up(known[uuid].service, now)}
+            self._look_again_at(down)
+            return [
+                self.state_of(self._known, uuid, providers[uuid].resources if providers else {}, now)
+                for uuid in wanted
+                if uuid in self._known.records
+            ]
+
+    def look_again_at(self, node_uuids: set[str]) -> KnownHosts:
+        """Reads some hosts anew that seem to be down, but not more often than once a second."""
+        with self._lock:
+            self._look_again_at(node_uuids)
+            return self._known
+
+    def state_of(self, known: KnownHosts, node_uuid: str, capacity: dict[str, Capacity], now: datetime) -> HostState:
+        record = known.records[node_uuid]
+        return HostState(
+            record=record,
+            aggregates=known.of_host.get(record.node.host, []),
+            capacity=dict(capacity),
+            is_up=self.is_up(record.service, now),
+            numa_topology=record.node.numa_topology,
+            pci_stats=record.node.pci_stats,
+        )
 
     def is_up(self, service: Service, now: datetime | None = None) -> bool:
         """Whether the service reported within the last ``service_down_time`` seconds and is not forced down."""
         if service.forced_down or service.last_seen_up is None:
             return False
-        return ((now or self._now()) - service.last_seen_up).total_seconds() <= self._service_down_time
+        return ((now or self.now()) - service.last_seen_up).total_seconds() <= self.service_down_time
 
     def _find(self, host: str, node: str | None) -> list[HostRecord]:
         return [
             record
-            for record in self._records.values()
+            for record in self._known.records.values()
             if record.node.host == host and node in (None, record.node.hypervisor_hostname, record.node.uuid)
         ]
 
-    def _load_if_older_than(self, seconds: float) -> None:
+    def _look_again_at(self, node_uuids: set[str]) -> None:
         now = time.monotonic()
-        if self._loaded_at is not None and now - self._loaded_at <= seconds:
+        last = max(self._looked_again_at, self._loaded_at or 0.0)
+        if node_uuids and now - last > LEAST_SECONDS_BETWEEN_LOOKS:
+            fresh = {record.node.uuid: record for record in self._source.host_states(node_uuids)}
+            self._known = replace(self._known, records=self._known.records | fresh)
+            self._looked_again_at = now
+
+    def _load_if_older_than(self, seconds: float) -> None:
+        now, loaded_at = time.monotonic(), self._loaded_at
+        if loaded_at is not None and now - loaded_at <= seconds:
             return
-        self._records = {record.node.uuid: record for record in self._source.host_states(None)}
-        self._silent_cells = self._source.silent_cells()
-        self._aggregates = self._source.aggregates()
-        self._loaded_at = now
+        is_usable = loaded_at is not None and now - loaded_at <= TOO_OLD * self.max_age
+        if is_usable and len(self._known.records) > self._many:
+            self._beside.start(self._reload)
+        else:
+            self._known, self._loaded_at = self._read(now), now
+
+    def _reload(self) -> None:
+        now, invalidations = time.monotonic(), self._invalidations
+        known = self._read(now)
+        with self._lock:
+            if self._invalidations == invalidations:
+                self._known, self._loaded_at = known, now
+
+    def _read(self, now: float) -> KnownHosts:
+        records = {record.node.uuid: record for record in self._source.host_states(None)}
+        silent = self._source.silent_cells()
+        aggregates = self._source.aggregates()
+        of_host: dict[str, list[Aggregate]] = {}
+        for aggregate in aggregates:
+            for host in aggregate.hosts:
+                of_host.setdefault(host, []).append(aggregate)
+        return KnownHosts(now, records, aggregates, of_host, silent)

@@ -13,45 +13,21 @@ from __future__ import annotations
 import copy
 import heapq
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import msgspec
-
 from causeway.clients.placement import CandidatesRequest, Capacity
-from causeway.model.image import ImageMeta
 from causeway.scheduler.diagnose import PLACEMENT, Offer, not_in_aggregates, too_little, wrong_traits
 from causeway.scheduler.explain import Explanation, Refusal
-from causeway.scheduler.filters import HostFilter, Request, first_refusal
-from causeway.scheduler.filters.hardware import NUMATopologyFilter, PciPassthroughFilter, fitted
-from causeway.scheduler.filters.limits import IoOpsFilter, NumInstancesFilter
-from causeway.scheduler.filters.other_servers import DifferentHostFilter, SameHostFilter
-from causeway.scheduler.filters.server_groups import ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter
+from causeway.scheduler.filters import Request, first_refusal
+from causeway.scheduler.filters.hardware import fitted
+from causeway.scheduler.filters.sorts import Filters
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.many import GroupPlaces, Homeless, Lack, Missing, Mover, Packing, Place
-from causeway.scheduler.request import RequestSpec
+from causeway.scheduler.request import RequestSpec, likeness
 from causeway.scheduler.select import verdict_on
 
-# What a server that is put on a host changes for those of its kind, and for some servers only.
-_ROOM = (NumInstancesFilter, NUMATopologyFilter, PciPassthroughFilter)
-_COMPANY = (ServerGroupAffinityFilter, ServerGroupAntiAffinityFilter, SameHostFilter, DifferentHostFilter)
-# How busy a host is at this moment says nothing of later.
-_PASSING = (IoOpsFilter,)
 _SOFT = {"soft-affinity": -1, "soft-anti-affinity": 1}
-
-
-class Filters:
-    """The enabled filters by what they depend on. ``decisive``: what is asked first, as in `explain`."""
-
-    def __init__(self, decisive: Sequence[HostFilter], enabled: Sequence[HostFilter]) -> None:
-        first = {each.name for each in decisive}
-        changing = (*_ROOM, *_COMPANY, *_PASSING)
-        self.decisive = list(decisive)
-        self.lasting: list[HostFilter] = [
-            each for each in enabled if each.name not in first and not isinstance(each, changing)
-        ]
-        self.room: list[HostFilter] = [each for each in enabled if isinstance(each, _ROOM)]
-        self.company: list[HostFilter] = [each for each in enabled if isinstance(each, _COMPANY)]
 
 
 @dataclass
@@ -395,11 +371,7 @@ def alike(specs: list[RequestSpec], *, by_project: bool, by_image: bool) -> tupl
     found: list[RequestSpec] = []
     of_spec = []
     for spec in specs:
-        image = spec.image
-        if image is not None:
-            image = ImageMeta(image.id if by_image else "", disk_format=image.disk_format, properties=image.properties)
-        project = spec.project_id if by_project else ""
-        key = msgspec.json.encode(replace(spec, instance_uuid="", user_id="", project_id=project, image=image))
+        key = likeness(spec, by_project=by_project, by_image=by_image)
         if key not in numbers:
             numbers[key] = len(found)
             found.append(spec)

@@ -8,7 +8,7 @@ first one only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -113,6 +113,18 @@ class RequestSpec:
     def from_persisted(cls, stored: dict[str, Any]) -> RequestSpec:
         """A spec for a new request. Names it does not know (a newer or older service's) are passed over."""
         return msgspec.convert({name: value for name, value in stored.items() if name in PERSISTED}, cls)
+
+
+def likeness(spec: RequestSpec, *, by_project: bool, by_image: bool) -> bytes:
+    """The same for all requests that hosts answer alike for good, whoever's server it is.
+
+    ``by_project``, ``by_image``: hosts are kept for some projects, some images.
+    """
+    image = spec.image
+    if image is not None:
+        image = ImageMeta(image.id if by_image else "", disk_format=image.disk_format, properties=image.properties)
+    project = spec.project_id if by_project else ""
+    return msgspec.json.encode(replace(spec, instance_uuid="", user_id="", project_id=project, image=image))
 
 
 @dataclass

@@ -7,9 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from causeway import errors, metrics
-from causeway.clients.placement import AllocationRequest, Candidates, CandidatesRequest, PlacementClient
+from causeway.clients.placement import Candidates, CandidatesRequest, PlacementClient
 from causeway.hardware.misfit import Misfit
 from causeway.model.numa import InstanceNUMATopology
+from causeway.scheduler.claims import Claims
 from causeway.scheduler.diagnose import PLACEMENT, look_closer, why_not_offered
 from causeway.scheduler.explain import Refusal
 from causeway.scheduler.filters import HostFilter, Request
@@ -17,7 +18,7 @@ from causeway.scheduler.filters.hardware import fitted
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostState
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult, Selection
-from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, verdict_on
+from causeway.scheduler.select import Ranker, Ranking, alternates_of, by_node, selection_of, verdict_on
 
 LOG = logging.getLogger(__name__)
 
@@ -32,12 +33,29 @@ class Tools:
     """
 
     placement: PlacementClient
+    claims: Claims
     hosts: HostCache
     ranker: Ranker
     decisive: list[HostFilter]
     groups: GroupPicks
     num_alternates: int
     default_zone: str
+
+    def remember_pick(self, request: Request, instance_uuid: str, host: str) -> None:
+        """Counts a server of a group where it goes, for the next ones of this request and for others'."""
+        group = request.spec.server_group
+        if group is not None:
+            request.group_hosts[host] = request.group_hosts.get(host, 0) + 1
+            self.groups.add(group.uuid, instance_uuid, host)
+
+
+def full_when_claimed(refused: errors.ClaimRefused) -> Refusal:
+    return Refusal(
+        "was full when it was claimed",
+        "were full when they were claimed",
+        {"Placement": refused.details},
+        filter=PLACEMENT,
+    )
 
 
 class Search:
@@ -89,8 +107,11 @@ class Search:
         )
         selected.take(self._offered[selected.node_uuid].allocations.get(selected.node_uuid, {}))
         selected.take_hardware(self._fitted(selected), self._spec.pci_requests)
-        self._remember_pick(instance_uuid, selected.host)
+        self._tools.remember_pick(self._request, instance_uuid, selected.host)
         return result
+
+    def _selection(self, host: HostState) -> Selection:
+        return selection_of(host, self._offered[host.node_uuid], self._spec, self._tools.default_zone)
 
     def _count_refusals(self, ranking: Ranking) -> None:
         refused = Counter(one.refusal.filter for one in ranking.verdicts.values() if one.refusal is not None)
@@ -116,54 +137,13 @@ class Search:
         for host in ranking.fitting:
             verdict = ranking.verdicts[host.node_uuid]
             try:
-                self._claim(instance_uuid, self._offered[host.node_uuid], move)
+                self._tools.claims.claim(self._spec, instance_uuid, self._offered[host.node_uuid], move)
             except errors.ClaimRefused as refused:
                 LOG.info(
                     "Placement refused the claim of server %s on %s: %s", instance_uuid, host.host, refused.details
                 )
-                verdict.refusal = Refusal(
-                    "was full when it was claimed",
-                    "were full when they were claimed",
-                    {"Placement": refused.details},
-                    filter=PLACEMENT,
-                )
+                verdict.refusal = full_when_claimed(refused)
                 continue
             verdict.selected = True
             return host
         return None
-
-    def _claim(self, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
-        """Raises ClaimRefused if there is no room (any more)."""
-        spec, placement = self._spec, self._tools.placement
-        if move is None:
-            placement.claim(instance_uuid, how.allocations, spec.project_id, spec.user_id, replace=not spec.is_new)
-            return
-        placement.claim_for_move(
-            instance_uuid,
-            move.migration_uuid,
-            how.allocations,
-            spec.project_id,
-            spec.user_id,
-            source_provider=move.source_node,
-            source=move.source,
-        )
-
-    def _remember_pick(self, instance_uuid: str, host: str) -> None:
-        group = self._spec.server_group
-        if group is not None:
-            members = self._request.group_hosts
-            members[host] = members.get(host, 0) + 1
-            self._tools.groups.add(group.uuid, instance_uuid, host)
-
-    def _selection(self, host: HostState) -> Selection:
-        return Selection(
-            host=host.host,
-            node_uuid=host.node_uuid,
-            hypervisor_hostname=host.record.node.hypervisor_hostname,
-            cell_uuid=host.cell_uuid,
-            cell_name=host.record.cell_name,
-            allocation_request=self._offered[host.node_uuid],
-            availability_zone=host.availability_zone(self._tools.default_zone),
-            host_ip=host.record.node.host_ip,
-            limits=dict(self._spec.limits),
-        )

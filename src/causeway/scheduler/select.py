@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from oslo_config.cfg import ConfigOpts
 
@@ -12,7 +13,10 @@ from causeway.clients.placement import AllocationRequest, Candidates
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.scheduler.filters import HostFilter, Request, RequestedDestination, enabled_filters, first_refusal
 from causeway.scheduler.host_state import HostState
+from causeway.scheduler.request import RequestSpec, Selection
 from causeway.scheduler.weighers import HostWeigher, enabled_weighers, weigh
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -52,15 +56,19 @@ class Ranker:
         for one in weighed:
             verdict = ranking.verdicts[one.host.node_uuid]
             verdict.weights, verdict.total = one.weights, one.total
-        if weighed and self._shuffle:
-            best = [one for one in weighed if one.total == weighed[0].total]
-            self._random.shuffle(best)
-            weighed[: len(best)] = best
-        ranking.fitting = [one.host for one in weighed]
-        if self._subset_size > 1 and ranking.fitting:
-            chosen = self._random.randrange(min(self._subset_size, len(ranking.fitting)))
-            ranking.fitting.insert(0, ranking.fitting.pop(chosen))
+        ranking.fitting = [one.host for one in self.varied(weighed, lambda one: one.total)]
         return ranking
+
+    def varied(self, best_first: list[T], total: Callable[[T], float]) -> list[T]:
+        """The same, with one of the best ``host_subset_size`` before the others; equals in any order if so configured."""
+        varied = list(best_first)
+        if varied and self._shuffle:
+            best = [one for one in varied if total(one) == total(varied[0])]
+            self._random.shuffle(best)
+            varied[: len(best)] = best
+        if self._subset_size > 1 and varied:
+            varied.insert(0, varied.pop(self._random.randrange(min(self._subset_size, len(varied)))))
+        return varied
 
 
 def verdict_on(host: HostState, refusal: Refusal | None) -> HostVerdict:
@@ -92,3 +100,18 @@ def alternates_of(
         if host.node_uuid != selected.node_uuid and host.cell_uuid == selected.cell_uuid and usable(host)
     ]
     return others[: max(0, count)]
+
+
+def selection_of(host: HostState, how: AllocationRequest, spec: RequestSpec, default_zone: str) -> Selection:
+    """``how``: the way in which Placement offers to allocate there."""
+    return Selection(
+        host=host.host,
+        node_uuid=host.node_uuid,
+        hypervisor_hostname=host.record.node.hypervisor_hostname,
+        cell_uuid=host.cell_uuid,
+        cell_name=host.record.cell_name,
+        allocation_request=how,
+        availability_zone=host.availability_zone(default_zone),
+        host_ip=host.record.node.host_ip,
+        limits=dict(spec.limits),
+    )

@@ -2,8 +2,11 @@
 
 1. One query to Placement for everything that has room and fits (`resources`).
 2. The hosts of all cells, from a cache (`host_state`); filters, then weighers (`select`).
-3. The best host is claimed, the next one if Placement refuses; alternates are of the chosen host's cell.
+3. The best host is claimed (`claims`), the next one if Placement refuses; alternates are of the chosen host's cell.
 4. Whatever comes out, every host has its verdict (`explain`, `diagnose`).
+
+In a large cloud the best host is chosen from what is remembered of all of them (`fleet`), and Placement is asked about that one
+only (`remembered`). If nothing comes of that, and for what memory does not tell, it is done as above.
 
 Many servers that are to go one day are packed in memory, with the same filters and words, and claim nothing (`many`, `packing`).
 
@@ -23,15 +26,19 @@ from oslo_config.cfg import ConfigOpts
 
 from causeway import errors, metrics
 from causeway.clients.placement import CandidatesRequest, PlacementClient
+from causeway.scheduler.claims import Claims
 from causeway.scheduler.diagnose import PLACEMENT, Offer, look_closer
 from causeway.scheduler.explain import Explanation, Refusal
 from causeway.scheduler.filters import Request, first_refusal
 from causeway.scheduler.filters.aggregates import AggregateInstanceExtraSpecsFilter, AggregateMultiTenancyIsolation
 from causeway.scheduler.filters.compute import ComputeFilter
+from causeway.scheduler.filters.sorts import Filters
+from causeway.scheduler.fleet import Fleet
 from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
 from causeway.scheduler.many import Packing, PackRequest
-from causeway.scheduler.packing import Filters, Kind, Packer, alike, with_capacity
+from causeway.scheduler.packing import Kind, Packer, alike, with_capacity
+from causeway.scheduler.remembered import RememberedSearch, can_be_told
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.resources import Prefilters, candidates_request, tenants_of
 from causeway.scheduler.search import NO_VALID_HOST, Search, Tools
@@ -72,12 +79,16 @@ class Scheduler:
             source,
             max_age=options.host_state_max_age,
             service_down_time=getattr(conf, "service_down_time", DEFAULT_SERVICE_DOWN_TIME),
+            many=options.ask_for_all_up_to,
         )
+        self._ask_for_all_up_to: int = options.ask_for_all_up_to
         self._groups = GroupPicks()
         self._isolates_images = bool(conf.filter_scheduler.isolated_images)
         ranker = Ranker(conf)
+        self._fleet = Fleet(placement, self._hosts, ranker, by_image=self._isolates_images)
         self._tools = Tools(
             placement=placement,
+            claims=Claims(placement),
             hosts=self._hosts,
             ranker=ranker,
             decisive=[
@@ -90,6 +101,11 @@ class Scheduler:
             num_alternates=options.max_attempts - 1,
             default_zone=default_zone,
         )
+
+    def close(self) -> None:
+        """Waits for what is being looked up beside the requests."""
+        self._hosts.close()
+        self._fleet.close()
 
     def invalidate(self) -> None:
         """Hosts, services, cells or aggregates have changed: look again for the next request."""
@@ -203,24 +219,44 @@ class Scheduler:
     ) -> list[SchedulingResult]:
         results: list[SchedulingResult] = []
         try:
-            search = self._search(spec)
+            asked, request = self._asked(spec), self._request(spec)
+            remembered = self._remembered_search(spec, asked, request)
+            search: Search | None = None
             for instance_uuid in instance_uuids:
-                results.append(search.place(instance_uuid, alternates=alternates, move=move))
+                found = None
+                if remembered is not None:
+                    found = remembered.place(instance_uuid, alternates=alternates, move=move)
+                if found is None:
+                    remembered, search = None, search or self._search_of_all(spec, asked, request)
+                    found = search.place(instance_uuid, alternates=alternates, move=move)
+                results.append(found)
         except Exception:
             for result in results:
                 self._placement.delete_allocations(result.instance_uuid)
             raise
         return results
 
+    def _remembered_search(
+        self, spec: RequestSpec, asked: CandidatesRequest, request: Request
+    ) -> RememberedSearch | None:
+        """None if all hosts are to be asked for: there are few, or it can't be told from memory what they would say."""
+        if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_told(spec, asked):
+            return None
+        return RememberedSearch(self._tools, self._fleet, spec, asked, request)
+
     def _search(self, spec: RequestSpec) -> Search:
+        return self._search_of_all(spec, self._asked(spec), self._request(spec))
+
+    def _asked(self, spec: RequestSpec) -> CandidatesRequest:
         if spec.numa_topology is not None or spec.pci_requests:
             # Hosts say what is held there; what is remembered may be older than the last claim.
             self._hosts.invalidate()
-        asked = candidates_request(
+        return candidates_request(
             spec, self._hosts.aggregates(), self._prefilters, in_tree=self._requested_provider(spec)
         )
-        candidates = self._placement.allocation_candidates(asked)
-        return Search(self._tools, spec, asked, candidates, self._request(spec))
+
+    def _search_of_all(self, spec: RequestSpec, asked: CandidatesRequest, request: Request) -> Search:
+        return Search(self._tools, spec, asked, self._placement.allocation_candidates(asked), request)
 
     def _requested_provider(self, spec: RequestSpec) -> str | None:
         """The provider of the one host that is asked for; None if any will do, or the host has several nodes."""

@@ -112,12 +112,15 @@ def cloud(client: PlacementClient, make_host: MakeHost) -> Cloud:
     return cloud
 
 
-@pytest.fixture
-def conf() -> Iterator[ConfigOpts]:
+@pytest.fixture(params=["asks for all", "remembers"])
+def conf(request: pytest.FixtureRequest) -> Iterator[ConfigOpts]:
+    """As in a small cloud, and as in a large one."""
     conf = ConfigOpts()
     for group, group_options in options.OPTS.items():
         conf.register_opts(group_options, group=group)
     conf([], default_config_files=[], default_config_dirs=[])
+    if request.param == "remembers":
+        conf.set_override("ask_for_all_up_to", 0, group="scheduler")
     yield conf
     conf.clear()
 
@@ -149,6 +152,8 @@ def across_cells(cell: str = "cell1") -> Destination:
 def test_a_boot_costs_two_calls_and_holds_what_was_selected(
     scheduler: Scheduler, client: PlacementClient, cloud: Cloud
 ) -> None:
+    # In a large cloud the first one looks at all hosts once.
+    boot(scheduler, spec_of(GEN1))
     spec = spec_of(GEN1)
     client.reset_calls()
     result = boot(scheduler, spec)

@@ -17,6 +17,9 @@ class HostWeigher(ABC):
     option: ClassVar[str]
     """The multiplier's name in [filter_scheduler], and in the metadata of aggregates that override it."""
 
+    of_host_alone: ClassVar[bool] = True
+    """Whether a host weighs the same for all requests."""
+
     def __init__(self, conf: ConfigOpts) -> None:
         self._default: float = getattr(conf.filter_scheduler, self.option)
 
@@ -27,6 +30,10 @@ class HostWeigher(ABC):
     @abstractmethod
     def weigh(self, host: HostState, request: Request) -> float:
         """The raw weight."""
+
+    def concerns(self, request: Request) -> bool:  # noqa: ARG002
+        """False: all hosts weigh the same for this request."""
+        return True
 
     def multiplier(self, host: HostState) -> float:
         """The smallest one that an aggregate of the host names, else the option. What is no number does not count."""

@@ -14,6 +14,10 @@ class CrossCellWeigher(HostWeigher):
     """
 
     option = "cross_cell_move_weight_multiplier"
+    of_host_alone = False
+
+    def concerns(self, request: Request) -> bool:
+        return request.spec.preferred_cell is not None
 
     def weigh(self, host: HostState, request: Request) -> float:
         preferred = request.spec.preferred_cell

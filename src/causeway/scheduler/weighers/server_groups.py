@@ -9,6 +9,10 @@ from causeway.scheduler.weighers.base import HostWeigher
 
 class ServerGroupSoftAffinityWeigher(HostWeigher):
     option = "soft_affinity_weight_multiplier"
+    of_host_alone = False
+
+    def concerns(self, request: Request) -> bool:
+        return bool(request.group_hosts)
 
     def weigh(self, host: HostState, request: Request) -> float:
         return float(_members(host, request, "soft-affinity"))
@@ -16,6 +20,10 @@ class ServerGroupSoftAffinityWeigher(HostWeigher):
 
 class ServerGroupSoftAntiAffinityWeigher(HostWeigher):
     option = "soft_anti_affinity_weight_multiplier"
+    of_host_alone = False
+
+    def concerns(self, request: Request) -> bool:
+        return bool(request.group_hosts)
 
     def weigh(self, host: HostState, request: Request) -> float:
         return -float(_members(host, request, "soft-anti-affinity"))

@@ -1,0 +1,44 @@
+"""Work that is done beside the requests, so that none of them waits for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from causeway import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class Beside:
+    """One piece of work at a time, in a thread that lives as long as that takes. Who wants it meanwhile gets no second one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True)
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Returns when nothing is being done."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except errors.CausewayError as failure:
+            LOG.warning("%s: %s %s", self._name, failure.message, failure.details)
+        except Exception:
+            # The next request starts it again; what is remembered gets older meanwhile, and is not used when it is too old.
+            LOG.exception("%s failed", self._name)
+        finally:
+            with self._lock:
+                self._thread = None

@@ -1,0 +1,48 @@
+"""Claims in Placement, of one scheduler, one after the other if they are on the same provider.
+
+Placement raises the generation of each provider that a claim concerns, and repeats or refuses what comes in between: work for
+nothing that those who wait here for a moment spare it. Other schedulers' claims are told apart there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from causeway.clients.placement import AllocationRequest, PlacementClient
+from causeway.scheduler.request import MoveClaim, RequestSpec
+
+_TURNS = 256
+
+
+class Claims:
+    def __init__(self, placement: PlacementClient) -> None:
+        self._placement = placement
+        self._turns = [threading.Lock() for _ in range(_TURNS)]
+
+    def claim(self, spec: RequestSpec, instance_uuid: str, how: AllocationRequest, move: MoveClaim | None) -> None:
+        """For a move what the server holds goes to the migration. Raises ClaimRefused if there is no room (any more)."""
+        # A move changes what is held on its source, too.
+        with self._turn([*how.allocations, *([move.source_node] if move is not None else [])]):
+            if move is None:
+                self._placement.claim(
+                    instance_uuid, how.allocations, spec.project_id, spec.user_id, replace=not spec.is_new
+                )
+                return
+            self._placement.claim_for_move(
+                instance_uuid,
+                move.migration_uuid,
+                how.allocations,
+                spec.project_id,
+                spec.user_id,
+                source_provider=move.source_node,
+                source=move.source,
+            )
+
+    def _turn(self, providers: Iterable[str]) -> ExitStack:
+        """Always in the same order, so that nobody waits for whoever waits for them."""
+        with ExitStack() as turns:
+            for number in sorted({hash(provider) % _TURNS for provider in providers}):
+                turns.enter_context(self._turns[number])
+            return turns.pop_all()

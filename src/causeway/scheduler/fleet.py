@@ -1,0 +1,219 @@
+"""All hosts of a large cloud as they were last looked up, to be chosen from: no decision reads them, or asks Placement for all.
+
+- What is known comes from the cells' databases (`HostCache`) and, with one question for all hosts, from Placement. Both are asked
+  again from time to time beside the requests, Placement the less often the longer it takes (`SHARE`).
+- What a host says of all requests that are alike (traits, aggregates, capabilities: `filters.sorts.lasting`) is asked once, until
+  something of a host or an aggregate changes. Room, health and company are looked at for each request; weighers, too, but
+  what a host weighs by itself is kept with it.
+- Whoever chooses a host takes its room here at once (`Choice`), so that requests at the same time see one another's choices.
+
+What is remembered may be wrong by what others did since: the one host is looked at before it is claimed (`remembered`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from causeway.clients.placement import CandidatesRequest, PlacementClient, ProviderSummary, RequestGroup
+from causeway.clients.placement.types import Resources
+from causeway.scheduler.beside import Beside
+from causeway.scheduler.explain import HostVerdict, RefusedHosts
+from causeway.scheduler.filters import Request
+from causeway.scheduler.fleet_view import View, kind_key
+from causeway.scheduler.host_state import TOO_OLD, HostCache, HostState, KnownHosts
+from causeway.scheduler.request import RequestSpec
+from causeway.scheduler.select import Ranker, verdict_on
+
+# Every server needs some of it, so who has none left is no candidate for anybody.
+ANCHOR = "VCPU"
+# Of the time at most so much goes into asking Placement for all hosts.
+SHARE = 0.04
+# Hosts whose verdicts are kept with a choice.
+BEST = 10
+
+
+@dataclass
+class Choice:
+    """A host for a request, and those that come after it. ``host``'s room is taken until `Fleet.release` or `Fleet.claimed`."""
+
+    host: HostState
+    taken: Resources
+    # The next best of its cell.
+    same_cell: list[HostState]
+    best: list[HostVerdict]
+    fit: int
+    refused: list[RefusedHosts] = field(default_factory=list)
+
+
+class Fleet:
+    """Safe to use from many threads."""
+
+    def __init__(self, placement: PlacementClient, hosts: HostCache, ranker: Ranker, *, by_image: bool) -> None:
+        """``by_image``: hosts are kept for some images."""
+        self._placement = placement
+        self._hosts = hosts
+        self._ranker = ranker
+        self._by_image = by_image
+        self._lock = threading.Lock()
+        self._refreshing = threading.Lock()
+        self._beside = Beside("scheduler-fleet")
+        self._view: View | None = None
+        # What Placement said, when (monotonic), and for how long that is believed.
+        self._offers: dict[str, list[ProviderSummary]] = {}
+        self._offered_at: float | None = None
+        self._interval = hosts.max_age
+        # What was claimed since, and what is being claimed: (when, node, resources).
+        self._claimed: list[tuple[float, str, Resources]] = []
+        self._taken: list[tuple[str, Resources]] = []
+        # Kind of requests -> nodes that did not fit though they seemed to, until all are asked for again.
+        self._in_vain: dict[bytes, set[str]] = {}
+
+    def close(self) -> None:
+        """Waits for what is being looked up beside the requests."""
+        self._beside.wait()
+
+    def choose(
+        self, asked: CandidatesRequest, request: Request, *, alternates: int, without: Collection[str]
+    ) -> Choice | None:
+        """The best host for a request, but for those ``without`` (uuids of nodes). None: no host of which that can be told."""
+        view = self._fresh_view()
+        if view.is_shared:
+            return None
+        key = self._key(view, request.spec, asked)
+        now = self._hosts.now()
+        self._look_at_doubtful(view, now)
+        with self._lock:
+            view = self._view or view
+            ranked = view.rank(key, asked, request, now, {*without, *self._in_vain.get(key, ())})
+            if ranked is None or not ranked.order:
+                return None
+            order = self._ranker.varied(ranked.order, lambda index: ranked.totals[index])
+            host = view.states[ranked.numbers[order[0]]]
+            taken = asked.resources
+            self._taken.append((host.node_uuid, taken))
+            view.take(host.node_uuid, taken)
+        same_cell: list[HostState] = []
+        for index in order[1:]:
+            if len(same_cell) >= alternates:
+                break
+            other = view.states[ranked.numbers[index]]
+            if other.cell_uuid == host.cell_uuid:
+                same_cell.append(other)
+        shown = list(dict.fromkeys([order[0], *ranked.order[:BEST]]))
+        return Choice(
+            host=host,
+            taken=taken,
+            same_cell=same_cell,
+            best=[self._verdict(view, ranked.numbers[index], ranked.weights(index)) for index in shown],
+            fit=len(ranked.order),
+            refused=ranked.refused,
+        )
+
+    def release(self, choice: Choice) -> None:
+        """The host was not claimed: its room is others' again."""
+        with self._lock:
+            self._taken.remove((choice.host.node_uuid, choice.taken))
+            self._recount(choice.host.node_uuid)
+
+    def claimed(self, choice: Choice) -> None:
+        with self._lock:
+            self._taken.remove((choice.host.node_uuid, choice.taken))
+            self._claimed.append((time.monotonic(), choice.host.node_uuid, choice.taken))
+
+    def note(self, node_uuid: str, providers: list[ProviderSummary], asked_at: float) -> bool:
+        """Takes over what Placement says of a host (at ``asked_at``, monotonic); True if that is less than was believed."""
+        with self._lock:
+            self._claimed = [one for one in self._claimed if one[1] != node_uuid or one[0] >= asked_at]
+            self._offers[node_uuid] = providers
+            return self._recount(node_uuid)
+
+    def note_in_vain(self, spec: RequestSpec, asked: CandidatesRequest, node_uuid: str) -> None:
+        """Placement does not offer a host for such a request, for whatever reason."""
+        with self._lock:
+            if self._view is not None:
+                self._in_vain.setdefault(self._key(self._view, spec, asked), set()).add(node_uuid)
+
+    def _key(self, view: View, spec: RequestSpec, asked: CandidatesRequest) -> bytes:
+        return kind_key(spec, asked, by_project=view.by_project, by_image=self._by_image)
+
+    def _recount(self, node_uuid: str) -> bool:
+        view = self._view
+        if view is None or node_uuid not in view.numbers:
+            return False
+        before = view.room_of(node_uuid)
+        view.offer(node_uuid, self._offers.get(node_uuid, []))
+        self._take_all(view, {node_uuid})
+        return any(free < before.get(name, 0) for name, free in view.room_of(node_uuid).items())
+
+    def _take_all(self, view: View, nodes: Collection[str] | None = None) -> None:
+        """What was claimed since Placement was asked, and what is about to be."""
+        for node, resources in [*((node, resources) for _when, node, resources in self._claimed), *self._taken]:
+            if nodes is None or node in nodes:
+                view.take(node, resources)
+
+    def _verdict(self, view: View, number: int, weights: dict[str, float]) -> HostVerdict:
+        verdict = verdict_on(view.states[number], None)
+        verdict.weights, verdict.total = weights, sum(weights.values())
+        return verdict
+
+    def _look_at_doubtful(self, view: View, now: datetime) -> None:
+        """Hosts that were up, and have not been heard of since, may have reported meanwhile."""
+        with self._lock:
+            doubtful = view.doubtful(now)
+        if doubtful:
+            known = self._hosts.look_again_at(doubtful)
+            with self._lock:
+                view.see_again(known, doubtful, now)
+
+    # Looking up
+
+    def _fresh_view(self) -> View:
+        known = self._hosts.known()
+        with self._lock:
+            view, offered_at, interval = self._view, self._offered_at, self._interval
+        age = float("inf") if offered_at is None else time.monotonic() - offered_at
+        if view is None or age > TOO_OLD * interval:
+            return self._refresh_for_all(known)
+        if view.loaded_at != known.loaded_at or age > interval:
+            self._beside.start(lambda: self._refresh(known, with_offers=age > interval))
+        return view
+
+    def _refresh_for_all(self, known: KnownHosts) -> View:
+        """Nothing of use is known: whoever is the first looks, the others wait for it."""
+        began = time.monotonic()
+        with self._refreshing:
+            if self._view is None or self._offered_at is None or self._offered_at < began - self._interval:
+                self._refresh(known, with_offers=True)
+            assert self._view is not None
+            return self._view
+
+    def _refresh(self, known: KnownHosts, *, with_offers: bool) -> None:
+        if with_offers:
+            began = time.monotonic()
+            offers = self._ask_placement()
+            with self._lock:
+                self._offers, self._offered_at, self._in_vain = offers, began, {}
+                self._interval = max(self._hosts.max_age, (time.monotonic() - began) / SHARE)
+                self._claimed = [one for one in self._claimed if one[0] >= began]
+        with self._lock:
+            offers, before = dict(self._offers), self._view
+        view = View(known, offers, self._ranker, self._hosts, before=before)
+        with self._lock:
+            # Of what was learned of single hosts meanwhile.
+            for node, providers in self._offers.items():
+                if view.offers.get(node) is not providers:
+                    view.offer(node, providers)
+            self._take_all(view)
+            self._view = view
+
+    def _ask_placement(self) -> dict[str, list[ProviderSummary]]:
+        """Root provider -> its tree, of all hosts that have anything left; one call."""
+        found: dict[str, list[ProviderSummary]] = {}
+        asked = CandidatesRequest([RequestGroup(resources={ANCHOR: 1})])
+        for provider in self._placement.allocation_candidates(asked).providers.values():
+            found.setdefault(provider.root_uuid, []).append(provider)
+        return found
