@@ -128,7 +128,8 @@ def _start_scheduler(conf: cfg.ConfigOpts, cleanup: ExitStack) -> None:
     around = processes.around(conf, cleanup)
     _database, cells = processes.databases(conf, cleanup)
     processes.expose_metrics(conf, cleanup)
-    server, _service = roles.scheduler(around, cells, conf.host)
+    server, service = roles.scheduler(around, cells, conf.host)
+    cleanup.callback(service.close)
     cleanup.callback(server.stop)
     server.start()
 

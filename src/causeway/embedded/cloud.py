@@ -215,6 +215,7 @@ class EmbeddedCloud:
         by_name = {cell.name: cell for cell in self.cells.mappings(cell0=False)}
         cells = [by_name[f"cell{number}"] for number in range(1, len(self.hosts_by_cell) + 1)]
         server, scheduler = roles.scheduler(self.around, self.cells, name)
+        on_stop(scheduler.close)
         server.start()
         on_stop(server.stop)
         apart = self.conf.conductor.role == SUPER

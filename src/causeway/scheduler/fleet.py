@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,14 +25,12 @@ from causeway.scheduler.beside import Beside
 from causeway.scheduler.explain import HostVerdict, RefusedHosts
 from causeway.scheduler.filters import Request
 from causeway.scheduler.fleet_view import View, kind_key
-from causeway.scheduler.host_state import TOO_OLD, HostCache, HostState, KnownHosts
+from causeway.scheduler.host_state import SHARE, TOO_OLD, HostCache, HostState, KnownHosts
 from causeway.scheduler.request import RequestSpec
 from causeway.scheduler.select import Ranker, verdict_on
 
 # Every server needs some of it, so who has none left is no candidate for anybody.
 ANCHOR = "VCPU"
-# Of the time at most so much goes into asking Placement for all hosts.
-SHARE = 0.04
 # Hosts whose verdicts are kept with a choice.
 BEST = 10
 
@@ -69,6 +68,8 @@ class Fleet:
         # What was claimed since, and what is being claimed: (when, node, resources).
         self._claimed: list[tuple[float, str, Resources]] = []
         self._taken: list[tuple[str, Resources]] = []
+        # Node -> servers that requests under way have put there.
+        self._picks: Counter[str] = Counter()
         # Kind of requests -> nodes that did not fit though they seemed to, until all are asked for again.
         self._in_vain: dict[bytes, set[str]] = {}
 
@@ -95,7 +96,8 @@ class Fleet:
             host = view.states[ranked.numbers[order[0]]]
             taken = asked.resources
             self._taken.append((host.node_uuid, taken))
-            view.take(host.node_uuid, taken)
+            view.hold(host.node_uuid, taken)
+            self._pick(view, host.node_uuid, 1)
         same_cell: list[HostState] = []
         for index in order[1:]:
             if len(same_cell) >= alternates:
@@ -118,11 +120,26 @@ class Fleet:
         with self._lock:
             self._taken.remove((choice.host.node_uuid, choice.taken))
             self._recount(choice.host.node_uuid)
+            self._pick(self._view, choice.host.node_uuid, -1)
 
     def claimed(self, choice: Choice) -> None:
+        """The host's room is the server's. It counts as picked by a request under way until `ended`."""
         with self._lock:
             self._taken.remove((choice.host.node_uuid, choice.taken))
             self._claimed.append((time.monotonic(), choice.host.node_uuid, choice.taken))
+
+    def ended(self, choices: list[Choice]) -> None:
+        """The request that claimed these is answered."""
+        with self._lock:
+            for choice in choices:
+                self._pick(self._view, choice.host.node_uuid, -1)
+
+    def _pick(self, view: View | None, node_uuid: str, more: int) -> None:
+        self._picks[node_uuid] += more
+        if not self._picks[node_uuid]:
+            del self._picks[node_uuid]
+        if view is not None:
+            view.pick(node_uuid, self._picks.get(node_uuid, 0))
 
     def note(self, node_uuid: str, providers: list[ProviderSummary], asked_at: float) -> bool:
         """Takes over what Placement says of a host (at ``asked_at``, monotonic); True if that is less than was believed."""
@@ -146,14 +163,14 @@ class Fleet:
             return False
         before = view.room_of(node_uuid)
         view.offer(node_uuid, self._offers.get(node_uuid, []))
-        self._take_all(view, {node_uuid})
+        self._hold_all(view, {node_uuid})
         return any(free < before.get(name, 0) for name, free in view.room_of(node_uuid).items())
 
-    def _take_all(self, view: View, nodes: Collection[str] | None = None) -> None:
+    def _hold_all(self, view: View, nodes: Collection[str] | None = None) -> None:
         """What was claimed since Placement was asked, and what is about to be."""
         for node, resources in [*((node, resources) for _when, node, resources in self._claimed), *self._taken]:
             if nodes is None or node in nodes:
-                view.take(node, resources)
+                view.hold(node, resources)
 
     def _verdict(self, view: View, number: int, weights: dict[str, float]) -> HostVerdict:
         verdict = verdict_on(view.states[number], None)
@@ -207,7 +224,9 @@ class Fleet:
             for node, providers in self._offers.items():
                 if view.offers.get(node) is not providers:
                     view.offer(node, providers)
-            self._take_all(view)
+            self._hold_all(view)
+            for node, picks in self._picks.items():
+                view.pick(node, picks)
             self._view = view
 
     def _ask_placement(self) -> dict[str, list[ProviderSummary]]:

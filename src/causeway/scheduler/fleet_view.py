@@ -113,11 +113,18 @@ class View:
             self._set_capacity(node_uuid, providers)
             self._count(number)
 
-    def take(self, node_uuid: str, resources: Resources) -> None:
-        """Counts a server there."""
+    def hold(self, node_uuid: str, resources: Resources) -> None:
+        """Counts what a server there holds."""
         number = self.numbers.get(node_uuid)
         if number is not None:
-            self.states[number].take(resources)
+            self.states[number].hold(resources)
+            self._count(number)
+
+    def pick(self, node_uuid: str, picks: int) -> None:
+        """So many servers of requests under way go there."""
+        number = self.numbers.get(node_uuid)
+        if number is not None:
+            self.states[number].num_picked = picks
             self._count(number)
 
     def doubtful(self, now: datetime) -> set[str]:
@@ -148,8 +155,7 @@ class View:
     def _set_capacity(self, node_uuid: str, providers: list[ProviderSummary]) -> None:
         """The node's own, as in what Placement offers for one request."""
         own = next((one.resources for one in providers if one.uuid == node_uuid), {})
-        host = self.states[self.numbers[node_uuid]]
-        host.capacity, host.num_picked = dict(own), 0
+        self.states[self.numbers[node_uuid]].capacity = dict(own)
 
     def _count(self, number: int) -> None:
         """Puts what changes with servers on a host beside that of others."""

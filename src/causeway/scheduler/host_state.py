@@ -24,6 +24,8 @@ from causeway.scheduler.beside import Beside
 LEAST_SECONDS_BETWEEN_LOOKS = 1.0
 # What is so many times older than it should be is not used any more: nobody has asked for a while.
 TOO_OLD = 3.0
+# Of the time at most so much goes into looking up what there is of many hosts, in the cells and in Placement each.
+SHARE = 0.02
 
 
 @dataclass
@@ -119,6 +121,10 @@ class HostState:
     def take(self, resources: dict[str, int]) -> None:
         """Counts a server that this request has just put here, so that the next one of the same request sees it."""
         self.num_picked += 1
+        self.hold(resources)
+
+    def hold(self, resources: dict[str, int]) -> None:
+        """Counts what a server that this or another request has put here holds."""
         for name, amount in resources.items():
             if name in self.capacity:
                 known = self.capacity[name]
@@ -180,6 +186,8 @@ class HostCache:
         self._many = many
         self._lock = threading.Lock()
         self._loaded_at: float | None = None
+        # It is not read again sooner if that takes long; but before hosts would seem to be down.
+        self._pause = 0.0
         self._looked_again_at = 0.0
         self._invalidations = 0
         self._known = KnownHosts()
@@ -289,9 +297,9 @@ class HostCache:
 
     def _load_if_older_than(self, seconds: float) -> None:
         now, loaded_at = time.monotonic(), self._loaded_at
-        if loaded_at is not None and now - loaded_at <= seconds:
+        if loaded_at is not None and now - loaded_at <= max(seconds, self._pause):
             return
-        is_usable = loaded_at is not None and now - loaded_at <= TOO_OLD * self.max_age
+        is_usable = loaded_at is not None and now - loaded_at <= TOO_OLD * max(self.max_age, self._pause)
         if is_usable and len(self._known.records) > self._many:
             self._beside.start(self._reload)
         else:
@@ -301,6 +309,7 @@ class HostCache:
         now, invalidations = time.monotonic(), self._invalidations
         known = self._read(now)
         with self._lock:
+            self._pause = min((time.monotonic() - now) / SHARE, self.service_down_time / 3)
             if self._invalidations == invalidations:
                 self._known, self._loaded_at = known, now
 

@@ -53,6 +53,11 @@ class RememberedSearch:
         self._spec = spec
         self._asked = asked
         self._request = request
+        self._claimed: list[Choice] = []
+
+    def close(self) -> None:
+        """The request is answered."""
+        self._fleet.ended(self._claimed)
 
     def place(self, instance_uuid: str, *, alternates: bool, move: MoveClaim | None) -> SchedulingResult | None:
         """Chooses and claims. None if no host was found."""
@@ -73,6 +78,7 @@ class RememberedSearch:
                 raise
             if how is not None and refusal is None:
                 self._fleet.claimed(choice)
+                self._claimed.append(choice)
                 return self._result(instance_uuid, choice, how, in_vain)
             self._fleet.release(choice)
             if refusal is not None:

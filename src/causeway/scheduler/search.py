@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from causeway import errors, metrics
 from causeway.clients.placement import Candidates, CandidatesRequest, PlacementClient
@@ -84,6 +84,11 @@ class Search:
         """Ranks and claims. Raises NoValidHost."""
         ranking = self.rank()
         selected = self._claim_best(ranking, instance_uuid, move)
+        if selected is None and self._asked.limit == len(self._candidates.requests):
+            # The first so many will not do; there may be others.
+            self._ask_without_limit()
+            ranking = self.rank()
+            selected = self._claim_best(ranking, instance_uuid, move)
         if selected is None:
             self.add_those_not_offered(ranking, closer=True)
             self._count_refusals(ranking)
@@ -112,6 +117,11 @@ class Search:
 
     def _selection(self, host: HostState) -> Selection:
         return selection_of(host, self._offered[host.node_uuid], self._spec, self._tools.default_zone)
+
+    def _ask_without_limit(self) -> None:
+        self._asked = replace(self._asked, limit=None)
+        self._candidates = self._tools.placement.allocation_candidates(self._asked)
+        self._offered, self._states = by_node(self._candidates), None
 
     def _count_refusals(self, ranking: Ranking) -> None:
         refused = Counter(one.refusal.filter for one in ranking.verdicts.values() if one.refusal is not None)

@@ -218,22 +218,26 @@ class Scheduler:
         self, spec: RequestSpec, instance_uuids: list[str], alternates: bool, move: MoveClaim | None
     ) -> list[SchedulingResult]:
         results: list[SchedulingResult] = []
+        remembered: RememberedSearch | None = None
         try:
             asked, request = self._asked(spec), self._request(spec)
             remembered = self._remembered_search(spec, asked, request)
             search: Search | None = None
             for instance_uuid in instance_uuids:
                 found = None
-                if remembered is not None:
+                if remembered is not None and search is None:
                     found = remembered.place(instance_uuid, alternates=alternates, move=move)
                 if found is None:
-                    remembered, search = None, search or self._search_of_all(spec, asked, request)
+                    search = search or self._search_of_all(spec, asked, request)
                     found = search.place(instance_uuid, alternates=alternates, move=move)
                 results.append(found)
         except Exception:
             for result in results:
                 self._placement.delete_allocations(result.instance_uuid)
             raise
+        finally:
+            if remembered is not None:
+                remembered.close()
         return results
 
     def _remembered_search(
