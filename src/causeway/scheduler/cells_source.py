@@ -20,11 +20,17 @@ class CellsSource:
 
     def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
         def ask(cell: CellMapping, database: Database) -> list[HostRecord]:
-            services = {s.host: s for s in hosts.list_services(database, binary="nova-compute")}
+            if provider_uuids is None:
+                nodes = hosts.list_nodes(database)
+                services = hosts.list_services(database, binary="nova-compute")
+            else:
+                nodes = hosts.nodes_with(database, provider_uuids)
+                services = hosts.compute_services_of(database, {node.host for node in nodes})
+            by_host = {service.host: service for service in services}
             return [
-                HostRecord(cell.uuid, cell.name, node, services[node.host], cell_disabled=cell.disabled)
-                for node in hosts.list_nodes(database)
-                if node.host in services and (provider_uuids is None or node.uuid in provider_uuids)
+                HostRecord(cell.uuid, cell.name, node, by_host[node.host], cell_disabled=cell.disabled)
+                for node in nodes
+                if node.host in by_host
             ]
 
         self._cells.refresh()

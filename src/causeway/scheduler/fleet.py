@@ -31,6 +31,8 @@ from causeway.scheduler.select import Ranker, verdict_on
 
 # Every server needs some of it, so who has none left is no candidate for anybody.
 ANCHOR = "VCPU"
+# A provider with this trait gives to the hosts of its aggregates.
+SHARES = "MISC_SHARES_VIA_AGGREGATE"
 # Hosts whose verdicts are kept with a choice.
 BEST = 10
 
@@ -63,6 +65,7 @@ class Fleet:
         self._view: View | None = None
         # What Placement said, when (monotonic), and for how long that is believed.
         self._offers: dict[str, list[ProviderSummary]] = {}
+        self._is_shared = False
         self._offered_at: float | None = None
         self._interval = hosts.max_age
         # What was claimed since, and what is being claimed: (when, node, resources).
@@ -82,14 +85,12 @@ class Fleet:
     ) -> Choice | None:
         """The best host for a request, but for those ``without`` (uuids of nodes). None: no host of which that can be told."""
         view = self._fresh_view()
-        if view.is_shared:
-            return None
         key = self._key(view, request.spec, asked)
         now = self._hosts.now()
         self._look_at_doubtful(view, now)
         with self._lock:
             view = self._view or view
-            ranked = view.rank(key, asked, request, now, {*without, *self._in_vain.get(key, ())})
+            ranked = view.rank(key, asked, request, now, without=without, in_vain=self._in_vain.get(key, ()))
             if ranked is None or not ranked.order:
                 return None
             order = self._ranker.varied(ranked.order, lambda index: ranked.totals[index])
@@ -211,14 +212,15 @@ class Fleet:
     def _refresh(self, known: KnownHosts, *, with_offers: bool) -> None:
         if with_offers:
             began = time.monotonic()
-            offers = self._ask_placement()
+            offers, is_shared = self._ask_placement(), bool(self._placement.list_providers(required=SHARES))
             with self._lock:
+                self._is_shared = is_shared
                 self._offers, self._offered_at, self._in_vain = offers, began, {}
                 self._interval = max(self._hosts.max_age, (time.monotonic() - began) / SHARE)
                 self._claimed = [one for one in self._claimed if one[0] >= began]
         with self._lock:
-            offers, before = dict(self._offers), self._view
-        view = View(known, offers, self._ranker, self._hosts, before=before)
+            offers, is_shared, before = dict(self._offers), self._is_shared, self._view
+        view = View(known, offers, self._ranker, self._hosts, is_shared=is_shared, before=before)
         with self._lock:
             # Of what was learned of single hosts meanwhile.
             for node, providers in self._offers.items():

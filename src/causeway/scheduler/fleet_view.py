@@ -25,8 +25,6 @@ from causeway.scheduler.select import Ranker
 
 # Kinds of requests whose verdicts are kept.
 KINDS = 256
-# A provider with this trait gives to the hosts of its aggregates: what they have can't be told from their own inventories.
-_SHARES = "MISC_SHARES_VIA_AGGREGATE"
 _NEVER = datetime.min
 # Whose request it is does not matter to weighers that look at the host alone.
 _ANYBODY = Request(RequestSpec("", "", "", Flavor("", "", 0, 0, 0)))
@@ -52,11 +50,11 @@ class Ranked:
 
 @dataclass
 class _Kind:
-    """What hosts say of all requests that are alike. ``is_nested``: some host has what is asked for in providers below it."""
+    """What hosts say of all requests that are alike. ``is_untold``: some may have what is asked for elsewhere than in themselves."""
 
     fits: list[int] = field(default_factory=list)
     refused: dict[str, RefusedHosts] = field(default_factory=dict)
-    is_nested: bool = False
+    is_untold: bool = False
 
 
 class View:
@@ -69,8 +67,10 @@ class View:
         ranker: Ranker,
         hosts: HostCache,
         *,
+        is_shared: bool,
         before: View | None,
     ) -> None:
+        """``is_shared``: there are providers that give to hosts what these have not themselves."""
         self.loaded_at = known.loaded_at
         self.offers = offers
         self._ranker = ranker
@@ -82,7 +82,7 @@ class View:
         nodes = [uuid for uuid in known.records if uuid in offers]
         self.states = [hosts.state_of(known, uuid, {}, now) for uuid in nodes]
         self.numbers = {uuid: number for number, uuid in enumerate(nodes)}
-        self.is_shared = any(_SHARES in one.traits for tree in offers.values() for one in tree)
+        self._is_shared = is_shared
         self.by_project = any(tenants_of(aggregate) for aggregate in known.aggregates)
         self._absent = len(known.records) - len(nodes)
         self._closed_cells = any(host.record.cell_disabled for host in self.states)
@@ -97,7 +97,7 @@ class View:
             self._count(number)
         self._multipliers = [self._multipliers_of(place) for place in range(len(ranker.weighers))]
         self._facts = [self._facts_of(number) for number in range(len(nodes))]
-        same = before is not None and before._facts == self._facts
+        same = before is not None and before._facts == self._facts and before._is_shared == is_shared
         self._kinds: OrderedDict[bytes, _Kind] = before._kinds if before is not None and same else OrderedDict()
 
     # What is known of hosts
@@ -205,17 +205,30 @@ class View:
     # Ranking
 
     def rank(
-        self, key: bytes, asked: CandidatesRequest, request: Request, now: datetime, without: Collection[str]
+        self,
+        key: bytes,
+        asked: CandidatesRequest,
+        request: Request,
+        now: datetime,
+        *,
+        without: Collection[str],
+        in_vain: Collection[str],
     ) -> Ranked | None:
-        """The hosts that fit, best first. None if what is asked for can't be judged from what is known."""
+        """The hosts that fit, best first, but for those ``without``. ``in_vain``: Placement does not offer them.
+
+        None if what is asked for can't be judged from what is known.
+        """
         kind = self._kind(key, asked, request)
-        if kind.is_nested:
+        if kind.is_untold:
             return None
         refused = {name: replace(group) for name, group in kind.refused.items()}
         numbers = kind.fits
-        if without:
-            excluded = {self.numbers[uuid] for uuid in without if uuid in self.numbers}
-            numbers = [number for number in numbers if number not in excluded]
+        for excluded, refusal in ((without, None), (in_vain, not_offered())):
+            left_out = {self.numbers[uuid] for uuid in excluded if uuid in self.numbers}
+            left = [number for number in numbers if number not in left_out] if left_out else numbers
+            if refusal is not None and len(left) < len(numbers):
+                _count(refused, refusal, len(numbers) - len(left))
+            numbers = left
         numbers = self._with_room(numbers, asked.resources, refused)
         numbers = self._healthy(numbers, now, request, refused)
         numbers = self._passing(numbers, request, refused)
@@ -244,7 +257,7 @@ class View:
                 missing = asked.resources.keys() - host.capacity.keys()
                 if refusal is None and missing:
                     below = {name for one in self.offers[host.node_uuid] for name in one.resources}
-                    kind.is_nested = kind.is_nested or missing <= below
+                    kind.is_untold = kind.is_untold or self._is_shared or missing <= below
                     name = min(missing)
                     refusal = Refusal(f"has no {name}", f"have no {name}")
                 if refusal is not None:
@@ -355,6 +368,10 @@ def kind_key(spec: RequestSpec, asked: CandidatesRequest, *, by_project: bool, b
     )
     query = "&".join("=".join(pair) for pair in asked.to_query())
     return likeness(lasting_part, by_project=by_project, by_image=by_image) + query.encode()
+
+
+def not_offered() -> Refusal:
+    return Refusal("did not fit when it was looked at", "did not fit when they were looked at", filter=PLACEMENT)
 
 
 def _count(refused: dict[str, RefusedHosts], refusal: Refusal, hosts: int = 1) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from dataclasses import replace
 
 from causeway import errors, metrics
@@ -18,6 +17,7 @@ from causeway.scheduler.diagnose import PLACEMENT, not_in_aggregates, wrong_trai
 from causeway.scheduler.explain import Explanation, HostVerdict, Refusal
 from causeway.scheduler.filters import Request
 from causeway.scheduler.fleet import ANCHOR, Choice, Fleet
+from causeway.scheduler.fleet_view import not_offered
 from causeway.scheduler.host_state import HostState
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.search import Tools, full_when_claimed
@@ -93,9 +93,7 @@ class RememberedSearch:
         tree = [one for one in candidates.providers.values() if one.root_uuid == host.node_uuid]
         if how is None:
             self._fleet.note_in_vain(self._request.spec, self._asked, host.node_uuid)
-            return None, Refusal(
-                "was full when it was looked at", "were full when they were looked at", filter=PLACEMENT
-            )
+            return None, not_offered()
         has_less = self._fleet.note(host.node_uuid, tree, asked_at)
         traits = set().union(*(one.traits for one in tree))
         refusal = wrong_traits(traits, self._asked) or not_in_aggregates(host, self._request, self._asked)
@@ -133,9 +131,8 @@ class RememberedSearch:
             others_fit=choice.fit - fits,
             others_refused=choice.refused,
         )
-        refused = Counter({group.filter: group.hosts for group in choice.refused})
-        for name, hosts in refused.items():
-            metrics.SCHEDULER_REFUSALS.labels(name).inc(hosts)
+        for group in choice.refused:
+            metrics.SCHEDULER_REFUSALS.labels(group.filter).inc(group.hosts)
         others = [(other, self._how_there(other, how, host)) for other in choice.same_cell]
         tools.remember_pick(self._request, instance_uuid, host.host)
         return SchedulingResult(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from moves_cloud import Cloud
@@ -17,6 +18,8 @@ from moves_cloud import Cloud
 from causeway.cli.main import cli
 from causeway.errors import ClaimRefused
 from causeway.rpc.transport import Verdict
+from causeway.scheduler.explain import Explanation
+from causeway.store.api import shown_moves
 from causeway.store.cell import hosts
 
 # Hosts report when they start, and not again: what changes, is changed by somebody.
@@ -66,6 +69,18 @@ def test_every_host_of_every_cell_has_its_verdict(cloud: Cloud) -> None:
             ("claim", "volumes", "ports"), True
         )
     assert next(each["host"] for each in found["candidates"] if each["chosen"]).startswith("cell2")
+
+
+def test_a_move_keeps_why_its_host_was_chosen_in_short(cloud: Cloud) -> None:
+    server = cloud.boot()
+    cloud.resized(server)
+    kept = shown_moves.explanation(cloud.parts.api_database, cloud.moves(server)[0].id)
+    explanation = msgspec.convert(kept, Explanation)
+    (chosen,) = [one for one in explanation.hosts if one.selected]
+    assert chosen.host == cloud.show(server).compute_host
+    assert {one.cell_name for one in explanation.hosts} == {"cell2"}
+    assert {group.filter for group in explanation.others_refused} >= {"AggregateInstanceExtraSpecsFilter"}
+    assert explanation.summary().startswith("4 hosts: ")
 
 
 def test_what_would_be_moved_and_by_which_recipe(cloud: Cloud) -> None:

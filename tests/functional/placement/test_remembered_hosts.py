@@ -211,6 +211,46 @@ def test_resources_below_a_node_are_asked_for(conf: ConfigOpts, client: Placemen
         client.delete_provider(below, cascade=True)
 
 
+def test_hosts_with_shared_disk_have_their_chance(
+    conf: ConfigOpts, client: PlacementClient, make_host: MakeHost
+) -> None:
+    cloud = Cloud(client, make_host)
+    for number in range(2):
+        cloud.add_host(f"host{number}", "cell1", vcpus=2 + number)
+    # The better host has no disk of its own.
+    node, storage, shared = cloud.node("host1"), make_host(), str(uuid.uuid4())
+    client.set_inventory(node, {"VCPU": Inventory(64), "MEMORY_MB": Inventory(65536)})
+    client.set_inventory(storage, {"DISK_GB": Inventory(1000)})
+    client.change_traits(storage, add={"MISC_SHARES_VIA_AGGREGATE"})
+    for provider in (node, storage):
+        client.add_aggregate(provider, shared)
+    spec = spec_of(SMALL)
+    assert boot(Scheduler(conf, client, cloud), spec).selected.host == "host1"
+    assert client.get_allocations(spec.instance_uuid).allocations.keys() == {node, storage}
+
+
+def test_a_host_that_placement_does_not_offer_is_asked_about_once(
+    conf: ConfigOpts, client: PlacementClient, make_host: MakeHost
+) -> None:
+    """It seems to have room, but gives no server more than one CPU."""
+    cloud = Cloud(client, make_host)
+    for number in range(3):
+        cloud.add_host(f"host{number}", "cell1", vcpus=4)
+    inventory = {"VCPU": Inventory(64, max_unit=1), "MEMORY_MB": Inventory(65536), "DISK_GB": Inventory(100)}
+    client.set_inventory(cloud.node("host1"), inventory)
+    scheduler = Scheduler(conf, client, cloud)
+    two = Flavor("6", "two", 2, 128, 1)
+    first = boot(scheduler, spec_of(two))
+    assert first.selected.host != "host1"
+    assert "1 did not fit when it was looked at" in first.explanation.summary()
+    client.reset_calls()
+    second = boot(scheduler, spec_of(two))
+    assert client.calls["GET /allocation_candidates"] == 1
+    assert second.explanation.summary() == "3 hosts: 1 did not fit when it was looked at, 2 fit"
+    # It is the best for whom one is enough.
+    assert boot(scheduler, spec_of(SMALL)).selected.host == "host1"
+
+
 def test_a_claim_that_fails_gives_the_room_back(conf: ConfigOpts, client: PlacementClient, make_host: MakeHost) -> None:
     cloud = Cloud(client, make_host)
     cloud.add_host("only", "cell1", vcpus=1)

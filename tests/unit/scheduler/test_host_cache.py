@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -139,3 +141,84 @@ def test_a_pick_for_a_group_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
     picks = GroupPicks()
     picks.add("group", "one", "host1")
     assert picks.seen("group", {"one"}, {}) == {}
+
+
+class Slow(Hosts):
+    """A source that answers when it is told to."""
+
+    def __init__(self, records: list[HostRecord]) -> None:
+        super().__init__(records)
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.asked = threading.Event()
+
+    def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
+        self.asked.set()
+        assert self.may_answer.wait(30)
+        return super().host_states(provider_uuids)
+
+
+def test_many_hosts_are_looked_up_beside_the_requests(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 1000.0
+    monkeypatch.setattr(host_state, "time", SimpleNamespace(monotonic=lambda: moment))
+    source = Slow([make_host("host1").record, make_host("host2").record])
+    cache = HostCache(source, max_age=10, service_down_time=60, many=1)
+    assert len(cache.states()) == 2
+    source.records = [make_host("host3").record]
+    source.may_answer.clear()
+    source.asked.clear()
+    moment += 11
+    # What is too old is used until the new is there.
+    assert len(cache.states()) == 2
+    assert source.asked.wait(30)
+    assert len(cache.states()) == 2
+    source.may_answer.set()
+    cache.close()
+    assert [host.host for host in cache.states()] == ["host3"]
+    assert source.looks == 2
+
+
+def test_what_is_much_too_old_is_waited_for(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 1000.0
+    monkeypatch.setattr(host_state, "time", SimpleNamespace(monotonic=lambda: moment))
+    source = Hosts([make_host("host1").record, make_host("host2").record])
+    cache = HostCache(source, max_age=10, service_down_time=60, many=1)
+    cache.states()
+    source.records = [make_host("host3").record]
+    moment += 31
+    assert [host.host for host in cache.states()] == ["host3"]
+
+
+def test_what_was_called_outdated_while_it_was_read_is_not_used(
+    make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = 1000.0
+    monkeypatch.setattr(host_state, "time", SimpleNamespace(monotonic=lambda: moment))
+    source = Slow([make_host("host1").record, make_host("host2").record])
+    cache = HostCache(source, max_age=10, service_down_time=60, many=1)
+    cache.states()
+    source.may_answer.clear()
+    source.asked.clear()
+    moment += 11
+    cache.states()
+    assert source.asked.wait(30)
+    cache.invalidate()
+    source.may_answer.set()
+    cache.close()
+    source.records = [make_host("host3").record]
+    assert [host.host for host in cache.states()] == ["host3"]
+
+
+def test_only_who_seems_to_be_down_is_looked_at_again(make_host: MakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_state, "LEAST_SECONDS_BETWEEN_LOOKS", 0)
+    asked: list[set[str] | None] = []
+
+    class Notes(Hosts):
+        def host_states(self, provider_uuids: set[str] | None) -> list[HostRecord]:
+            asked.append(provider_uuids)
+            return super().host_states(provider_uuids)
+
+    down = make_host("down", service={"last_seen_up": datetime(2026, 1, 1)})
+    cache = cache_of(Notes([make_host("up").record, down.record]))
+    assert [host.is_up for host in cache.states()] == [True, False]
+    assert asked == [None, {"node-down"}]

@@ -33,10 +33,15 @@ class ProviderCalls:
             raise errors.ServiceRefused("Placement refused to show a provider.", details=str(refusal)) from refusal
 
     def list_providers(
-        self, *, name: str | None = None, in_tree: str | None = None, member_of: str | None = None
+        self,
+        *,
+        name: str | None = None,
+        in_tree: str | None = None,
+        member_of: str | None = None,
+        required: str | None = None,
     ) -> list[Provider]:
-        """All providers, or those with a name, of a tree (any provider's uuid of it), in an aggregate."""
-        wanted = {"name": name, "in_tree": in_tree, "member_of": member_of}
+        """All providers, or those with a name, of a tree (any provider's uuid of it), in an aggregate, with a trait."""
+        wanted = {"name": name, "in_tree": in_tree, "member_of": member_of, "required": required}
         query = [(key, value) for key, value in wanted.items() if value is not None]
         with translated("to list providers"):
             answer = self._http.call("GET", "/resource_providers", query=query)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid as uuids
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -13,7 +14,9 @@ from causeway import errors
 from causeway.model.host import ComputeNode, Service
 from causeway.store.cell_tables import ComputeNodes, Services
 from causeway.store.columns import RowMapper
-from causeway.store.database import Database, utcnow
+from causeway.store.database import Database, parts, utcnow
+
+T = TypeVar("T")
 
 SERVICES: sa.Table = Services.__table__  # type: ignore[assignment]
 NODES: sa.Table = ComputeNodes.__table__  # type: ignore[assignment]
@@ -110,6 +113,29 @@ def list_nodes(database: Database, *, host: str | None = None) -> list[ComputeNo
     wanted = {} if host is None else {"host": host}
     with database.read() as connection:
         return [NODE.from_row(row) for row in connection.execute(_select(NODE, tuple(wanted)), wanted)]
+
+
+def nodes_with(database: Database, uuids: Collection[str]) -> list[ComputeNode]:
+    return _some(database, NODE, NODES.c.uuid, uuids)
+
+
+def compute_services_of(database: Database, hosts: Collection[str]) -> list[Service]:
+    return _some(database, SERVICE, SERVICES.c.host, hosts, SERVICES.c.binary == "nova-compute")
+
+
+def _some(
+    database: Database,
+    mapper: RowMapper[T],
+    column: sa.Column[Any],
+    values: Collection[str],
+    *more: sa.ColumnElement[bool],
+) -> list[T]:
+    found: list[T] = []
+    for batch in parts(sorted(values)):
+        with database.read() as connection:
+            rows = connection.execute(sa.select(*mapper.columns).where(column.in_(batch), *more))
+            found += [mapper.from_row(row) for row in rows]
+    return found
 
 
 @cache
