@@ -19,7 +19,7 @@ class Beside:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def start(self, work: Callable[[], None]) -> None:
+    def start(self, work: Callable[[], object]) -> None:
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True)
@@ -31,7 +31,7 @@ class Beside:
         if thread is not None:
             thread.join()
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
         try:
             work()
         except errors.CausewayError as failure:

@@ -76,6 +76,11 @@ class Fleet:
         # Kind of requests -> nodes that did not fit though they seemed to, until all are asked for again.
         self._in_vain: dict[bytes, set[str]] = {}
 
+    def invalidate(self) -> None:
+        """Everything is looked up again for the next request."""
+        with self._lock:
+            self._view = None
+
     def close(self) -> None:
         """Waits for what is being looked up beside the requests."""
         self._beside.wait()
@@ -204,12 +209,12 @@ class Fleet:
         """Nothing of use is known: whoever is the first looks, the others wait for it."""
         began = time.monotonic()
         with self._refreshing:
-            if self._view is None or self._offered_at is None or self._offered_at < began - self._interval:
-                self._refresh(known, with_offers=True)
-            assert self._view is not None
-            return self._view
+            view = self._view
+            if view is None or self._offered_at is None or self._offered_at < began - self._interval:
+                view = self._refresh(known, with_offers=True)
+            return view
 
-    def _refresh(self, known: KnownHosts, *, with_offers: bool) -> None:
+    def _refresh(self, known: KnownHosts, *, with_offers: bool) -> View:
         if with_offers:
             began = time.monotonic()
             offers, is_shared = self._ask_placement(), bool(self._placement.list_providers(required=SHARES))
@@ -230,6 +235,7 @@ class Fleet:
             for node, picks in self._picks.items():
                 view.pick(node, picks)
             self._view = view
+        return view
 
     def _ask_placement(self) -> dict[str, list[ProviderSummary]]:
         """Root provider -> its tree, of all hosts that have anything left; one call."""

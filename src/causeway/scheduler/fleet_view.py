@@ -50,7 +50,7 @@ class Ranked:
 
 @dataclass
 class _Kind:
-    """What hosts say of all requests that are alike. ``is_untold``: some may have what is asked for elsewhere than in themselves."""
+    """What hosts say of all requests that are alike. ``is_untold``: some may have what is asked for, but not themselves."""
 
     fits: list[int] = field(default_factory=list)
     refused: dict[str, RefusedHosts] = field(default_factory=dict)
@@ -137,11 +137,11 @@ class View:
 
     def see_again(self, known: KnownHosts, node_uuids: Collection[str], now: datetime) -> None:
         for uuid in node_uuids:
-            number = self.numbers.get(uuid)
-            if number is not None and uuid in known.records:
-                host = self.states[number]
-                host.record = known.records[uuid]
-                self._up_until[number] = self._healthy_until(host)
+            number, record = self.numbers.get(uuid), known.records.get(uuid)
+            # Who was not read anew stays in doubt.
+            if number is not None and record is not None and record is not self.states[number].record:
+                self.states[number].record = record
+                self._up_until[number] = self._healthy_until(self.states[number])
                 if self._up_until[number] < now:
                     self._down.add(number)
 

@@ -239,9 +239,16 @@ class HostCache:
             return found
 
     def states(
-        self, providers: dict[str, ProviderSummary] | None = None, *, without: Collection[str] = frozenset()
+        self,
+        providers: dict[str, ProviderSummary] | None = None,
+        *,
+        without: Collection[str] = frozenset(),
+        anew: bool = False,
     ) -> list[HostState]:
-        """The hosts with these providers, or all but ``without`` (uuids), each as a new object that the request may change."""
+        """The hosts with these providers, or all but ``without`` (uuids), each as a new object that the request may change.
+
+        ``anew``: what is remembered of them will not do.
+        """
         with self._lock:
             self._load_if_older_than(self.max_age)
             known = self._known.records
@@ -249,8 +256,12 @@ class HostCache:
             now = self.now()
             if any(uuid not in known for uuid in wanted):
                 self._load_if_older_than(LEAST_SECONDS_BETWEEN_LOOKS)
-            down = {uuid for uuid in wanted if uuid in known and not self.is_up(known[uuid].service, now)}
-            self._look_again_at(down)
+            if anew:
+                self._read_anew(set(wanted))
+            else:
+                self._look_again_at(
+                    {uuid for uuid in wanted if uuid in known and not self.is_up(known[uuid].service, now)}
+                )
             return [
                 self.state_of(self._known, uuid, providers[uuid].resources if providers else {}, now)
                 for uuid in wanted
@@ -291,9 +302,12 @@ class HostCache:
         now = time.monotonic()
         last = max(self._looked_again_at, self._loaded_at or 0.0)
         if node_uuids and now - last > LEAST_SECONDS_BETWEEN_LOOKS:
-            fresh = {record.node.uuid: record for record in self._source.host_states(node_uuids)}
-            self._known = replace(self._known, records=self._known.records | fresh)
+            self._read_anew(node_uuids)
             self._looked_again_at = now
+
+    def _read_anew(self, node_uuids: set[str]) -> None:
+        fresh = {record.node.uuid: record for record in self._source.host_states(node_uuids)}
+        self._known = replace(self._known, records=self._known.records | fresh)
 
     def _load_if_older_than(self, seconds: float) -> None:
         now, loaded_at = time.monotonic(), self._loaded_at

@@ -74,7 +74,11 @@ class Search:
 
     def rank(self) -> Ranking:
         if self._states is None:
-            self._states = self._tools.hosts.states({uuid: self._candidates.providers[uuid] for uuid in self._offered})
+            # Hosts say what is held of their hardware; what is remembered may be older than the last claim.
+            is_hardware = self._spec.numa_topology is not None or bool(self._spec.pci_requests)
+            self._states = self._tools.hosts.states(
+                {uuid: self._candidates.providers[uuid] for uuid in self._offered}, anew=is_hardware
+            )
             unknown = self._offered.keys() - {host.node_uuid for host in self._states}
             if unknown:
                 LOG.info("Placement offers providers that no cell has a compute node for: %s", ", ".join(unknown))

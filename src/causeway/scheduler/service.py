@@ -110,6 +110,7 @@ class Scheduler:
     def invalidate(self) -> None:
         """Hosts, services, cells or aggregates have changed: look again for the next request."""
         self._hosts.invalidate()
+        self._fleet.invalidate()
 
     def select_destinations(
         self,
@@ -252,9 +253,6 @@ class Scheduler:
         return self._search_of_all(spec, self._asked(spec), self._request(spec))
 
     def _asked(self, spec: RequestSpec) -> CandidatesRequest:
-        if spec.numa_topology is not None or spec.pci_requests:
-            # Hosts say what is held there; what is remembered may be older than the last claim.
-            self._hosts.invalidate()
         return candidates_request(
             spec, self._hosts.aggregates(), self._prefilters, in_tree=self._requested_provider(spec)
         )
