@@ -144,7 +144,8 @@ class Engine(Generic[S]):
     def _forward(self, progress: Progress) -> None:
         run = progress.run
         while (step := progress.next_step(self._recipe(run))) is not None:
-            if self._stopping.is_set():
+            # What has come to its pivot goes on to the next step, which writes it.
+            if self._stopping.is_set() and not run.is_pivoting:
                 progress.release()
                 return
             failure = self._attempt(progress, step, StepPhase.DO)
@@ -157,9 +158,11 @@ class Engine(Generic[S]):
         run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
         try:
             progress.close(unless_cancelled=not run.saga.pivoted)
-        except errors.Cancelled as cancelled:
+        except errors.TakenOver:
+            raise
+        except (errors.Cancelled, errors.StateChanged) as obstacle:
             run.saga.ended_at = None
-            self._undo(progress, cancelled)
+            self._undo(progress, obstacle)
 
     def _goes_on_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
         """Whether the saga goes on in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
@@ -277,8 +280,10 @@ class Engine(Generic[S]):
         run = progress.run
         try:
             progress.begin(step, phase)
-        except errors.Cancelled as cancelled:
-            return cancelled
+        except errors.TakenOver:
+            raise
+        except (errors.Cancelled, errors.StateChanged) as obstacle:
+            return obstacle
         run.refresh()
         point = f"{run.saga.recipe}.{step.name}.{phase}"
         try:

@@ -51,10 +51,11 @@ class Progress:
         return [step for step in reversed(recipe.steps) if step.name in begun - undone]
 
     def begin(self, step: Step[Any], phase: StepPhase) -> None:
-        """Raises Cancelled if that was asked for, and can still be had."""
+        """Raises Cancelled if that was asked for, and can still be had, and what `Step.with_start` does."""
         run = self.run
         forward = phase is StepPhase.DO
         record, ended = self._record(step, phase), self._ended
+        also = step.with_start(run) if forward else None
         if ended is not None and ended.sequence == record.sequence:
             # What went wrong is in the row that is tried anew.
             ended = None
@@ -62,12 +63,7 @@ class Progress:
         if pivots and step.pivots:
             run.saga.pivoted = True
         try:
-            run.save(
-                ended=ended,
-                started=record,
-                unless_cancelled=unless_cancelled,
-                also=step.with_start(run) if forward else None,
-            )
+            run.save(ended=ended, started=record, unless_cancelled=unless_cancelled, also=also)
         except BaseException:
             run.saga.pivoted = run.saga.pivoted and not pivots
             raise
@@ -109,6 +105,8 @@ class Progress:
         """Notes how the present attempt ended; it is written with what begins next, or by `close`."""
         step, run = self._steps[-1], self.run
         step.state, step.ended_at = state, run.environment.clock.now()
+        if state is StepState.FAILED:
+            run.withhold_pivot()
         step.host = self._where(self._current, step.host)
         if error is not None:
             step.error = error.to_wire()

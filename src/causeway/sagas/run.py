@@ -52,6 +52,7 @@ class Run(Generic[S, M]):
         self._lease = Lease(environment.options.lease, environment.clock, asked_at)
         self._journal_patience = environment.options.journal_patience
         self._to_write: list[Write] = []
+        self._pivot: Write | None = None
 
     def refresh(self) -> None:
         """Called before each attempt of a step: what was read before may have changed."""
@@ -137,6 +138,20 @@ class Run(Generic[S, M]):
         """Has something written in the transaction that writes the end of this step; for what nobody acts on before."""
         self._to_write.append(write)
 
+    def pivot_with_end(self, also: Write) -> None:
+        """`pivot`, in the transaction that writes the end of this step: for a step that does nothing behind its pivot."""
+        if not self.saga.pivoted:
+            self._pivot = also
+
+    def withhold_pivot(self) -> None:
+        """The step failed in spite of all: it does not pivot."""
+        self._pivot = None
+
+    @property
+    def is_pivoting(self) -> bool:
+        """Whether the end of this step is the pivot."""
+        return self._pivot is not None
+
     def save(
         self,
         *,
@@ -152,7 +167,9 @@ class Run(Generic[S, M]):
         """
         saga, journal = self.saga, self.environment.journal
         saga.data = msgspec.to_builtins(self.memory)
-        writes = [*self._to_write, also] if also is not None else self._to_write
+        writes = [*self._to_write, *(write for write in (self._pivot, also) if write is not None)]
+        if self._pivot is not None:
+            saga.pivoted = unless_cancelled = True
 
         def write_all(connection: Any) -> None:
             for write in writes:
@@ -178,7 +195,13 @@ class Run(Generic[S, M]):
                 also=also,
             )
 
-        self._patiently(record)
+        try:
+            self._patiently(record)
+        except BaseException:
+            saga.pivoted = saga.pivoted and self._pivot is None
+            raise
+        finally:
+            self._pivot = None
         self.is_new = self.is_untaken = False
         self._to_write = []
         self._lease.renewed(asked_at)

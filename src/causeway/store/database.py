@@ -28,7 +28,11 @@ CONNECT_TIMEOUT, ANSWER_TIMEOUT = 10, 60
 # Seconds after which a connection is asked whether it is alive before it is used again. Asking each time, as SQLAlchemy can,
 # doubles what a statement costs; a server is not restarted in less than this.
 PING_AFTER = 1.0
-_BEGIN = "BEGIN IMMEDIATE"
+# What begins a transaction where connections are in autocommit mode, so that a read costs its statement and nothing else. A
+# deferred transaction of SQLite that turns into a writing one fails at once if another writer was quicker.
+_BEGIN = {"sqlite": "BEGIN IMMEDIATE", "mysql": "BEGIN", "mariadb": "BEGIN"}
+# Of an execution option: statements that are no transaction.
+_READS_ONLY = "reads_only"
 # What a driver says; that no connection was to be had in time; that the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
 _RETURNED = "returned"
@@ -97,21 +101,24 @@ class Database:
             # be in deadlock. PostgreSQL has this one anyway.
             options["isolation_level"] = "READ COMMITTED"
         self.engine = sa.create_engine(self.url, **options)
-        if self.is_sqlite:
-            event.listen(self.engine, "connect", self._prepare_sqlite)
-            event.listen(self.engine, "begin", _begin_immediately)
-        elif not options.get("pool_pre_ping"):
+        self._begin = _BEGIN.get(self.url.get_backend_name())
+        if self._begin is not None:
+            event.listen(self.engine, "connect", self._prepare_sqlite if self.is_sqlite else _commit_each)
+            event.listen(self.engine, "begin", self._begin_if_written)
+        if options.get("pool_pre_ping") is False:
             event.listen(self.engine, "checkin", _note_return)
             event.listen(self.engine, "checkout", self._ping_if_idle)
         event.listen(self.engine, "before_cursor_execute", self._count)
-        self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        # The same connections; PostgreSQL's driver switches the mode by itself, the server hears nothing of it.
+        reads: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"} if self._begin is None else {_READS_ONLY: True}
+        self._reader = self.engine.execution_options(**reads)
 
     @property
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
 
     def _count(self, _conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if statement != _BEGIN:
+        if statement != self._begin:
             statements.add(self.name, statement)
 
     def _ping_if_idle(self, connection: Any, record: Any, _proxy: Any) -> None:
@@ -128,7 +135,7 @@ class Database:
             raise sa.exc.InvalidatePoolError
 
     def _prepare_sqlite(self, connection: Any, _record: Any) -> None:
-        # Transactions are begun by `_begin_immediately`, not by the driver's guess at what a statement does.
+        # Transactions are begun by `_begin_if_written`, not by the driver's guess at what a statement does.
         connection.isolation_level = None
         # In place of SQLAlchemy's, which backtracks.
         connection.create_function("regexp", 2, sqlite_regexp, deterministic=True)
@@ -144,6 +151,11 @@ class Database:
         for name, value in pragmas.items():
             cursor.execute(f"PRAGMA {name}={value}")
         cursor.close()
+
+    def _begin_if_written(self, connection: sa.Connection) -> None:
+        options = connection.get_execution_options()
+        if self._begin is not None and not options.get(_READS_ONLY) and options.get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql(self._begin)
 
     def ping(self) -> None:
         """Raises DatabaseFailed unless the database answers."""
@@ -200,7 +212,6 @@ def _note_return(_connection: Any, record: Any) -> None:
     record.info[_RETURNED] = time.monotonic()
 
 
-def _begin_immediately(connection: sa.Connection) -> None:
-    # A deferred transaction that turns into a writing one fails at once if another writer was quicker.
-    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-        connection.exec_driver_sql(_BEGIN)
+def _commit_each(connection: Any, _record: Any) -> None:
+    """MariaDB's driver asks the server for each change of the mode."""
+    connection.autocommit(True)

@@ -27,7 +27,7 @@ from causeway.model.sagas import ENDED, Saga, SagaState, StepPhase, StepRecord
 from causeway.sagas.clock import Clock
 from causeway.sagas.engine import Engine
 from causeway.sagas.environment import Environment
-from causeway.sagas.journal import Journal
+from causeway.sagas.journal import Journal, Write
 from causeway.sagas.observer import Observer
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.run import Run
@@ -175,14 +175,26 @@ class SimulatedRun(Run[Saga, Memory]):
     simulation: Simulation
 
 
+class Pivots(StrEnum):
+    """When the pivot of a step takes effect."""
+
+    WITH_BEGINNING = "with its beginning"
+    WITHIN = "within"
+    WITH_END = "with its end"
+
+
 class Making(Step[SimulatedRun]):
     """Makes one thing. ``fenced``: in a part of the world that knows epochs. ``place``: in its recipe, with its pivot's."""
 
-    def __init__(self, place: int, pivot: int | None, *, fenced: bool) -> None:
+    def __init__(self, place: int, pivot: int | None, *, fenced: bool, pivots: Pivots = Pivots.WITHIN) -> None:
         self.name = f"Step{place}"  # type: ignore[misc]
         self.fenced = fenced
-        self.is_pivot = place == pivot
-        self.is_behind_pivot = pivot is not None and place > pivot
+        self.pivot = pivots if place == pivot else None
+        self.pivots = self.pivot is Pivots.WITH_BEGINNING  # type: ignore[misc]
+        self.is_behind_pivot = pivot is not None and (place > pivot or self.pivots)
+
+    def with_start(self, run: SimulatedRun) -> Write | None:
+        return run.simulation.world.switch if self.pivots and not run.saga.pivoted else None
 
     def do(self, run: SimulatedRun) -> None:
         world, at = run.simulation.world, run.simulation.at
@@ -196,8 +208,11 @@ class Making(Step[SimulatedRun]):
             at("between look and call")
         run.memory.made[self.name] = present[0] if present else world.make(self.name)
         at("after a call", Accident.FAIL, Accident.BREAK)
-        if self.is_pivot:
+        if self.pivot is Pivots.WITHIN:
             run.pivot(also=run.simulation.world.switch)
+        if self.pivot is Pivots.WITH_END:
+            run.pivot_with_end(run.simulation.world.switch)
+            run.simulation.at("before the end", Accident.FAIL, Accident.REFUSE, Accident.BREAK)
 
     def undo(self, run: SimulatedRun) -> None:
         run.check_lease()
@@ -213,14 +228,17 @@ class Making(Step[SimulatedRun]):
 
 @dataclass(frozen=True)
 class Shape:
-    """``fenced``: of each step; ``pivot``: its place, None: none. ``attended``: who asks waits for the end."""
+    """``fenced``: of each step; ``pivot``: its place, None: none. ``attended``: who asks waits for the end. ``pivots``: when."""
 
     fenced: tuple[bool, ...]
     pivot: int | None
     attended: bool = False
+    pivots: Pivots = Pivots.WITHIN
 
     def steps(self) -> tuple[Making, ...]:
-        return tuple(Making(place, self.pivot, fenced=fenced) for place, fenced in enumerate(self.fenced))
+        return tuple(
+            Making(place, self.pivot, fenced=fenced, pivots=self.pivots) for place, fenced in enumerate(self.fenced)
+        )
 
 
 class Simulation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from journal_in_database import JournalInDatabase
-from simulation import ID, Accident, Crash, Plan, Shape, Simulation
+from simulation import ID, Accident, Crash, Pivots, Plan, Shape, Simulation
 
 from causeway import errors
 from causeway.model.sagas import SagaState
@@ -35,7 +36,8 @@ def shapes(draw: st.DrawFn, *, attended: bool | None = False) -> Shape:
     """``attended`` None: either."""
     fenced = tuple(draw(st.lists(st.booleans(), min_size=1, max_size=5)))
     is_attended = draw(st.booleans()) if attended is None else attended
-    return Shape(fenced, draw(st.none() | st.integers(0, len(fenced) - 1)), is_attended)
+    pivot = draw(st.none() | st.integers(0, len(fenced) - 1))
+    return Shape(fenced, pivot, is_attended, draw(st.sampled_from(Pivots)))
 
 
 def plans(kinds: tuple[Accident, ...] = tuple(Accident)) -> st.SearchStrategy[Plan]:
@@ -70,6 +72,14 @@ def judge(simulation: Simulation) -> None:
     assert not (simulation.cancelled and saga.state is SagaState.DONE)
     assert not simulation.prone.begun_after_cancel
     assert simulation.world.switches == saga.pivoted
+
+
+@pytest.mark.parametrize("pivots", Pivots)
+def test_around_its_pivot_each_accident_alone_and_each_that_follows_at_once(pivots: Pivots) -> None:
+    for place, first in product(range(20), range(8)):
+        for second in (None, *range(8)):
+            choices = {place: first} if second is None else {place: first, place + 1: second}
+            judge(Simulation(Shape((True, False, True), 1, pivots=pivots), Plan(choices)))
 
 
 @settings(max_examples=400, deadline=None)
