@@ -6,7 +6,7 @@ migration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,10 @@ class Operation(Saga):
     cell_uuid: str | None = None
     #: of a short operation, which is written in one row; None: each is a row of its own
     steps: list[StepRecord] | None = None
+    #: why its destination was chosen, until that is written down; never read with it
+    explanation: dict[str, Any] | None = None
+    #: what its row is known to hold; None: not known
+    written: dict[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def resource_id(self) -> str | None:

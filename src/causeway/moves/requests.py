@@ -115,16 +115,16 @@ def request_confirm(
     *,
     start: bool = True,
     cell_uuid: str | None = None,
+    migration: Migration | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> str:
     """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
 
-    ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state. ``also``: see
+    ``migration``: the `finished_migration`, if the caller read it. ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state. ``also``: see
     `request_resize`.
     """
-    migration = finished_migration(services.api, instance)
     cell, _database = _home(services, instance, cell_uuid)
-    move = _follow_up(services, context, migration, "confirm")
+    move = _follow_up(services, context, migration or finished_migration(services.api, instance), "confirm")
     request = acceptance.Request(
         move,
         action_of(context, instance, "confirmResize"),

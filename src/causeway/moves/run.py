@@ -15,7 +15,7 @@ from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
 from causeway.sagas.environment import Environment
-from causeway.store.cell import block_devices, instances
+from causeway.store.cell import copies
 from causeway.store.database import Database
 
 # The field's names of the event that covers all of a move.
@@ -73,23 +73,24 @@ class Run(ServerRun[MoveMemory]):
 
     def source_instance(self) -> Instance:
         """The source cell's record of the server, without its tags."""
-        if "source" not in self._cache:
-            self._cache["source"] = instances.get(self.source_database, self.uuid, with_tags=False)
-        found: Instance = self._cache["source"]
-        return found
-
-    def target_instance(self) -> Instance:
-        """The target cell's record of the server, without its tags."""
-        if "target" not in self._cache:
-            self._cache["target"] = instances.get(self.target_database, self.uuid, with_tags=False)
-        found: Instance = self._cache["target"]
-        return found
+        return self._records(self.memory.source_cell)[0]
 
     def source_devices(self) -> list[BlockDevice]:
         """The block devices in the source cell's records."""
-        if "devices" not in self._cache:
-            self._cache["devices"] = block_devices.of_instance(self.source_database, self.uuid)
-        found: list[BlockDevice] = self._cache["devices"]
+        return self._records(self.memory.source_cell)[1]
+
+    def target_instance(self) -> Instance:
+        """The target cell's record of the server, without its tags."""
+        return self._records(self.memory.target_cell)[0]
+
+    def target_devices(self) -> list[BlockDevice]:
+        """The block devices in the target cell's records."""
+        return self._records(self.memory.target_cell)[1]
+
+    def _records(self, cell_uuid: str) -> tuple[Instance, list[BlockDevice]]:
+        if cell_uuid not in self._cache:
+            self._cache[cell_uuid] = copies.with_devices(self.services.cells.database(cell_uuid), self.uuid)
+        found: tuple[Instance, list[BlockDevice]] = self._cache[cell_uuid]
         return found
 
     # the server's history

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.embedded("counts statements and calls inside one proces
 
 COSTS: dict[str, dict[str, dict[str, int]]] = {
     "resize": {
-        "sql": {"API": 40, "cell0": 1, "cell1": 29, "cell2": 17},
+        "sql": {"API": 38, "cell0": 1, "cell1": 21, "cell2": 10},
         "rpc": {
             "cast conductor.run_move": 1,
             "call scheduler.select_destinations": 1,
@@ -49,7 +49,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     "confirm": {
         # the host that keeps the server shows it first: a step, two services, the block devices, an RPC; before the source is
         # told to delete, and as the target of a revert, it is looked whether it is fenced
-        "sql": {"API": 24, "cell1": 9, "cell2": 11},
+        "sql": {"API": 22, "cell1": 9, "cell2": 10},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,
@@ -60,7 +60,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "http": {"network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1},
     },
     "revert": {
-        "sql": {"API": 35, "cell1": 22, "cell2": 23},
+        "sql": {"API": 34, "cell1": 16, "cell2": 18},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,

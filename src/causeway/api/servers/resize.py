@@ -83,7 +83,9 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
             hosts.check_up(request, migration.source_compute, migration.source_cell, or_fenced=True)
         except errors.DatabaseFailed as failure:
             raise _source_cell_down(server_id, "confirmed") from failure
-    moves.request_confirm(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
+    moves.request_confirm(
+        request.services, request.context, home.instance, cell_uuid=home.cell_uuid, migration=migration
+    )
     return Response(204)
 
 

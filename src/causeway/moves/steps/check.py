@@ -21,7 +21,6 @@ from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.parts.liveness import HostLife
 from causeway.rpc.compute import ComputeClient
-from causeway.store.cell import block_devices
 from causeway.virt.driver import GuestFacts
 
 LOG = logging.getLogger(__name__)
@@ -79,7 +78,7 @@ def is_deleting(run: Run) -> bool:
 
 def show_target(run: Run) -> None:
     """Raises CopyNotUsable unless the server can live on at its target."""
-    devices = block_devices.of_instance(run.target_database, run.uuid)
+    devices = run.target_devices()
     power_state = _show(
         run,
         run.target_computes,
@@ -98,7 +97,7 @@ def show_target(run: Run) -> None:
 
 def show_source(run: Run) -> None:
     """Raises CopyNotUsable unless the server could come back from its stashed disks."""
-    devices = block_devices.of_instance(run.target_database, run.uuid)
+    devices = run.target_devices()
     _show(
         run,
         run.source_computes,

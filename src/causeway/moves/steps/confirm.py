@@ -27,16 +27,16 @@ class ConfirmResizeAtSource(Step):
     reads = frozenset(
         {"attachments", "old_vm_state", "runs_in_error", "port_ids", "selection", "source_cell", "source_host"}
     )
+    pivots = True
     event: ClassVar[str] = "compute_confirm_snapshot_based_resize_at_source"
 
     def where(self, run: Run) -> str | None:
         return run.memory.source_host
 
     def do(self, run: Run) -> None:
-        if run.move.pivoted and not is_deleting(run):
+        if (run.is_repeated or not self.pivots) and not is_deleting(run):
             # Time has passed since `CheckTarget`.
             self._look_again(run)
-        run.pivot()
         memory = run.memory
         self._tell(run)
         with run.event(self.event, memory.source_host):

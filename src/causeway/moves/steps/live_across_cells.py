@@ -39,7 +39,7 @@ from causeway.parts.live_transfer import GuestGoes, Journey, Side, done_or_noted
 from causeway.parts.live_volumes import as_there, attached_there, drop_strays
 from causeway.sagas.journal import Write
 from causeway.store.api import journal, mappings, migrations
-from causeway.store.cell import block_devices, instances
+from causeway.store.cell import instances
 from causeway.virt.live import LiveOptions, LiveTarget
 
 # What `_there` is made of.
@@ -225,7 +225,7 @@ class ArriveAtTarget(Step):
                 host,
                 token=run.token(self.name),
                 instance=instance,
-                block_devices=block_devices.of_instance(run.target_database, run.uuid),
+                block_devices=run.target_devices(),
             )
         with run.target_database.write() as connection:
             device_records.save_connections_in(connection, guest)
@@ -243,6 +243,7 @@ class LeaveSourceCellLive(ConfirmResizeAtSource):
     """Nothing of the server stays at its source. One that is down keeps it waiting for nothing: it is told when it is back."""
 
     name = "LeaveSourceCell"
+    pivots = False
     event = "compute_post_live_migration"
     missed = Missed.LEAVE_LIVE
 

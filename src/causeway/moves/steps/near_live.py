@@ -34,7 +34,7 @@ from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource
 from causeway.moves.steps.records import ShowTarget, target_devices
 from causeway.moves.steps.select import SelectDestination
 from causeway.store.api import migrations
-from causeway.store.cell import block_devices, instances
+from causeway.store.cell import instances
 from causeway.virt.driver import MEMORY
 
 LOG = logging.getLogger(__name__)
@@ -204,7 +204,7 @@ class LetGuestGoOn(Step):
                 memory.dest_host,
                 token=run.token(self.name),
                 instance=run.target_instance(),
-                block_devices=block_devices.of_instance(run.target_database, run.uuid),
+                block_devices=run.target_devices(),
                 is_paused=not memory.was_running,
                 is_suspended=memory.is_suspended,
             )
@@ -219,6 +219,7 @@ class LeaveSourceCell(ConfirmResizeAtSource):
     """The source's disks and saved memory, its port bindings, volume attachments and allocations go."""
 
     name = "LeaveSourceCell"
+    pivots = False
     event = "compute_post_live_migration"
     missed = Missed.CONFIRM_CROSS_CELL
 

@@ -154,7 +154,7 @@ class TargetDBSetup(Step):
             ),
         )
         bundle.block_devices = target_devices(run, bundle.block_devices)
-        copies.write(run.target_database, bundle, closed_by=run.move.id)
+        copies.write(run.target_database, bundle, closed_by=run.move.id, is_first=not run.is_repeated)
 
     def undo(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)
@@ -186,7 +186,7 @@ class SwitchInstanceMapping(Step):
         return run.move.pivoted
 
     def _commit(self, run: Run, switch: Write) -> None:
-        run.pivot(also=switch)
+        run.pivot_with_end(switch)
 
     def undo(self, run: Run) -> None:
         instances.reopen(run.source_database, run.uuid, run.move.id)

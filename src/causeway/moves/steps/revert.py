@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import sqlalchemy as sa
 
+from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -27,6 +28,7 @@ from causeway.moves.steps.local_disks import for_old_flavor
 from causeway.moves.steps.prepare import volumes
 from causeway.moves.steps.records import change_in_place, last_read, require_authority, task_after
 from causeway.moves.steps.reservations import drop_strays, reserve
+from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import journal, mappings, migrations
 from causeway.store.cell import block_devices, copies, instances
@@ -116,7 +118,7 @@ class ReturnRecords(Step):
 
     def do(self, run: Run) -> None:
         source = run.source_instance()
-        reserve_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
+        reserve_volumes(run, run.target_devices())
         with last_read(run, run.target_database) as bundle:
             bundle.instance = as_reverting(run, source, bundle.instance)
             bundle.block_devices = source_devices(run, bundle.block_devices)
@@ -125,7 +127,7 @@ class ReturnRecords(Step):
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
         instances.reopen(run.target_database, run.uuid, run.move.id)
-        release_volumes(run, block_devices.of_instance(run.target_database, run.uuid))
+        release_volumes(run, run.target_devices())
 
 
 class SwitchInstanceMappingBack(Step):
@@ -133,9 +135,12 @@ class SwitchInstanceMappingBack(Step):
 
     name = "SwitchInstanceMappingBack"
     reads = frozenset({"old_flavor", "old_vm_state", "runs_in_error", "selection", "source_cell"})
+    pivots = True
+
+    def with_start(self, run: Run) -> Write | None:
+        return None if run.move.pivoted else lambda connection: self._switch(connection, run)
 
     def do(self, run: Run) -> None:
-        run.pivot(also=lambda connection: self._switch(connection, run))
         instances.show(run.source_database, run.uuid, run.move.id)
         instances.set_hidden(run.target_database, run.uuid, hidden=True)
 
@@ -161,7 +166,7 @@ class BeginRevert(Step):
     def do(self, run: Run) -> None:
         if not run.move.pivoted:
             reserve_volumes(run, run.source_devices())
-        run.pivot(also=lambda connection: restore_spec(connection, run))
+        run.pivot_with_end(lambda connection: restore_spec(connection, run))
 
     def undo(self, run: Run) -> None:
         release_volumes(run, run.source_devices())
@@ -192,15 +197,16 @@ class RevertResizeAtDest(Step):
 
     def do(self, run: Run) -> None:
         # The target's records are the ones that know what is connected there; gone already: everything is.
-        instance = instances.find(run.target_database, run.uuid)
-        if instance is None:
+        try:
+            there = copies.read(run.target_database, run.uuid, with_history=False)
+        except errors.ServerNotFound:
             return
+        instance, devices = there.instance, there.block_devices
         if run.step is not None and run.step.attempt > 1:
             # Time has passed since `CheckSource`.
             self._show_again(run)
         self._tell(run, instance)
         with run.event(self.event, run.memory.dest_host):
-            devices = block_devices.of_instance(run.target_database, run.uuid)
             clean_target(run, self.missed, instance, devices, lambda: self._drop(run, instance, devices))
         for pair in run.memory.attachments:
             if pair.target is not None:

@@ -12,7 +12,6 @@ from causeway.moves.steps.finish import FinishResizeAtDest
 from causeway.moves.steps.prepare import PrepResizeAtDest, PrepResizeAtSource, with_new_flavor
 from causeway.moves.steps.records import target_devices
 from causeway.moves.steps.revert import FinishRevertResizeAtSource, RevertResizeAtDest
-from causeway.store.cell import block_devices
 
 
 class PrepResize(PrepResizeAtDest):
@@ -147,7 +146,7 @@ class RevertResize(RevertResizeAtDest):
             "resize_revert",
             "start",
             host=memory.source_host,
-            block_devices=block_devices.of_instance(run.target_database, run.uuid),
+            block_devices=run.target_devices(),
         )
 
     def _drop(self, run: Run, instance: Instance, devices: list[BlockDevice]) -> None:

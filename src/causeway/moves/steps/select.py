@@ -14,7 +14,7 @@ from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import check_no_shrink
 from causeway.scheduler.request import MoveClaim
-from causeway.store.api import migrations, shown_moves
+from causeway.store.api import migrations
 
 
 class SelectDestination(Step):
@@ -64,8 +64,7 @@ class SelectDestination(Step):
         result = results[0]
         memory.selection, memory.alternates = result.selected, result.alternates
         # A scheduler of the release before tells of every host.
-        explanation = msgspec.to_builtins(result.explanation.in_short())
-        run.with_next_save(lambda connection: shown_moves.save_explanation_in(connection, run.move.id, explanation))
+        run.move.explanation = msgspec.to_builtins(result.explanation.in_short())
         run.move.recipe = self._becomes(run)
         run.with_next_save(lambda connection: note_destination(connection, run))
 

@@ -26,7 +26,7 @@ from causeway.store.upsert import upsert_of
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
-MOVE = RowMapper(Operation, MOVES)
+MOVE = RowMapper(Operation, MOVES, without=frozenset({"explanation"}))
 BRIEF = RowMapper(OperationBrief, MOVES)
 STEP = RowMapper(StepRecord, STEPS)
 
@@ -123,6 +123,7 @@ def acquire(
         if operation.state in ENDED or not (unowned or row.is_over):
             return None
         if by_first_write and operation.state is SagaState.REQUESTED:
+            operation.written = _values_of(operation)
             operation.owner, operation.epoch = owner, operation.epoch + 1
             return operation
         taken = connection.execute(
@@ -135,6 +136,7 @@ def acquire(
     if not unowned and operation.owner is not None:
         metrics.TAKEOVERS.labels(operation.recipe).inc()
     operation.owner, operation.epoch, operation.cell_uuid = owner, operation.epoch + 1, row.at_cell
+    operation.written = _values_of(operation)
     return operation
 
 
@@ -358,8 +360,8 @@ def steps(database: Database, operation_id: str) -> list[StepRecord]:
         return [STEP.from_row(row) for row in connection.execute(query)]
 
 
-def record_in(
-    connection: sa.Connection,
+def record(
+    database: Database,
     operation: Operation,
     *,
     ended: StepRecord | None = None,
@@ -367,48 +369,84 @@ def record_in(
     unless_cancelled: bool = False,
     takes: bool = False,
     lease: float = 0.0,
+    also: Callable[[sa.Connection], Any] | None = None,
 ) -> None:
-    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), within the caller's
-    transaction.
+    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), together with what
+    ``also`` writes; of its row what is not known to be there.
 
     ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
     ``lease``: seconds that the operation stays with its owner; without an owner, that nobody is to take it.
     Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the operation over
     (its epoch is higher), or if the operation has a state from which it may not come to the present one.
     """
+    noted = _note_steps(operation, ended, started)
+    values = _values_of(operation) | noted
+    known = operation.written or {}
+    changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
+    if operation.explanation is not None:
+        changes["explanation"] = operation.explanation
+    try:
+        with database.write() as connection:
+            _update_in(connection, operation, changes, unless_cancelled=unless_cancelled, takes=takes, lease=lease)
+            _write_steps(connection, operation, ended, started)
+            if also is not None:
+                also(connection)
+    except errors.DatabaseFailed:
+        # It may have been written all the same.
+        operation.written = None
+        raise
+    operation.written, operation.explanation = values, None
+
+
+def _values_of(operation: Operation) -> dict[str, Any]:
+    return MOVE.to_row(operation, without=_NEVER_CHANGED)
+
+
+def _update_in(
+    connection: sa.Connection,
+    operation: Operation,
+    changes: dict[str, Any],
+    *,
+    unless_cancelled: bool,
+    takes: bool,
+    lease: float,
+) -> None:
     before = [
         old.value for old, following in TRANSITIONS.items() if operation.state in following or old is operation.state
     ]
-    more = _note_steps(operation, ended, started)
-    values = MOVE.to_row(operation, without=_NEVER_CHANGED) | more
-    values |= {"of_operation": operation.id, "of_epoch": operation.epoch, "states_before": before, "for_seconds": lease}
+    values = changes | {
+        "of_operation": operation.id,
+        "of_epoch": operation.epoch,
+        "states_before": before,
+        "pivoted_before": [False, True] if operation.pivoted else [False],
+        "for_seconds": lease,
+    }
     if takes:
         values |= {
             "of_epoch": operation.epoch - 1,
             "epoch": operation.epoch,
             "states_before": [SagaState.REQUESTED.value],
         }
-    values["pivoted_before"] = [False, True] if operation.pivoted else [False]
     if operation.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
     else:
         statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
-    if not connection.execute(statement, values).rowcount:
-        found = connection.execute(
-            sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
-        ).scalar_one_or_none()
-        if unless_cancelled and found:
-            raise errors.Cancelled(CANCELLED)
-        raise errors.TakenOver(
-            f"Operation {operation.id} was taken over by another conductor, has ended, or is behind its pivot."
-        )
-    _write_steps(connection, operation, ended, started)
+    if connection.execute(statement, values).rowcount:
+        return
+    found = connection.execute(
+        sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
+    ).scalar_one_or_none()
+    if unless_cancelled and found:
+        raise errors.Cancelled(CANCELLED)
+    raise errors.TakenOver(
+        f"Operation {operation.id} was taken over by another conductor, has ended, or is behind its pivot."
+    )
 
 
 def _note_steps(operation: Operation, *steps: StepRecord | None) -> dict[str, Any]:
     """Puts steps into the row of a short operation; more values of the row."""
     if operation.steps is None:
-        return {"step": None, "hosts": None}
+        return {}
     known = {step.sequence: step for step in operation.steps} | {
         step.sequence: step for step in steps if step is not None
     }
@@ -428,32 +466,6 @@ def _write_steps(connection: sa.Connection, operation: Operation, *steps: StepRe
         connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
 
 
-def record(
-    database: Database,
-    operation: Operation,
-    *,
-    ended: StepRecord | None = None,
-    started: StepRecord | None = None,
-    unless_cancelled: bool = False,
-    takes: bool = False,
-    lease: float = 0.0,
-    also: Callable[[sa.Connection], Any] | None = None,
-) -> None:
-    """`record_in` as one transaction, together with what ``also`` writes."""
-    with database.write() as connection:
-        record_in(
-            connection,
-            operation,
-            ended=ended,
-            started=started,
-            unless_cancelled=unless_cancelled,
-            takes=takes,
-            lease=lease,
-        )
-        if also is not None:
-            also(connection)
-
-
 def is_recorded(
     database: Database, operation: Operation, *, ended: StepRecord | None = None, started: StepRecord | None = None
 ) -> bool:
@@ -470,10 +482,12 @@ def is_recorded(
     ):
         return False
     known = {step.sequence: (step.state, step.attempt) for step in steps(database, operation.id)}
-    written = [step for step in (ended, started) if step is not None]
-    return found.data == operation.data and all(
-        known.get(step.sequence) == (step.state, step.attempt) for step in written
-    )
+    if found.data != operation.data or any(
+        known.get(step.sequence) != (step.state, step.attempt) for step in (ended, started) if step is not None
+    ):
+        return False
+    operation.written = _values_of(operation)
+    return True
 
 
 def check_wanted(database: Database, operation: Operation) -> None:

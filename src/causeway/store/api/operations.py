@@ -14,7 +14,7 @@ from causeway.store.api.journal import MOVES, STEPS
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
-OPERATION = RowMapper(Operation, MOVES, without=frozenset({"data"}))
+OPERATION = RowMapper(Operation, MOVES, without=frozenset({"data", "explanation"}))
 STEP = RowMapper(StepRecord, STEPS, without=frozenset({"events"}))
 _NEWEST_FIRST = (MOVES.c.started_at.desc(), MOVES.c.id.desc())
 

@@ -16,11 +16,6 @@ from causeway.store.database import Database
 _ENDED = [state.value for state in ENDED]
 
 
-def save_explanation_in(connection: sa.Connection, move_id: str, explanation: dict[str, Any]) -> None:
-    """Keeps why the scheduler chose as it did."""
-    connection.execute(MOVES.update().where(MOVES.c.id == move_id).values(explanation=explanation))
-
-
 def explanation(database: Database, move_id: str) -> dict[str, Any] | None:
     with database.read() as connection:
         found = connection.execute(sa.select(MOVES.c.explanation).where(MOVES.c.id == move_id)).scalar_one_or_none()

@@ -52,11 +52,12 @@ _EVENT_OF_NEWEST_ACTION = EVENTS.insert().from_select(
     .order_by(ACTIONS.c.id.desc())
     .limit(1),
 )
-_HISTORY = sa.select(ACTIONS.c.id, *ACTION.columns).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
-_EVENTS_OF_ACTIONS = (
-    sa.select(EVENTS.c.action_id, *EVENT.columns)
-    .where(EVENTS.c.action_id.in_(sa.bindparam("of_actions", expanding=True)))
-    .order_by(EVENTS.c.id)
+# A row for each event, and one of an action that has none.
+_HISTORY = (
+    sa.select(ACTIONS.c.id.label("action_id"), *ACTION.columns, EVENTS.c.id.label("event_id"), *EVENT.columns)
+    .select_from(ACTIONS.outerjoin(EVENTS, EVENTS.c.action_id == ACTIONS.c.id))
+    .where(ACTIONS.c.instance_uuid == _UUID)
+    .order_by(ACTIONS.c.id, EVENTS.c.id)
 )
 _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
 
@@ -233,12 +234,13 @@ def get(database: Database, uuid: str, request_id: str) -> InstanceAction | None
 
 def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
     """All actions with all events, oldest first: what a copy to another cell takes along."""
-    rows = connection.execute(_HISTORY, {"of_uuid": uuid}).all()
-    events: dict[int, list[ActionEvent]] = {row.id: [] for row in rows}
-    if events:
-        for event in connection.execute(_EVENTS_OF_ACTIONS, {"of_actions": list(events)}):
-            events[event.action_id].append(EVENT.from_row(event))
-    return [ACTION.from_row(row, events=events[row.id]) for row in rows]
+    found: dict[int, InstanceAction] = {}
+    for row in connection.execute(_HISTORY, {"of_uuid": uuid}):
+        if row.action_id not in found:
+            found[row.action_id] = ACTION.from_row(row)
+        if row.event_id is not None:
+            found[row.action_id].events.append(EVENT.from_row(row))
+    return list(found.values())
 
 
 def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:

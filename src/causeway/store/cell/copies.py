@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,6 +14,46 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
 from causeway.store.cell import actions, block_devices, instances
 from causeway.store.database import Database
+
+_UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
+_SERVERS, _TAGS, _DEVICES = instances.TABLE, instances.TAGS, block_devices.TABLE
+_IS_COPY = sa.or_(_SERVERS.c.hidden.is_(True), _SERVERS.c.deleted)
+# What belongs to a server; events go with their actions.
+_OWNERS: dict[str, sa.Column[str]] = {
+    "actions": actions.ACTIONS.c.instance_uuid,
+    "faults": actions.FAULTS.c.instance_uuid,
+    "tags": _TAGS.c.resource_id,
+    "devices": _DEVICES.c.instance_uuid,
+}
+_OF_DEVICE = _DEVICES.c.instance_uuid == _SERVERS.c.uuid
+# No tag has a comma in it.
+_ALL_TAGS = sa.select(sa.func.aggregate_strings(_TAGS.c.tag, ",")).where(_TAGS.c.resource_id == _SERVERS.c.uuid)
+# These have a row for each block device, and one of a server that has none.
+_WITH_DEVICES = (
+    sa.select(*instances.MAPPER.columns, *block_devices.MAPPER.columns, _DEVICES.c.uuid.label("device"))
+    .select_from(_SERVERS.outerjoin(_DEVICES, sa.and_(_OF_DEVICE, _DEVICES.c.deleted.is_(False))))
+    .where(_SERVERS.c.uuid == _UUID, _SERVERS.c.deleted.is_(False))
+    .order_by(_DEVICES.c.id)
+)
+_WHOLE = _WITH_DEVICES.add_columns(_ALL_TAGS.scalar_subquery().label("tags"))
+_BELONGINGS = (
+    sa.select(
+        *(sa.exists().where(_OWNERS[name] == _SERVERS.c.uuid).label(name) for name in ("actions", "faults")),
+        _ALL_TAGS.scalar_subquery().label("tags"),
+        *block_devices.MAPPER.columns,
+        _DEVICES.c.uuid.label("device"),
+        _DEVICES.c.deleted.label("is_gone"),
+    )
+    .select_from(_SERVERS.outerjoin(_DEVICES, _OF_DEVICE))
+    .where(_SERVERS.c.uuid == _UUID)
+    .order_by(_DEVICES.c.id)
+)
+_HAS = sa.select(*(sa.exists().where(owner == _UUID).label(name) for name, owner in _OWNERS.items()))
+_REPLACE = _SERVERS.update().where(_SERVERS.c.uuid == _UUID)
+_REPLACE_COPY = _REPLACE.where(_IS_COPY)
+_DELETE_SERVER = _SERVERS.delete().where(_SERVERS.c.uuid == _UUID)
+_DELETE_COPY = _DELETE_SERVER.where(_IS_COPY)
+_DELETE = {name: owner.table.delete().where(owner == _UUID) for name, owner in _OWNERS.items()}
 
 
 @dataclass
@@ -23,14 +66,37 @@ class Bundle:
     faults: list[InstanceFault]
 
 
+def with_devices(database: Database, uuid: str) -> tuple[Instance, list[BlockDevice]]:
+    """A server without its tags, and its block devices, in one statement; raises ServerNotFound."""
+    with database.read() as connection:
+        return _with_devices_in(connection, uuid, with_tags=False)
+
+
+def _with_devices_in(
+    connection: sa.Connection, uuid: str, *, with_tags: bool = True
+) -> tuple[Instance, list[BlockDevice]]:
+    rows = connection.execute(_WHOLE if with_tags else _WITH_DEVICES, {"of_uuid": uuid}).all()
+    if not rows:
+        raise errors.ServerNotFound(uuid)
+    devices = [block_devices.MAPPER.from_row(row) for row in rows if row.device is not None]
+    return instances.from_row(rows[0], _tags_of(rows[0]) if with_tags else []), devices
+
+
+def _tags_of(row: sa.Row[Any]) -> list[str]:
+    return sorted(row.tags.split(",")) if row.tags else []
+
+
 def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
     """The whole of a server, or all but its actions, events and faults; raises ServerNotFound."""
-    instance = instances.get(database, uuid)
-    devices = block_devices.of_instance(database, uuid)
+    with database.read() as connection:
+        return _read_in(connection, uuid, with_history=with_history)
+
+
+def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True) -> Bundle:
+    instance, devices = _with_devices_in(connection, uuid)
     if not with_history:
         return Bundle(instance, devices, [], [])
-    with database.read() as connection:
-        return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+    return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
 
 
 def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
@@ -40,9 +106,7 @@ def close_and_read(database: Database, uuid: str, move_id: str) -> Bundle:
     """
     with database.write() as connection:
         instances.close_in(connection, uuid, move_id)
-        instance = instances.get_in(connection, uuid)
-        devices = block_devices.of_instance_in(connection, uuid)
-        return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
+        return _read_in(connection, uuid)
 
 
 def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]) -> None:
@@ -52,33 +116,56 @@ def add_events(bundle: Bundle, request_id: str | None, events: list[ActionEvent]
         action.events = action.events + events
 
 
-def insert(database: Database, bundle: Bundle) -> None:
-    """Writes the whole of a new server; raises StateChanged if there is a record of it already."""
+def insert(database: Database, bundle: Bundle, *, closed_by: str | None = None) -> None:
+    """Writes the whole of a new server, or of a copy; raises StateChanged if there is a record of it already."""
     with database.write() as connection:
-        try:
-            instances.insert(connection, bundle.instance)
-        except sa.exc.IntegrityError as taken:
-            raise _is_no_copy(bundle.instance.uuid) from taken
-        _insert_belongings(connection, bundle)
+        _insert_in(connection, bundle, closed_by)
 
 
-def write(database: Database, bundle: Bundle, *, closed_by: str | None = None) -> None:
+def write(database: Database, bundle: Bundle, *, closed_by: str | None = None, is_first: bool = False) -> None:
     """Writes the whole of a server in one transaction. A copy that is there already is replaced.
 
-    ``closed_by``: the move whose copy it is; until the server lives there nobody else writes to it.
+    ``closed_by``: the move whose copy it is; until the server lives there nobody else writes to it. ``is_first``: nobody has
+    written one, as far as the caller knows.
     Raises StateChanged if a hidden copy would replace the server itself.
     """
+    if is_first:
+        with suppress(errors.StateChanged):
+            insert(database, bundle, closed_by=closed_by)
+            return
     with database.write() as connection:
-        _delete(connection, bundle.instance.uuid, hidden_only=bool(bundle.instance.hidden))
-        try:
-            instances.insert(connection, bundle.instance, closed_by=closed_by)
-        except sa.exc.IntegrityError as taken:
-            raise _is_no_copy(bundle.instance.uuid) from taken
-        _insert_belongings(connection, bundle)
+        row = instances.row_of(bundle.instance) | {"closed_by": closed_by, "of_uuid": bundle.instance.uuid}
+        if connection.execute(_REPLACE_COPY if bundle.instance.hidden else _REPLACE, row).rowcount:
+            _replace_belongings(connection, bundle)
+        else:
+            _insert_in(connection, bundle, closed_by)
 
 
-def _insert_belongings(connection: sa.Connection, bundle: Bundle) -> None:
+def _insert_in(connection: sa.Connection, bundle: Bundle, closed_by: str | None) -> None:
+    try:
+        instances.insert(connection, bundle.instance, closed_by=closed_by)
+    except sa.exc.IntegrityError as taken:
+        raise _is_no_copy(bundle.instance.uuid) from taken
     block_devices.insert(connection, bundle.block_devices)
+    _insert_history(connection, bundle)
+
+
+def _replace_belongings(connection: sa.Connection, bundle: Bundle) -> None:
+    uuid, tags = bundle.instance.uuid, sorted(bundle.instance.tags)
+    rows = connection.execute(_BELONGINGS, {"of_uuid": uuid}).all()
+    present = [row for row in rows if row.device is not None]
+    _delete_from(connection, uuid, {"actions": rows[0].actions, "faults": rows[0].faults})
+    if tags != _tags_of(rows[0]):
+        instances.replace_tags(connection, uuid, tags)
+    for row in present:
+        if row.is_gone:
+            block_devices.delete_in(connection, row.device)
+    before = [block_devices.MAPPER.from_row(row) for row in present if not row.is_gone]
+    block_devices.change_in(connection, before, bundle.block_devices)
+    _insert_history(connection, bundle)
+
+
+def _insert_history(connection: sa.Connection, bundle: Bundle) -> None:
     actions.insert_history(connection, bundle.actions)
     for fault in bundle.faults:
         actions.add_fault_in(connection, bundle.instance.uuid, fault)
@@ -98,28 +185,20 @@ def hard_delete(database: Database, uuid: str, *, hidden_only: bool = False) -> 
                 raise _is_no_copy(uuid)
 
 
-_UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
-_DELETE_SERVER = instances.TABLE.delete().where(instances.TABLE.c.uuid == _UUID)
-_DELETE_COPY = _DELETE_SERVER.where(sa.or_(instances.TABLE.c.hidden.is_(True), instances.TABLE.c.deleted))
-# Events go with their actions.
-_DELETE_HISTORY = (
-    actions.ACTIONS.delete().where(actions.ACTIONS.c.instance_uuid == _UUID),
-    actions.FAULTS.delete().where(actions.FAULTS.c.instance_uuid == _UUID),
-)
-_DELETE_BELONGINGS = (
-    instances.TAGS.delete().where(instances.TAGS.c.resource_id == _UUID),
-    block_devices.TABLE.delete().where(block_devices.TABLE.c.instance_uuid == _UUID),
-)
-
-
 def _delete(connection: sa.Connection, uuid: str, *, hidden_only: bool) -> bool:
     statement = _DELETE_COPY if hidden_only else _DELETE_SERVER
     if not connection.execute(statement, {"of_uuid": uuid}).rowcount:
         # Everything is written and removed together with the server's own row.
         return False
-    for statement in (*_DELETE_HISTORY, *_DELETE_BELONGINGS):
-        connection.execute(statement, {"of_uuid": uuid})
+    _delete_from(connection, uuid, dict(connection.execute(_HAS, {"of_uuid": uuid}).one()._mapping))
     return True
+
+
+def _delete_from(connection: sa.Connection, uuid: str, has: Mapping[str, bool]) -> None:
+    """``has``: of which tables the server has rows."""
+    for name, is_there in has.items():
+        if is_there:
+            connection.execute(_DELETE[name], {"of_uuid": uuid})
 
 
 def _is_no_copy(uuid: str) -> errors.StateChanged:

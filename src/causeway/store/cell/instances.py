@@ -72,7 +72,7 @@ def find(database: Database, uuid: str, *, deleted: bool = False, with_tags: boo
         rows = connection.execute(statement, {"of_uuid": uuid}).all()
     if not rows:
         return None
-    return _from_row(rows[0], sorted(row.tag for row in rows if row.tag is not None) if with_tags else [])
+    return from_row(rows[0], sorted(row.tag for row in rows if row.tag is not None) if with_tags else [])
 
 
 def get(database: Database, uuid: str, *, deleted: bool = False, with_tags: bool = True) -> Instance:
@@ -89,10 +89,11 @@ def get_in(connection: sa.Connection, uuid: str, *, with_tags: bool = True) -> I
     if row is None:
         raise errors.ServerNotFound(uuid)
     tags = list(connection.execute(_TAGS_OF, {"of_uuid": uuid}).scalars()) if with_tags else []
-    return _from_row(row, sorted(tags))
+    return from_row(row, sorted(tags))
 
 
-def _from_row(row: sa.Row[Any], tags: list[str]) -> Instance:
+def from_row(row: sa.Row[Any], tags: list[str]) -> Instance:
+    """The server of a row that has `MAPPER`'s columns."""
     # NULL in old rows means: not hidden.
     return MAPPER.from_row(row, tags=tags, hidden=bool(row._mapping[TABLE.c.hidden]))
 
@@ -108,7 +109,7 @@ def select(database: Database, query: sa.Select[Any], *, with_tags: bool = True)
                 sa.select(TAGS.c.resource_id, TAGS.c.tag).where(TAGS.c.resource_id.in_(uuids)).order_by(TAGS.c.tag)
             ):
                 tags.setdefault(resource, []).append(tag)
-    return [_from_row(row, tags.get(row._mapping[TABLE.c.uuid], [])) for row in rows]
+    return [from_row(row, tags.get(row._mapping[TABLE.c.uuid], [])) for row in rows]
 
 
 def of_host(database: Database, host: str) -> list[Instance]:
