@@ -33,9 +33,10 @@ from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
+from causeway.moves import run as moves_run
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm
-from causeway.moves.steps.records import MoveRecord, SwitchInstanceMapping
+from causeway.moves.steps.records import MoveRecord, ShowTarget
 from causeway.moves.steps.revert import FinishRevert
 from causeway.sagas.keeper import Keeper
 from causeway.store import mapped_pages
@@ -43,7 +44,7 @@ from causeway.store.api import flavors, journal
 
 PATIENCE = 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
-VISIBLE_AFTER = (SwitchInstanceMapping, MoveRecord, FinishConfirm, FinishRevert)
+VISIBLE_AFTER = (ShowTarget, MoveRecord, FinishConfirm, FinishRevert)
 # What the network service tells us, as a key of `Hooks.api_requests`.
 EVENTS = "compute POST /v2.1/os-server-external-events"
 _CLIENT = "benchmarks"
@@ -282,6 +283,8 @@ class MeasuredCloud:
         stack.enter_context(patch.object(NetworkCache.__init__, "__defaults__", (36_000.0,)))
         # For how long lists look again at servers that have been moved.
         stack.enter_context(patch.object(mapped_pages, "CLOCK_SKEW", timedelta(hours=10)))
+        # For how long a step goes by what the one before it read.
+        stack.enter_context(patch.object(moves_run, "RECENT", 36_000.0))
 
     def connect(self) -> Client:
         return Client("127.0.0.1", self.embedded.web.port, self._token)

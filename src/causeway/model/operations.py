@@ -82,8 +82,12 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
 
-# Short ones, whose steps are in the row of the operation (one statement for each step, where others take two).
-SHORT = OF_DEVICES | {BUILD, DELETE}
+CONFIRMS = frozenset({"same_cell_confirm", "cross_cell_confirm"})
+REVERTS = frozenset({"same_cell_revert", "cross_cell_revert"})
+
+# Short ones, which transfer nothing: their steps are in the row of the operation (one statement for each step, where others take
+# two).
+SHORT = OF_DEVICES | CONFIRMS | REVERTS | {BUILD, DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {

@@ -21,6 +21,7 @@ from causeway.parts import liveness
 from causeway.parts.leftovers import missed_order
 from causeway.parts.liveness import HostLife
 from causeway.store.api import leftovers
+from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
 
@@ -29,23 +30,39 @@ IS_DEAD = "A host that the server needs is dead."
 
 
 def at_source(run: Run) -> HostLife:
-    return liveness.of_host(run.services, run.source_database, run.memory.source_host)
+    return _look(run, run.source_database, run.memory.source_host)
 
 
 def at_target(run: Run) -> HostLife:
-    return liveness.of_host(run.services, run.target_database, run.memory.dest_host)
+    return _look(run, run.target_database, run.memory.dest_host)
+
+
+def recent_life(run: Run, host: str, life_of: Callable[[Run], HostLife]) -> HostLife:
+    """For the first look of a step: what the step before saw a moment ago will do, unless this one is repeated."""
+    seen = run.lives.get(host)
+    if seen is None or run.is_repeated or run.is_undoing or not run.is_recent(seen[0]):
+        return life_of(run)
+    return seen[1]
+
+
+def _look(run: Run, database: Database, host: str) -> HostLife:
+    life = liveness.of_host(run.services, database, host)
+    run.lives[host] = run.environment.clock.boot(), life
+    return life
 
 
 def clean_source(run: Run, what: Missed, instance: Instance, send: Callable[[], None]) -> None:
     """Has the source remove something, now or when it comes back. Raises HostDown if it is down and not fenced."""
-    _clean(run, at_source(run), run.memory.source_cell, what, instance, [], send)
+    _clean(run, recent_life(run, run.memory.source_host, at_source), run.memory.source_cell, what, instance, [], send)
 
 
 def clean_target(
     run: Run, what: Missed, instance: Instance, devices: list[BlockDevice], send: Callable[[], None]
 ) -> None:
     """`clean_source`, for the target."""
-    _clean(run, at_target(run), run.memory.target_cell, what, instance, devices, send)
+    _clean(
+        run, recent_life(run, run.memory.dest_host, at_target), run.memory.target_cell, what, instance, devices, send
+    )
 
 
 def note_source(run: Run, what: Missed) -> None:

@@ -22,12 +22,13 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.operations import Operation
+from causeway.model.operations import SHORT, Operation
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
 from causeway.parts import acceptance
 from causeway.parts.requests import RequestServices, action_of, enter, tell_conductor
-from causeway.store.api import journal, migrations
+from causeway.store.api import finished_moves, migrations
+from causeway.store.api.finished_moves import Finished
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 
@@ -115,16 +116,16 @@ def request_confirm(
     *,
     start: bool = True,
     cell_uuid: str | None = None,
-    migration: Migration | None = None,
+    finished: Finished | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> str:
     """Asks for the confirm of a finished migration; MigrationNotFinished if there is none. Returns the move's id.
 
-    ``migration``: the `finished_migration`, if the caller read it. ``start`` False: the caller runs the move itself, for a server that is to be deleted, whatever its state. ``also``: see
-    `request_resize`.
+    ``finished``: what the caller read of it. ``start`` False: the caller runs the move itself, for a server that is to be
+    deleted, whatever its state. ``also``: see `request_resize`.
     """
     cell, _database = _home(services, instance, cell_uuid)
-    move = _follow_up(services, context, migration or finished_migration(services.api, instance), "confirm")
+    move = _follow_up(context, finished or finished_move(services.api, instance), "confirm")
     request = acceptance.Request(
         move,
         action_of(context, instance, "confirmResize"),
@@ -144,12 +145,15 @@ def request_revert(
     instance: Instance,
     *,
     cell_uuid: str | None = None,
+    finished: Finished | None = None,
     also: Callable[[sa.Connection], None] | None = None,
 ) -> None:
-    """Asks for the revert of a finished migration; MigrationNotFinished if there is none. ``also``: see `request_resize`."""
-    migration = finished_migration(services.api, instance)
+    """Asks for the revert of a finished migration; MigrationNotFinished if there is none.
+
+    ``finished``: what the caller read of it. ``also``: see `request_resize`.
+    """
     cell, _database = _home(services, instance, cell_uuid)
-    move = _follow_up(services, context, migration, "revert")
+    move = _follow_up(context, finished or finished_move(services.api, instance), "revert")
     request = acceptance.Request(
         move,
         action_of(context, instance, "revertResize"),
@@ -172,23 +176,23 @@ def _home(services: RequestServices, instance: Instance, cell_uuid: str | None) 
     return services.cells.mapping(cell_uuid), services.cells.database(cell_uuid)
 
 
-def finished_migration(api: Database, instance: Instance) -> Migration:
-    """The migration that waits for confirm or revert; raises MigrationNotFinished, or StateChanged if one is under way."""
-    found = migrations.search(api, instance_uuid=instance.uuid, statuses=[MigrationStatus.FINISHED])
-    if not found:
+def finished_move(api: Database, instance: Instance) -> Finished:
+    """What waits for confirm or revert; raises MigrationNotFinished, or StateChanged if one of them is under way."""
+    found = finished_moves.find(api, instance.uuid)
+    if found is None:
         under_way = {MigrationStatus.CONFIRMING: "confirmed", MigrationStatus.REVERTING: "reverted"}
         for migration in migrations.search(api, instance_uuid=instance.uuid, statuses=list(under_way)):
             raise errors.StateChanged(
                 f"The resize of instance {instance.uuid} is being {under_way[migration.status]}; wait for its end."
             )
         raise errors.MigrationNotFinished(f"Migration for instance {instance.uuid} with status finished not found.")
-    return found[0]
+    return found
 
 
-def _follow_up(services: RequestServices, context: RequestContext, migration: Migration, what: str) -> Operation:
+def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operation:
     """A confirm or revert: it starts from all that the resize remembered."""
-    resize = journal.resize_of(services.api, migration.uuid)
-    memory = msgspec.convert(resize.data, MoveMemory)
+    migration = finished.migration
+    memory = msgspec.convert(finished.move.data, MoveMemory)
     memory.events, memory.guest = [], None
     kind = "cross_cell" if memory.is_cross_cell else "same_cell"
     return _move(context, migration.uuid, migration.instance_uuid, f"{kind}_{what}", memory, None)
@@ -213,4 +217,5 @@ def _move(
         project_id=context.project_id,
         reason=reason,
         memory_version=memory.version,
+        steps=[] if recipe in SHORT else None,
     )

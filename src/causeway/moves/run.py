@@ -11,6 +11,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
 from causeway.moves.memory import MoveMemory
+from causeway.parts.liveness import HostLife
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
 from causeway.rpc.compute import ComputeClient
@@ -18,6 +19,8 @@ from causeway.sagas.environment import Environment
 from causeway.store.cell import copies
 from causeway.store.database import Database
 
+# Seconds. A step acts for longer on what it reads: what the step before read in that time is as good as read anew.
+RECENT = 1.0
 # The field's names of the event that covers all of a move.
 _EVENTS = {
     "resize": "conductor_migrate_server",
@@ -46,6 +49,10 @@ class Run(ServerRun[MoveMemory]):
     ) -> None:
         memory = msgspec.convert(move.data, MoveMemory)
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
+        self._read_at: dict[str, float] = {}
+        self._kept_cell: str | None = None
+        #: host -> when its life was looked at last, and what was seen
+        self.lives: dict[str, tuple[float, HostLife]] = {}
 
     @property
     def move(self) -> Operation:
@@ -71,6 +78,28 @@ class Run(ServerRun[MoveMemory]):
 
     # records, read once for a run of steps that don't change them
 
+    def refresh(self) -> None:
+        """Forgets the records, but for what `keep_records` keeps. A step that is repeated or undone reads all of them anew."""
+        cell, self._kept_cell = self._kept_cell, None
+        kept = {}
+        if cell in self._cache and not self.is_repeated and not self.is_undoing and self.is_recent(self._read_at[cell]):
+            kept = {cell: self._cache[cell]}
+        super().refresh()
+        self._cache.update(kept)
+
+    def keep_records(self, cell_uuid: str) -> None:
+        """The present step has changed nothing in this cell's records: the next one may go by what was read a moment ago."""
+        self._kept_cell = cell_uuid
+
+    def is_recent(self, at: float) -> bool:
+        """``at``: by the clock's `boot`."""
+        return self.environment.clock.boot() - at < RECENT
+
+    def know_records(self, cell_uuid: str, instance: Instance, devices: list[BlockDevice]) -> None:
+        """What the present step has read of a cell's records in its own way."""
+        self._cache[cell_uuid] = instance, devices
+        self._read_at[cell_uuid] = self.environment.clock.boot()
+
     def source_instance(self) -> Instance:
         """The source cell's record of the server, without its tags."""
         return self._records(self.memory.source_cell)[0]
@@ -89,7 +118,7 @@ class Run(ServerRun[MoveMemory]):
 
     def _records(self, cell_uuid: str) -> tuple[Instance, list[BlockDevice]]:
         if cell_uuid not in self._cache:
-            self._cache[cell_uuid] = copies.with_devices(self.services.cells.database(cell_uuid), self.uuid)
+            self.know_records(cell_uuid, *copies.with_devices(self.services.cells.database(cell_uuid), self.uuid))
         found: tuple[Instance, list[BlockDevice]] = self._cache[cell_uuid]
         return found
 

@@ -76,16 +76,15 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
         request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False
     )
     _check_resized(request, home, "confirmResize")
-    migration = moves.finished_migration(request.services.api, home.instance)
+    finished = moves.finished_move(request.services.api, home.instance)
+    migration = finished.migration
     if migration.source_compute:
         # Bug 1855927: the server would be stuck in confirming.
         try:
             hosts.check_up(request, migration.source_compute, migration.source_cell, or_fenced=True)
         except errors.DatabaseFailed as failure:
             raise _source_cell_down(server_id, "confirmed") from failure
-    moves.request_confirm(
-        request.services, request.context, home.instance, cell_uuid=home.cell_uuid, migration=migration
-    )
+    moves.request_confirm(request.services, request.context, home.instance, cell_uuid=home.cell_uuid, finished=finished)
     return Response(204)
 
 
@@ -94,7 +93,7 @@ def revert(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False)
     _check_resized(request, home, "revertResize")
     if request.services.cells.any_down:
-        source_cell = moves.finished_migration(request.services.api, home.instance).source_cell
+        source_cell = moves.finished_move(request.services.api, home.instance).migration.source_cell
         if source_cell is not None and request.services.cells.is_down(source_cell):
             raise _source_cell_down(server_id, "reverted")
     moves.request_revert(request.services, request.context, home.instance, cell_uuid=home.cell_uuid)
@@ -181,8 +180,11 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
     """Raises BadRequest or OverQuota unless the server may have this flavor."""
     instance = home.instance
     old = instance.flavor
-    volume_backed = is_volume_backed(block_devices.of_instance(home.database, instance.uuid))
-    if flavor.root_gb == 0 and old.root_gb != 0 and not volume_backed:
+
+    def has_volume_root() -> bool:
+        return is_volume_backed(block_devices.of_instance(home.database, instance.uuid))
+
+    if flavor.root_gb == 0 and old.root_gb != 0 and not has_volume_root():
         raise errors.FlavorNotUsable("Resize to zero disk flavor is not allowed.")
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
@@ -200,4 +202,10 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
         ram=flavor.memory_mb - old.memory_mb,
     )
     if instance.image_meta is not None:
-        flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=volume_backed)
+        try:
+            flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=False)
+        except errors.FlavorNotUsable:
+            # A volume is as large as it is, whatever the image needs.
+            if not has_volume_root():
+                raise
+            flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=True)

@@ -41,6 +41,7 @@ class CheckTarget(Step):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
         show_target(run)
+        run.keep_records(run.memory.target_cell)
 
 
 class CheckSource(Step):
@@ -69,6 +70,7 @@ class CheckSource(Step):
         if not run.memory.is_same_host:
             _require_up_or_fenced(at_target(run), "The host that the server is on is down.", "revert")
         show_source(run)
+        run.keep_records(run.memory.target_cell)
 
 
 def is_deleting(run: Run) -> bool:

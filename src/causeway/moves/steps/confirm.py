@@ -47,11 +47,13 @@ class ConfirmResizeAtSource(Step):
             if pair.source is not None:
                 run.services.volumes.delete_attachment(run.context, pair.source)
         run.services.placement.drop_migration(run.move.migration_uuid)
+        run.keep_records(run.memory.target_cell)
 
     def _tell(self, run: Run) -> None:
-        run.services.notifier.instance_action(
-            run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
-        )
+        if run.services.notifier.is_enabled:
+            run.services.notifier.instance_action(
+                run.context, run.source_instance(), "resize_confirm", "start", host=confirming_host(run)
+            )
 
     def _look_again(self, run: Run) -> None:
         show_target_again(run)
@@ -77,6 +79,7 @@ class DeleteSourceRecords(Step):
     def do(self, run: Run) -> None:
         require_authority(run, run.memory.target_cell)
         copies.hard_delete(run.source_database, run.uuid, hidden_only=True)
+        run.keep_records(run.memory.target_cell)
 
 
 class FinishConfirm(Step):

@@ -275,7 +275,9 @@ class PrepResizeAtSource(Step):
         memory = run.memory
         instances.update(run.source_database, run.uuid, expected_task=memory.tasks, task_state=self.leaving)
         self._make_room(run)
-        instance = dataclasses.replace(run.source_instance(), task_state=self.leaving)
+        instance = run.source_instance()
+        # It may have been read a moment before.
+        instance.task_state = self.leaving
         migrated: dict[str, Any] = {"task_state": self.left, "power_state": self._power_state_left(run)}
         migrated |= place_after_handing_over(run)
         with (

@@ -139,6 +139,7 @@ class TargetDBSetup(Step):
     def do(self, run: Run) -> None:
         bundle = copies.read(run.source_database, run.uuid, with_history=False)
         memory = run.memory
+        run.know_records(memory.source_cell, bundle.instance, bundle.block_devices)
         bundle.instance = dataclasses.replace(
             bundle.instance,
             hidden=True,
@@ -155,6 +156,7 @@ class TargetDBSetup(Step):
         )
         bundle.block_devices = target_devices(run, bundle.block_devices)
         copies.write(run.target_database, bundle, closed_by=run.move.id, is_first=not run.is_repeated)
+        run.keep_records(memory.source_cell)
 
     def undo(self, run: Run) -> None:
         require_authority(run, run.memory.source_cell)

@@ -15,7 +15,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
-from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down
+from causeway.moves.dead_hosts import answering, at_source, clean_target, raise_if_down, recent_life
 from causeway.moves.hardware import with_old
 from causeway.moves.memory import MoveMemory
 from causeway.moves.port_resources import at_source as ports_at_source
@@ -30,7 +30,7 @@ from causeway.moves.steps.records import change_in_place, last_read, require_aut
 from causeway.moves.steps.reservations import drop_strays, reserve
 from causeway.sagas.journal import Write
 from causeway.scheduler.request import RequestSpec
-from causeway.store.api import journal, mappings, migrations
+from causeway.store.api import journal, mappings
 from causeway.store.cell import block_devices, copies, instances
 
 
@@ -292,7 +292,7 @@ class FinishRevertResizeAtSource(Step):
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        source = at_source(run)
+        source = recent_life(run, memory.source_host, at_source)
         raise_if_down(source)
         if source.is_fenced:
             go_on_without_source(run)
@@ -346,10 +346,11 @@ class FinishRevert(Step):
             "source_is_dead",
         }
     )
+    # Before the server's own state: who sees ACTIVE may start the next move.
+    migration_status = MigrationStatus.REVERTED
 
     def do(self, run: Run) -> None:
         memory = run.memory
-        migrations.update(run.services.api, run.move.migration_uuid, status=MigrationStatus.REVERTED)
         guest = memory.guest
         changes: dict[str, Any] = (
             {} if guest is None else {"power_state": guest.power_state, "network_info": guest.network_info}

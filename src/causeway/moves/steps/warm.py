@@ -72,6 +72,7 @@ class CopyWhileRunning(Step):
             # It has not failed.
             run.saga.failing_since = None
         self._copy_what_can_be(run)
+        run.keep_records(run.memory.source_cell)
         if self._held_for(run) > 0:
             raise errors.Held(
                 f"The guest is left alone until {run.memory.held_until:%Y-%m-%d %H:%M} UTC; what can be copied before is copied."

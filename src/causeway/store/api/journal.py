@@ -90,6 +90,17 @@ _AT_CELL = sa.select(InstanceMappings.cell_uuid).where(InstanceMappings.instance
 _UNDER_WAY = sa.select(*MOVE.columns).where(
     MOVES.c.instance_uuid == sa.bindparam("of_instance"), MOVES.c.state.in_(_NOT_ENDED)
 )
+_MAPPED_UNDER_WAY = (
+    sa.select(InstanceMappings.cell_uuid.label("at_cell"), MOVES.c.id.label("operation"), *MOVE.columns)
+    .select_from(
+        sa.outerjoin(
+            InstanceMappings,
+            MOVES,
+            sa.and_(MOVES.c.instance_uuid == InstanceMappings.instance_uuid, MOVES.c.state.in_(_NOT_ENDED)),
+        )
+    )
+    .where(InstanceMappings.instance_uuid == sa.bindparam("of_instance"))
+)
 _LEASE_IS_OVER = sa.or_(MOVES.c.lease_until.is_(None), MOVES.c.lease_until < utc_now())
 _TO_ACQUIRE = sa.select(
     *MOVE.columns,
@@ -114,18 +125,20 @@ def acquire(
     `waiting`). One that is stuck is free when its pause is over. ``former``: owners that are known to be dead.
     ``by_first_write``: one that was only requested is the caller's with the first `record` that ``takes`` it; nothing is written.
     """
-    with database.write() as connection:
+    with database.read() as connection:
         row = connection.execute(_TO_ACQUIRE, {"of_operation": operation_id}).one_or_none()
-        if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
-            return None
-        operation = MOVE.from_row(row)
-        unowned = operation.state is not SagaState.STUCK and operation.owner in (None, owner, *former)
-        if operation.state in ENDED or not (unowned or row.is_over):
-            return None
-        if by_first_write and operation.state is SagaState.REQUESTED:
-            operation.written = _values_of(operation)
-            operation.owner, operation.epoch = owner, operation.epoch + 1
-            return operation
+    if row is None or row.must_wait or row.state in _NOT_ACCEPTED:
+        return None
+    operation = MOVE.from_row(row)
+    unowned = operation.state is not SagaState.STUCK and operation.owner in (None, owner, *former)
+    if operation.state in ENDED or not (unowned or row.is_over):
+        return None
+    operation.cell_uuid = row.at_cell
+    if by_first_write and operation.state is SagaState.REQUESTED:
+        operation.written = _values_of(operation)
+        operation.owner, operation.epoch = owner, operation.epoch + 1
+        return operation
+    with database.write() as connection:
         taken = connection.execute(
             MOVES.update()
             .where(MOVES.c.id == operation_id, MOVES.c.epoch == operation.epoch, MOVES.c.state == operation.state.value)
@@ -135,7 +148,7 @@ def acquire(
         return None
     if not unowned and operation.owner is not None:
         metrics.TAKEOVERS.labels(operation.recipe).inc()
-    operation.owner, operation.epoch, operation.cell_uuid = owner, operation.epoch + 1, row.at_cell
+    operation.owner, operation.epoch = owner, operation.epoch + 1
     operation.written = _values_of(operation)
     return operation
 
@@ -320,6 +333,10 @@ def all_operations(database: Database) -> list[Operation]:
 
 def under_way_in(connection: sa.Connection, instance_uuid: str) -> tuple[str | None, list[Operation]]:
     """The server's cell, and its operations that have not ended. Nobody else gets them by this until the transaction ends."""
+    if connection.dialect.name == "sqlite":
+        # The transaction holds the whole database: nothing comes between.
+        rows = connection.execute(_MAPPED_UNDER_WAY, {"of_instance": instance_uuid}).all()
+        return (rows[0].at_cell if rows else None), [MOVE.from_row(row) for row in rows if row.operation is not None]
     cell_uuid = connection.execute(_HOLD, {"of_instance": instance_uuid}).scalar_one_or_none()
     found = connection.execute(_UNDER_WAY, {"of_instance": instance_uuid})
     return cell_uuid, [MOVE.from_row(row) for row in found]

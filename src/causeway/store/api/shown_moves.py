@@ -59,7 +59,8 @@ def progress(database: Database, migration_uuids: list[str], now: datetime) -> d
     query = (
         sa.select(
             *(MOVES.c[name] for name in ("migration_uuid", "recipe", "state")),
-            *(STEPS.c[name] for name in ("step", "bytes_done", "bytes_total", "round", "ended_at")),
+            sa.func.coalesce(MOVES.c.step, STEPS.c.step).label("step"),
+            *(STEPS.c[name] for name in ("bytes_done", "bytes_total", "round", "ended_at")),
             sa.func.coalesce(STEPS.c.bytes_since, STEPS.c.tried_at, STEPS.c.started_at).label("since"),
         )
         .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))

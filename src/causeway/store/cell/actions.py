@@ -24,8 +24,6 @@ _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
 _REQUEST: sa.BindParameter[str] = sa.bindparam("of_request")
 _ACTION: sa.BindParameter[int] = sa.bindparam("of_action")
 _INSERT_ACTION, _INSERT_EVENT = ACTIONS.insert(), EVENTS.insert()
-# The ids come back in the order of the rows, in one statement.
-_INSERT_ACTIONS = ACTIONS.insert().returning(ACTIONS.c.id, sort_by_parameter_order=True)
 _NEWEST_ACTION = (
     sa.select(ACTIONS.c.id)
     .where(ACTIONS.c.instance_uuid == _UUID, ACTIONS.c.request_id == _REQUEST)
@@ -59,6 +57,7 @@ _HISTORY = (
     .where(ACTIONS.c.instance_uuid == _UUID)
     .order_by(ACTIONS.c.id, EVENTS.c.id)
 )
+_IDS_OF = sa.select(ACTIONS.c.id).where(ACTIONS.c.instance_uuid == _UUID).order_by(ACTIONS.c.id)
 _FAULTS_OF = sa.select(*FAULT.columns).where(FAULTS.c.instance_uuid == _UUID).order_by(FAULTS.c.id)
 
 
@@ -244,17 +243,20 @@ def history(connection: sa.Connection, uuid: str) -> list[InstanceAction]:
 
 
 def insert_history(connection: sa.Connection, actions: list[InstanceAction]) -> None:
-    """Writes copied actions with their events."""
+    """Writes copied actions with their events; their server has none in this cell yet."""
     if not actions:
         return
-    ids = connection.execute(_INSERT_ACTIONS, [_row_of_action(action) for action in actions]).scalars().all()
+    # In SQLite rows that return their ids in order are inserted one by one.
+    connection.execute(_INSERT_ACTION, [_row_of_action(action) for action in actions])
+    if not any(action.events for action in actions):
+        return
+    ids = connection.execute(_IDS_OF, {"of_uuid": actions[0].instance_uuid}).scalars().all()
     events = [
         EVENT.to_row(event) | {"action_id": action_id}
         for action_id, action in zip(ids, actions, strict=True)
         for event in action.events
     ]
-    if events:
-        connection.execute(_INSERT_EVENT, events)
+    connection.execute(_INSERT_EVENT, events)
 
 
 def add_fault_in(connection: sa.Connection, uuid: str, fault: InstanceFault) -> None:

@@ -1,0 +1,41 @@
+"""What waits for confirm or revert: a migration, with the move that brought its server to its target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from causeway.model.migration import Migration
+from causeway.model.operations import Operation
+from causeway.model.states import MigrationStatus
+from causeway.store.api import migrations
+from causeway.store.api.journal import MOVE, MOVES, RESIZES
+from causeway.store.database import Database
+
+
+@dataclass(frozen=True)
+class Finished:
+    migration: Migration
+    move: Operation
+
+
+_NEWEST = (
+    sa.select(*migrations.MAPPER.columns, *MOVE.columns)
+    .select_from(migrations.TABLE.join(MOVES, MOVES.c.migration_uuid == migrations.TABLE.c.uuid))
+    .where(
+        migrations.TABLE.c.instance_uuid == sa.bindparam("of_instance"),
+        migrations.TABLE.c.status == MigrationStatus.FINISHED.value,
+        MOVES.c.recipe.in_(RESIZES),
+    )
+    # A second try goes by another move of the same migration.
+    .order_by(migrations.TABLE.c.id.desc(), MOVES.c.started_at.desc(), MOVES.c.id.desc())
+    .limit(1)
+)
+
+
+def find(database: Database, instance_uuid: str) -> Finished | None:
+    """One statement."""
+    with database.read() as connection:
+        row = connection.execute(_NEWEST, {"of_instance": instance_uuid}).one_or_none()
+    return None if row is None else Finished(migrations.MAPPER.from_row(row), MOVE.from_row(row))

@@ -1,0 +1,115 @@
+"""What a step may go by of what the step before it read: what is recent, and what neither has changed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from causeway.model.sagas import StepPhase, StepRecord
+from causeway.moves import dead_hosts
+from causeway.moves import run as moves_run
+from causeway.moves.run import Run
+from causeway.parts.liveness import HostLife, Liveness
+from causeway.store.cell import copies
+
+MEMORY: dict[str, Any] = {
+    "migration_type": "resize",
+    "source_cell": "cell",
+    "source_host": "host",
+    "source_node": "n",
+    "source_hypervisor": None,
+    "source_zone": None,
+    "old_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
+    "new_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
+    "old_vm_state": "active",
+}
+
+
+class Clock:
+    seconds = 1000.0
+
+    def boot(self) -> float:
+        return self.seconds
+
+
+class Looked:
+    """A run whose every read is counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reads = 0
+        self.clock = Clock()
+        options: Any = SimpleNamespace(lease=1e6, journal_patience=1.0)
+        environment: Any = SimpleNamespace(options=options, clock=self.clock)
+        services: Any = SimpleNamespace(cells=SimpleNamespace(database=lambda _cell: None))
+        move: Any = SimpleNamespace(data=MEMORY, instance_uuid="server")
+        self.run = Run(services, environment, SimpleNamespace(), move, asked_at=self.clock.seconds)  # type: ignore[arg-type]
+        monkeypatch.setattr(copies, "with_devices", self._read)
+        self.begin()
+
+    def _read(self, _database: Any, _uuid: str) -> tuple[Any, list[Any]]:
+        self.reads += 1
+        return object(), []
+
+    def begin(self, phase: StepPhase = StepPhase.DO, attempt: int = 1) -> None:
+        self.run.step = StepRecord("Step", phase, 1, attempt=attempt)
+        self.run.refresh()
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> Looked:
+    return Looked(monkeypatch)
+
+
+def test_one_statement_gives_a_step_the_server_and_its_devices(looked: Looked) -> None:
+    looked.run.source_instance(), looked.run.source_devices()
+    assert looked.reads == 1
+
+
+def test_a_step_reads_anew_unless_the_one_before_it_kept_the_records(looked: Looked) -> None:
+    looked.run.source_instance()
+    looked.begin()
+    looked.run.source_instance()
+    assert looked.reads == 2
+    looked.run.keep_records("cell")
+    looked.begin()
+    looked.run.source_instance()
+    assert looked.reads == 2
+    looked.begin()
+    looked.run.source_instance()
+    assert looked.reads == 3
+
+
+@pytest.mark.parametrize(
+    ("phase", "attempt", "later"),
+    [(StepPhase.DO, 2, 0.0), (StepPhase.UNDO, 1, 0.0), (StepPhase.DO, 1, moves_run.RECENT)],
+    ids=["repeated", "undone", "later"],
+)
+def test_what_was_kept_is_read_anew(looked: Looked, phase: StepPhase, attempt: int, later: float) -> None:
+    looked.run.source_instance()
+    looked.run.keep_records("cell")
+    looked.clock.seconds += later
+    looked.begin(phase, attempt)
+    looked.run.source_instance()
+    assert looked.reads == 2
+
+
+@pytest.mark.parametrize(
+    ("attempt", "later", "looks"), [(1, 0.0, 1), (2, 0.0, 2), (1, moves_run.RECENT, 2)], ids=["", "repeated", "later"]
+)
+def test_a_hosts_life_is_looked_at_again_by_who_repeats_a_step_or_comes_later(
+    looked: Looked, monkeypatch: pytest.MonkeyPatch, attempt: int, later: float, looks: int
+) -> None:
+    seen: list[str] = []
+
+    def of_host(_services: Any, _database: Any, host: str) -> HostLife:
+        seen.append(host)
+        return HostLife(host, Liveness.UP)
+
+    monkeypatch.setattr(dead_hosts.liveness, "of_host", of_host)
+    dead_hosts.at_source(looked.run)
+    looked.clock.seconds += later
+    looked.begin(attempt=attempt)
+    assert dead_hosts.recent_life(looked.run, "host", dead_hosts.at_source).is_up
+    assert len(seen) == looks
