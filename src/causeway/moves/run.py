@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from causeway import errors
@@ -87,9 +89,11 @@ class Run(ServerRun[MoveMemory]):
         super().refresh()
         self._cache.update(kept)
 
-    def keep_records(self, cell_uuid: str) -> None:
-        """The present step has changed nothing in this cell's records: the next one may go by what was read a moment ago."""
+    def keep_records(self, cell_uuid: str, **written: Any) -> None:
+        """The next step may go by what was read of this cell's records a moment ago, but for what was ``written`` since."""
         self._kept_cell = cell_uuid
+        if cell_uuid in self._cache:
+            vars(self._cache[cell_uuid][0]).update(written)
 
     def is_recent(self, at: float) -> bool:
         """``at``: by the clock's `boot`."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.embedded("counts statements and calls inside one proces
 
 COSTS: dict[str, dict[str, dict[str, int]]] = {
     "resize": {
-        "sql": {"API": 37, "cell0": 1, "cell1": 18, "cell2": 10},
+        "sql": {"API": 37, "cell0": 1, "cell1": 16, "cell2": 10},
         "rpc": {
             "cast conductor.run_move": 1,
             "call scheduler.select_destinations": 1,
@@ -60,7 +60,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         "http": {"network DELETE /v2.0/ports/{port_id}/bindings/{host}": 1},
     },
     "revert": {
-        "sql": {"API": 23, "cell1": 14, "cell2": 16},
+        "sql": {"API": 23, "cell1": 14, "cell2": 15},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,

@@ -50,7 +50,7 @@ class Looked:
 
     def _read(self, _database: Any, _uuid: str) -> tuple[Any, list[Any]]:
         self.reads += 1
-        return object(), []
+        return SimpleNamespace(task_state="resize_prep"), []
 
     def begin(self, phase: StepPhase = StepPhase.DO, attempt: int = 1) -> None:
         self.run.step = StepRecord("Step", phase, 1, attempt=attempt)
@@ -79,6 +79,13 @@ def test_a_step_reads_anew_unless_the_one_before_it_kept_the_records(looked: Loo
     looked.begin()
     looked.run.source_instance()
     assert looked.reads == 3
+
+
+def test_what_a_step_wrote_is_in_what_it_kept(looked: Looked) -> None:
+    looked.run.source_instance()
+    looked.run.keep_records("cell", task_state="resize_migrating")
+    looked.begin()
+    assert (looked.run.source_instance().task_state, looked.reads) == ("resize_migrating", 1)
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,14 @@ class PrepResizeAtDest(Step):
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
         context.dest_host, context.dest_cell = memory.dest_host, memory.target_cell
         hardware.note_old(context, run.source_instance())
-        instances.update(
-            run.source_database,
-            run.uuid,
-            expected_task=memory.tasks,
-            migration_context=context,
-            old_flavor=memory.old_flavor,
-            new_flavor=memory.new_flavor,
-            old_vm_state=memory.old_vm_state,
-        )
+        written: dict[str, Any] = {
+            "migration_context": context,
+            "old_flavor": memory.old_flavor,
+            "new_flavor": memory.new_flavor,
+            "old_vm_state": memory.old_vm_state,
+        }
+        instances.update(run.source_database, run.uuid, expected_task=memory.tasks, **written)
+        run.keep_records(memory.source_cell, **written)
         if memory.is_cross_cell and (memory.bound_hosts or hardware.promises(context)):
             # The target's cell tells its hosts what they hold for the server, and counts what it takes of them.
             instances.change_copy(run.target_database, run.uuid, run.move.id, migration_context=context)
@@ -300,13 +299,11 @@ class PrepResizeAtSource(Step):
                 pair = memory.pair(volume_id)
                 block_devices.update_in(connection, device.uuid, attachment_id=pair.source, connection_info=None)
             # A server that was deleted meanwhile goes no further.
-            instances.swap_in(
-                connection,
-                run.uuid,
-                expected_task=memory.tasks,
-                power_state=outcome.power_state,
-                task_state=self.left,
-            )
+            written: dict[str, Any] = {"power_state": outcome.power_state, "task_state": self.left}
+            instances.swap_in(connection, run.uuid, expected_task=memory.tasks, **written)
+        for device, volume_id in volumes(run.source_devices()):
+            device.attachment_id, device.connection_info = memory.pair(volume_id).source, None
+        run.keep_records(memory.source_cell, **written)
 
     def _power_state_left(self, run: Run) -> PowerState:  # noqa: ARG002
         """What the guest is when it was handed over."""

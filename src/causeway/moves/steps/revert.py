@@ -120,9 +120,11 @@ class ReturnRecords(Step):
         source = run.source_instance()
         reserve_volumes(run, run.target_devices())
         with last_read(run, run.target_database) as bundle:
+            run.know_records(run.memory.target_cell, bundle.instance, bundle.block_devices)
             bundle.instance = as_reverting(run, source, bundle.instance)
             bundle.block_devices = source_devices(run, bundle.block_devices)
             copies.write(run.source_database, bundle, closed_by=run.move.id)
+        run.keep_records(run.memory.target_cell)
 
     def undo(self, run: Run) -> None:
         """The source's copy is hidden and may stay as it is."""
@@ -143,6 +145,7 @@ class SwitchInstanceMappingBack(Step):
     def do(self, run: Run) -> None:
         instances.show(run.source_database, run.uuid, run.move.id)
         instances.set_hidden(run.target_database, run.uuid, hidden=True)
+        run.keep_records(run.memory.target_cell, hidden=True)
 
     def _switch(self, connection: sa.Connection, run: Run) -> None:
         mappings.set_cell_in(connection, run.uuid, run.memory.source_cell, expected=run.memory.target_cell)
@@ -198,14 +201,14 @@ class RevertResizeAtDest(Step):
     def do(self, run: Run) -> None:
         # The target's records are the ones that know what is connected there; gone already: everything is.
         try:
-            there = copies.read(run.target_database, run.uuid, with_history=False)
+            instance, devices = run.target_instance(), run.target_devices()
         except errors.ServerNotFound:
             return
-        instance, devices = there.instance, there.block_devices
         if run.step is not None and run.step.attempt > 1:
             # Time has passed since `CheckSource`.
             self._show_again(run)
-        self._tell(run, instance)
+        if run.services.notifier.is_enabled:
+            self._tell(run, instances.get(run.target_database, run.uuid))
         with run.event(self.event, run.memory.dest_host):
             clean_target(run, self.missed, instance, devices, lambda: self._drop(run, instance, devices))
         for pair in run.memory.attachments:

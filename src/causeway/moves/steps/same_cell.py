@@ -137,8 +137,6 @@ class RevertResize(RevertResizeAtDest):
 
     def _tell(self, run: Run, instance: Instance) -> None:
         notifier, memory = run.services.notifier, run.memory
-        if not notifier.is_enabled:
-            return
         notifier.instance_exists(run.context, instance, host=memory.dest_host)
         notifier.instance_action(
             run.context,
