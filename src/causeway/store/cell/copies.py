@@ -13,7 +13,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
 from causeway.store.cell import actions, block_devices, instances
-from causeway.store.database import Database
+from causeway.store.database import Database, utcnow
 
 _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
 _SERVERS, _TAGS, _DEVICES = instances.TABLE, instances.TAGS, block_devices.TABLE
@@ -133,6 +133,7 @@ def write(database: Database, bundle: Bundle, *, closed_by: str | None = None, i
         with suppress(errors.StateChanged):
             insert(database, bundle, closed_by=closed_by)
             return
+    bundle.instance.created_at = bundle.instance.created_at or utcnow()
     with database.write() as connection:
         row = instances.row_of(bundle.instance) | {"closed_by": closed_by, "of_uuid": bundle.instance.uuid}
         if connection.execute(_REPLACE_COPY if bundle.instance.hidden else _REPLACE, row).rowcount:
