@@ -398,7 +398,8 @@ def record(
     """
     noted = _note_steps(operation, ended, started)
     values = _values_of(operation) | noted
-    known = operation.written or {}
+    # Nobody owned it until now: somebody else may have parked it since it was read.
+    known = {} if takes else operation.written or {}
     changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
     if operation.explanation is not None:
         changes["explanation"] = operation.explanation
