@@ -13,10 +13,12 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
+from causeway.model.operations import Operation
+from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus, VmState
 from causeway.moves import requests as moves
 from causeway.policy import CROSS_CELL_RESIZE
-from causeway.store.api import flavors, migrations
+from causeway.store.api import flavors, journal, migrations
 from causeway.store.cell import hosts, instances
 
 
@@ -163,8 +165,16 @@ class TestResize:
             source_compute="host1",
             source_cell=cloud.cell_uuids["cell1"],
         )
+        move = Operation(
+            id="d0000000-0000-0000-0000-000000000002",
+            migration_uuid=migration.uuid,
+            instance_uuid=server.uuid,
+            recipe="same_cell_resize",
+            state=SagaState.DONE,
+        )
         with cloud.services.api.write() as connection:
             migrations.insert_in(connection, migration)
+            journal.insert_in(connection, move)
 
     def test_confirm_and_revert(self, api: Any, cloud: Any, asked: Asked, server: Instance) -> None:
         self._finished(cloud, server)

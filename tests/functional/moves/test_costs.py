@@ -79,7 +79,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
     },
     # like the cross-cell one; its records stay where they are
     "same-cell": {
-        "sql": {"API": 35, "cell0": 1, "cell1": 25, "cell2": 1},
+        "sql": {"API": 33, "cell0": 1, "cell1": 17, "cell2": 1},
         "rpc": {
             "cast conductor.run_move": 1,
             "call scheduler.select_destinations": 1,
@@ -101,7 +101,7 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         },
     },
     "same-cell confirm": {
-        "sql": {"API": 21, "cell1": 15},
+        "sql": {"API": 13, "cell1": 10},
         "rpc": {
             "cast conductor.run_move": 1,
             "call compute.verify_server": 1,
