@@ -190,8 +190,10 @@ def finished_move(api: Database, instance: Instance) -> Finished:
 
 
 def _follow_up(context: RequestContext, finished: Finished, what: str) -> Operation:
-    """A confirm or revert: it starts from all that the resize remembered."""
+    """A confirm or revert: it starts from all that the resize remembered. Raises NotFound."""
     migration = finished.migration
+    if finished.move is None:
+        raise errors.NotFound(f"Migration {migration.uuid} has no move.")
     memory = msgspec.convert(finished.move.data, MoveMemory)
     memory.events, memory.guest = [], None
     kind = "cross_cell" if memory.is_cross_cell else "same_cell"

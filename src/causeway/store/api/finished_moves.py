@@ -16,17 +16,22 @@ from causeway.store.database import Database
 
 @dataclass(frozen=True)
 class Finished:
+    """``move`` None: the journal has none."""
+
     migration: Migration
-    move: Operation
+    move: Operation | None
 
 
 _NEWEST = (
-    sa.select(*migrations.MAPPER.columns, *MOVE.columns)
-    .select_from(migrations.TABLE.join(MOVES, MOVES.c.migration_uuid == migrations.TABLE.c.uuid))
+    sa.select(*migrations.MAPPER.columns, *MOVE.columns, MOVES.c.id.label("move"))
+    .select_from(
+        migrations.TABLE.outerjoin(
+            MOVES, sa.and_(MOVES.c.migration_uuid == migrations.TABLE.c.uuid, MOVES.c.recipe.in_(RESIZES))
+        )
+    )
     .where(
         migrations.TABLE.c.instance_uuid == sa.bindparam("of_instance"),
         migrations.TABLE.c.status == MigrationStatus.FINISHED.value,
-        MOVES.c.recipe.in_(RESIZES),
     )
     # A second try goes by another move of the same migration.
     .order_by(migrations.TABLE.c.id.desc(), MOVES.c.started_at.desc(), MOVES.c.id.desc())
@@ -38,4 +43,6 @@ def find(database: Database, instance_uuid: str) -> Finished | None:
     """One statement."""
     with database.read() as connection:
         row = connection.execute(_NEWEST, {"of_instance": instance_uuid}).one_or_none()
-    return None if row is None else Finished(migrations.MAPPER.from_row(row), MOVE.from_row(row))
+    if row is None:
+        return None
+    return Finished(migrations.MAPPER.from_row(row), None if row.move is None else MOVE.from_row(row))
