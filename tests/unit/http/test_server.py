@@ -46,6 +46,23 @@ def test_slow_clients_keep_nobody_waiting(port: int, sent: bytes) -> None:
     check_slow_clients_keep_nobody_waiting(port, sent, THREADS)
 
 
+def test_many_clients_that_come_at_once_are_all_answered() -> None:
+    """Before anybody is let in: their connections wait in the kernel, and none is reset."""
+    made = server.make_server("127.0.0.1", 0, echo, threads=THREADS, name="test")
+    made.shutdown_timeout = 1
+    with ExitStack() as clients:
+        there = [clients.enter_context(connect(made.bind_addr[1])) for _ in range(100)]
+        for client in there:
+            client.sendall(GET)
+        thread = threading.Thread(target=made.serve)
+        thread.start()
+        try:
+            assert {answer(client).split(b"\r\n")[0] for client in there} == {b"HTTP/1.1 200 OK"}
+        finally:
+            made.stop()
+            thread.join()
+
+
 def test_what_comes_in_pieces_is_answered_when_it_is_whole(port: int) -> None:
     with connect(port) as made:
         for byte in b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde":
