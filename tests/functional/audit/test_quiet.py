@@ -77,6 +77,12 @@ def test_every_moment_of_a_servers_life_is_clean(cloud: AuditedCloud) -> None:
     assert cloud.audit().is_clean
 
 
+def test_a_build_is_clean_however_long_it_looks_for_a_host(cloud: AuditedCloud) -> None:
+    with audited_at_every_call(cloud) as disagreed:
+        cloud.boot()
+    assert disagreed == []
+
+
 def test_a_failed_build_is_clean(cloud: AuditedCloud) -> None:
     cloud.option("vif_plugging_timeout", 1)
     cloud.parts.devcloud.unpluggable_hosts = {"cell1-host1", "cell1-host2"}

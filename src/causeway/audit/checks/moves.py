@@ -38,6 +38,9 @@ def without_server(snapshot: Snapshot) -> Iterator[Disagreement]:
         # A delete's server goes before the delete ends; one that nobody works on any more has lost its lease.
         if move.recipe == DELETE and move.lease_until is not None:
             continue
+        if move.instance_uuid in snapshot.build_requests:
+            # It has no record in any cell before it has a host.
+            continue
         gone = snapshot.standing(move.instance_uuid) in (Standing.DELETED, Standing.UNKNOWN)
         if gone or (snapshot.home(move.instance_uuid) is None and not snapshot.down_cells):
             yield Disagreement(
