@@ -52,7 +52,8 @@ def test_whoever_is_called_away_has_waited_until_then(tmp_path: Path) -> None:
     began = watched.monotonic()
     call.start()
     assert watched.wait(over, 1000 * HOUR)
-    assert 0.5 <= watched.monotonic() - began < 100 * HOUR
+    # Ten times as much as a timer of 0.05 s took, which is no exact one.
+    assert 0.4 <= watched.monotonic() - began < 100 * HOUR
 
 
 def test_another_process_lives_through_it_too(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ CLOUD: dict[str, Any] = {"overrides": {"drains": {"interval": 0.1, "retry_pause"
 DYING: dict[str, Any] = {
     "overrides": CLOUD["overrides"]
     | {
-        "DEFAULT": {"rpc_response_timeout": 2},
+        "DEFAULT": {"rpc_response_timeout": 4},
         "moves": {"lease": 1.5, "first_pause": 0.1, "stuck_retry_interval": 0.5},
         "fault_injection": {"enabled": True},
     }

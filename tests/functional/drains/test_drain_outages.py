@@ -22,7 +22,7 @@ ONE, TWO = "cell1-host1", "cell1-host2"
 THERE, ELSEWHERE = "cell2-host1", "cell2-host2"
 CLOUD: dict[str, Any] = {
     "overrides": {
-        "DEFAULT": {"rpc_response_timeout": 2},
+        "DEFAULT": {"rpc_response_timeout": 4},
         "moves": {"lease": 2.0, "first_pause": 0.1, "stuck_retry_interval": 0.5},
         "drains": {"interval": 0.1, "retry_pause": 0.1},
         "quota": {"ram": -1},

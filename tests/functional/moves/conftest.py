@@ -24,6 +24,18 @@ class ProcessDiedError(BaseException):
     """What nobody catches: as if the process had ended here."""
 
 
+def _timeouts(options: dict[str, Any]) -> dict[str, Any]:
+    wanted = options.get("overrides", {}).get("DEFAULT", {})
+    return {name: wanted[name] for name in ("rpc_response_timeout",) if name in wanted}
+
+
+def _patient(options: dict[str, Any]) -> dict[str, Any]:
+    """The same options with the timeouts of a cloud that nothing is done to."""
+    overrides = options.get("overrides", {})
+    default = {name: value for name, value in overrides.get("DEFAULT", {}).items() if name not in _timeouts(options)}
+    return {**options, "overrides": {**overrides, "DEFAULT": default}}
+
+
 @pytest.fixture(scope="module")
 def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, deployed: Any) -> Iterator[Any]:
     """A module's ``CLOUD`` gives arguments of its own."""
@@ -34,8 +46,11 @@ def embedded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             yield deployed
         return
     options = {"cells": 2, "hosts_per_cell": 2, **wanted}
-    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **options)
+    cloud = EmbeddedCloud(Path(tmp_path_factory.mktemp("cloud")), port=0, **_patient(options))
     cloud.start()
+    # Short for hosts that are dead, not for a cloud that starts.
+    for name, seconds in _timeouts(options).items():
+        cloud.conf.set_override(name, seconds)
     yield cloud
     # Tests may have started some again: those are not known to the cloud.
     for service in cloud.computes.values():
