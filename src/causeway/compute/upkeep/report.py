@@ -57,6 +57,10 @@ def _identity(content: bytes) -> str:
     return str(uuids.UUID(content.decode().strip()))
 
 
+# Seconds that a report under way may take when its host stops.
+_LAST_REPORT = 10.0
+
+
 class Reporter:
     """Reports at once when started, and then every ``report_interval`` seconds on a thread of its own."""
 
@@ -87,7 +91,8 @@ class Reporter:
     def stop(self) -> None:
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join()
+            # A report that nobody answers, of a host whose cell was deleted, holds nobody up.
+            self._thread.join(_LAST_REPORT)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._host.conf.report_interval):
