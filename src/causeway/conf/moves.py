@@ -7,7 +7,19 @@ from oslo_config.cfg import Opt
 
 OPTS: dict[str, list[Opt]] = {
     "moves": [
-        cfg.IntOpt("workers", default=32, min=1, help="Moves that one conductor runs at the same time; others wait."),
+        cfg.IntOpt(
+            "workers",
+            default=32,
+            min=1,
+            help="Threads of one conductor for its moves. A move that waits for what a host takes long for, such as a transfer,"
+            " holds none.",
+        ),
+        cfg.IntOpt(
+            "at_once",
+            default=1000,
+            min=1,
+            help="Moves that one conductor has under way at the same time; others wait for their turn.",
+        ),
         cfg.FloatOpt(
             "lease",
             default=30.0,

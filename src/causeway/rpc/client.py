@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import msgspec
 import oslo_messaging
 from oslo_config import cfg
 
-from causeway import errors, metrics
+from causeway import errors, metrics, parking
 from causeway.context import RequestContext
 from causeway.rpc import counters
-from causeway.rpc.endpoint import from_wire, to_wire
+from causeway.rpc.endpoint import Reply, from_wire, to_wire
+from causeway.rpc.late_answers import NAMESPACE, LateAnswer, ListeningContext
 from causeway.rpc.transport import SEND_RETRIES, ContextSerializer, Outgoing, Transport, Verdict
 
 T = TypeVar("T")
@@ -25,6 +27,8 @@ class RpcClient:
 
     ``version`` is the version of the interface that callers are written for; ``version_cap`` (an upgrade level) the newest
     that all servers understand, None for no limit. Ask `can_send` before using what is newer than the oldest supported.
+    ``listens_at``: the topic at which this process listens for late answers (`AwaitedEndpoint`), so that a task
+    (`causeway.parking`) holds no thread while it waits; None: nowhere.
     """
 
     def __init__(
@@ -34,8 +38,10 @@ class RpcClient:
         version: str = "1.0",
         version_cap: str | None = None,
         namespace: str | None = None,
+        listens_at: str | None = None,
     ) -> None:
         self.topic = topic
+        self._listens_at = listens_at
         self._transport = transport
         self._client = oslo_messaging.get_rpc_client(
             transport.messaging,
@@ -120,7 +126,10 @@ class RpcClient:
         )
         try:
             self._transport.reach()
-            reply = sending.call(context, method, **wire)
+            if monitor_timeout is not None and self._listens_at is not None and parking.in_task():
+                reply = self._call_patiently(sending, context, method, wire, server, started + timeout)
+            else:
+                reply = sending.call(context, method, **wire)
         except oslo_messaging.MessagingTimeout:
             raise self._timeout(method, server, time.monotonic() - started) from None
         except oslo_messaging.RemoteError as error:
@@ -142,6 +151,42 @@ class RpcClient:
             raise errors.CausewayError(
                 f"{method} answered with something unexpected: {error}", details=self._where(server)
             ) from error
+
+    def _call_patiently(
+        self,
+        sending: Any,
+        context: RequestContext,
+        method: str,
+        wire: dict[str, Any],
+        server: str | None,
+        end: float,
+    ) -> Reply:
+        """The reply to a task, which holds no thread meanwhile; ``end``: on the monotonic clock."""
+        with self._transport.awaited.ticket() as (ticket, answer):
+            listening = ListeningContext(context, ticket, str(self._listens_at))
+            reply: Reply = parking.result_of(self._transport.callers.submit(sending.call, listening, method, **wire))
+            while "later" in reply:
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise oslo_messaging.MessagingTimeout(f"No answer to {method} in time")
+                try:
+                    return parking.result_of(answer, min(left, self._option("rpc_response_timeout", 60)))
+                except TimeoutError:
+                    reply = self._ask_for_answer(context, server, ticket, answer) or reply
+            return reply
+
+    def _ask_for_answer(
+        self, context: RequestContext, server: str | None, ticket: str, answer: Future[Reply]
+    ) -> Reply | None:
+        """A reply that did not come; None: it is still coming. Raises MessagingTimeout if the server does not know of it."""
+        asking = self._prepare(server=server, namespace=NAMESPACE, timeout=self._option("rpc_response_timeout", 60))
+        call = self._transport.callers.submit(asking.call, context, "late_answer_of", ticket=ticket)
+        known = from_wire(parking.result_of(call)["result"], LateAnswer)
+        if known.reply is not None or answer.done():
+            return known.reply or answer.result()
+        if known.is_coming:
+            return None
+        raise oslo_messaging.MessagingTimeout("The server was started anew since the call")
 
     def cast(
         self,

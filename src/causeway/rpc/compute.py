@@ -15,6 +15,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import DiskMeasure, PreCheck
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.rpc import super_conductor
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
@@ -31,7 +32,9 @@ class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
-        self._rpc = RpcClient(transport, TOPIC, version=VERSION, version_cap=version_cap)
+        self._rpc = RpcClient(
+            transport, TOPIC, version=VERSION, version_cap=version_cap, listens_at=super_conductor.TOPIC
+        )
 
     # moves between cells: names from the field
 

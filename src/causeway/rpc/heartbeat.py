@@ -66,13 +66,20 @@ class Heartbeats:
                 now = time.monotonic()
                 late = [incoming for incoming, due in self._due.items() if due <= now]
                 for incoming in late:
-                    self._due[incoming] = now + incoming.client_timeout / 2
+                    self._put_off(incoming, now)
                 if not late:
                     self._next_wake = min(self._due.values(), default=float("inf"))
                     self._wake.wait(None if not self._due else self._next_wake - now)
                     continue
             for incoming in late:
                 self._beat(incoming)
+
+    def _put_off(self, incoming: Any, now: float) -> None:
+        """Until the next beat; one that asks for none any more (`late_answers`) had its last."""
+        if incoming.client_timeout:
+            self._due[incoming] = now + incoming.client_timeout / 2
+        else:
+            del self._due[incoming]
 
     @staticmethod
     def _beat(incoming: Any) -> None:

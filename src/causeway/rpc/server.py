@@ -19,8 +19,10 @@ from causeway import metrics
 from causeway.context import RequestContext
 from causeway.errors import CausewayError, NoSuchMethod
 from causeway.rpc.bounded import within
+from causeway.rpc.client import RpcClient
 from causeway.rpc.endpoint import Endpoint, Reply, expose, failure
 from causeway.rpc.heartbeat import Heartbeats
+from causeway.rpc.late_answers import NAMESPACE, LateAnswers, LateAnswersEndpoint, PatientMessage, is_patient
 from causeway.rpc.transport import ContextSerializer, Transport
 
 LOG = logging.getLogger(__name__)
@@ -90,7 +92,10 @@ def _instance_uuid(arguments: dict[str, Any]) -> str | None:
 class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     """oslo.messaging's server with a named thread pool, which knows how much it has in hand."""
 
-    def __init__(self, transport: Any, target: Any, dispatcher: Dispatcher, name: str) -> None:
+    def __init__(
+        self, transport: Any, target: Any, dispatcher: Dispatcher, name: str, late_answers: LateAnswers
+    ) -> None:
+        self._late_answers = late_answers
         self._waiting = metrics.RPC_WAITING.labels(target.topic)
         self._running = metrics.RPC_RUNNING.labels(target.topic)
         super().__init__(transport, target, dispatcher)
@@ -109,8 +114,9 @@ class MessagingServer(messaging_server.RPCServer):  # type: ignore[misc]
     def _process_incoming(self, incoming: Any) -> None:
         self._waiting.dec()
         self._running.inc()
+        messages = [PatientMessage(each, self._late_answers) if is_patient(each) else each for each in incoming]
         try:
-            super()._process_incoming(incoming)
+            super()._process_incoming(messages)
         finally:
             self._running.dec()
             with self._idle:
@@ -159,12 +165,15 @@ class RpcServer:
         self._listening = False
         name = f"rpc-{topic}-{server_name}"
         self._heartbeats = Heartbeats(name)
+        late = LateAnswers(partial(_send_late, transport))
         exposed = [endpoint if isinstance(endpoint, Endpoint) else expose(endpoint) for endpoint in endpoints]
+        exposed.append(expose(LateAnswersEndpoint(late), namespace=NAMESPACE))
         self._server = MessagingServer(
             transport.messaging,
             oslo_messaging.Target(topic=topic, server=server_name),
             Dispatcher(exposed, topic, f"{topic} on {server_name}", self._heartbeats),
             name,
+            late,
         )
 
     def start(self) -> None:
@@ -201,3 +210,12 @@ class RpcServer:
                 time.monotonic() - started,
             )
         self._heartbeats.stop()
+
+
+def _send_late(transport: Transport, context: RequestContext, ticket: str, topic: str, reply: Reply) -> None:
+    try:
+        RpcClient(transport, topic, namespace=NAMESPACE).cast(
+            context, "late_answer", fanout=True, ticket=ticket, reply=reply
+        )
+    except CausewayError as error:
+        LOG.warning("A late answer was not sent, its caller will ask for it: %s %s", error.message, error.details)

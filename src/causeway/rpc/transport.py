@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,6 +16,7 @@ from oslo_utils import importutils
 
 from causeway.context import RequestContext
 from causeway.rpc.bounded import within
+from causeway.rpc.late_answers import Awaited
 
 LOG = logging.getLogger(__name__)
 
@@ -71,6 +73,9 @@ class ContextSerializer(oslo_messaging.Serializer):  # type: ignore[misc]
 SEND_RETRIES = 3
 
 
+# Calls of tasks (`causeway.parking`) that have got no answer yet, nor the word that it comes late.
+CALLS_AT_ONCE = 64
+
 # Seconds that closing all connections may take.
 CLEANUP_TIMEOUT = 10.0
 
@@ -102,6 +107,14 @@ class Transport:
         return self.messaging.conf
 
     @property
+    def awaited(self) -> Awaited:
+        return self._owner.awaited
+
+    @property
+    def callers(self) -> Executor:
+        return self._owner.callers
+
+    @property
     def on_send(self) -> SendHook | None:
         return self._owner.on_send
 
@@ -121,6 +134,9 @@ class Transports:
         self._conf = conf
         self._lock = threading.Lock()
         self._by_url: dict[str, Transport] = {}
+        self.awaited = Awaited()
+        # Threads of calls whose callers hold none: a host that does not answer keeps one of these, and no task from going on.
+        self.callers = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="rpc-call")
         self.on_send: SendHook | None = None
         self.on_reply: SendHook | None = None
         for group, name in LIBRARY_OPTIONS.items():
@@ -148,9 +164,12 @@ class Transports:
         with self._lock:
             transports, self._by_url = list(self._by_url.values()), {}
 
+        self.awaited.close()
+
         def close() -> None:
             for transport in transports:
                 transport.messaging.cleanup()
+            self.callers.shutdown(wait=False)
 
         if not within(timeout, "close-transports", close):
             LOG.warning("The message queue is away: its connections are left to themselves")

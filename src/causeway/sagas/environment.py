@@ -27,8 +27,10 @@ class Options(Protocol):
     first_pause: float
     #: tries of a step that must succeed before its saga is stuck, and of one that failed in a way that nobody foresaw
     attempts: int
-    #: sagas that one process runs at the same time
+    #: threads for sagas; those that wait for what takes long hold none
     workers: int
+    #: sagas that one process has begun and not ended; others wait for their turn
+    at_once: int
 
 
 @dataclass

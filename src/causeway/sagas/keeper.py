@@ -2,7 +2,8 @@
 
 Any number of processes share the sagas without a leader: whoever acquires the lease in the journal owns the saga.
 
-Leases are renewed by a thread that does nothing else. Looking for abandoned sagas never waits for what they work on.
+A saga that waits for what takes long holds no thread (`causeway.parking`). Leases are renewed by a thread that does nothing
+else. Looking for abandoned sagas never waits for what they work on.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, Protocol
 
 from causeway import errors
 from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState
+from causeway.parking import Workers
 from causeway.sagas.engine import Engine
 from causeway.sagas.journal import S
 
@@ -53,7 +55,7 @@ class Keeper(Generic[S]):
         self._lease = environment.options.lease
         self._lock = threading.Lock()
         self._in_hand: dict[str, Any] = {}
-        self._pool = ThreadPoolExecutor(environment.options.workers, thread_name_prefix="sagas")
+        self._pool = Workers(environment.options.workers, environment.options.at_once, "sagas")
         self._blind_until = 0.0
         self._renewing = threading.Event()
         self._threads = [
@@ -78,7 +80,7 @@ class Keeper(Generic[S]):
         """
         with self._lock:
             # From here on nobody submits to it.
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(wait=False)
         self._pool.shutdown(wait=True)
         with self._lock:
             never_begun, self._in_hand = self._in_hand, {}
@@ -108,7 +110,7 @@ class Keeper(Generic[S]):
             if saga_id in self._in_hand or self._stopping.is_set():
                 return False
             self._in_hand[saga_id] = context
-            self._pool.submit(self._run, context, saga_id)
+            self._pool.submit(partial(self._run, context, saga_id))
             return True
 
     def _hand_over(self, context: Any, saga_id: str) -> None:

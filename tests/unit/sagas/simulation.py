@@ -36,7 +36,14 @@ from causeway.sagas.versions import Knowledge
 ID = "11111111-2222-3333-4444-555555555555"
 LEASE = 30.0
 OPTIONS: Any = SimpleNamespace(
-    lease=LEASE, journal_patience=60.0, patience=1e6, stuck_retry_interval=30.0, first_pause=0.5, attempts=4, workers=1
+    lease=LEASE,
+    journal_patience=60.0,
+    patience=1e6,
+    stuck_retry_interval=30.0,
+    first_pause=0.5,
+    attempts=4,
+    workers=1,
+    at_once=1,
 )
 
 

@@ -1,7 +1,8 @@
 """Listens on the queues of cells: of those that are there, and of those that are made meanwhile.
 
 On each there are two topics. On ``cell_conductor`` computes report: for cells whose conductor this one is. On
-``super_conductor`` conductors of single cells hand up what the API database is to know: for all cells.
+``super_conductor`` conductors of single cells hand up what the API database is to know, and computes send answers that come
+late: for all cells.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from causeway.model.host import CellMapping
 from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.endpoint import expose
+from causeway.rpc.late_answers import NAMESPACE, AwaitedEndpoint
 from causeway.rpc.server import RpcServer
 
 LOG = logging.getLogger(__name__)
@@ -93,17 +96,16 @@ class CellQueues:
 
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
         services, cloud = self._services, CloudEndpoint(self._services, cell.uuid, self._conductor)
-        endpoints: dict[str, object] = {super_conductor.TOPIC: cloud}
+        awaited = expose(AwaitedEndpoint(services.transports.awaited), namespace=NAMESPACE)
+        endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [cloud, awaited]}
         if self._names is None or self._names & {cell.uuid, cell.name}:
             database = partial(services.cells.database, cell.uuid)
-            endpoints[cell_conductor.TOPIC] = CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)
+            endpoints[cell_conductor.TOPIC] = [CellEndpoint(services.conf, database, cloud, cell_uuid=cell.uuid)]
         else:
             with self._lock:
                 self._unmapped.add(cell.uuid)
         queue = services.transports.get(cell.transport_url)
-        return [
-            RpcServer(queue, topic, services.host, [endpoint], threads=THREADS) for topic, endpoint in endpoints.items()
-        ]
+        return [RpcServer(queue, topic, services.host, served, threads=THREADS) for topic, served in endpoints.items()]
 
     def _run(self) -> None:
         pause = 0.0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import uuid as uuids
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import ClassVar
 
 from oslo_config import cfg
 
-from causeway import errors
+from causeway import errors, parking
 from causeway.model.missed import Missed
 from causeway.model.outcomes import Snapshot
 from causeway.model.things import Thing
@@ -174,12 +174,12 @@ class CopyWhileRunning(Step):
         warm.image_ids = [*warm.image_ids, *(image_id for _disk, _part, image_id in parts)]
         run.save()
         sent = 0
-        with ThreadPoolExecutor(1, thread_name_prefix="send-part") as pool:
-            sending = pool.submit(self._send, run, warm, copied, *parts[0])
+        with parking.beside() as helper:
+            sending = helper.begin(partial(self._send, run, warm, copied, *parts[0]))
             for at, (disk, part, image_id) in enumerate(parts):
-                snapshot = sending.result()
+                snapshot = parking.result_of(sending)
                 if at + 1 < len(parts):
-                    sending = pool.submit(self._send, run, warm, copied, *parts[at + 1])
+                    sending = helper.begin(partial(self._send, run, warm, copied, *parts[at + 1]))
                 with answering(run, at_target):
                     received = run.target_computes.receive_part(
                         run.context,
