@@ -7,10 +7,10 @@ What they read and write of their operation's memory (`Step.reads`, `Step.writes
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,13 +87,15 @@ class Seen:
             seen.clear()
 
 
+# The step that a task is in and its operation's memory; whether it does the step, and does not undo it.
+_inside: ContextVar[tuple[type[Step[Any]] | None, Any, bool]] = ContextVar("inside", default=(None, None, False))
+
+
 class Watch:
     """Watches every step of every recipe from its making on, whatever runs them."""
 
     def __init__(self) -> None:
         self.seen = Seen()
-        # ``step`` and ``memory``: at which the thread is; ``goes_forward``: it does the step, and does not undo it.
-        self._local = threading.local()
         steps = {type(step): step for recipe in RECIPES.values() for step in recipe.steps}
         for kind in steps:
             for name in ("do", "undo"):
@@ -114,13 +116,11 @@ class Watch:
 
     @contextmanager
     def _inside(self, step: type[Step[Any]] | None, memory: Any, *, goes_forward: bool = False) -> Iterator[None]:
-        local = self._local
-        before = getattr(local, "step", None), getattr(local, "memory", None), getattr(local, "goes_forward", False)
-        local.step, local.memory, local.goes_forward = step, memory, goes_forward
+        before = _inside.set((step, memory, goes_forward))
         try:
             yield
         finally:
-            local.step, local.memory, local.goes_forward = before
+            _inside.reset(before)
 
     def _noting_step(self, original: Callable[..., None], *, goes_forward: bool) -> Callable[..., None]:
         def noting(step: Step[Any], run: Any) -> None:
@@ -131,16 +131,17 @@ class Watch:
 
     def _noting_things(self, things: set[Thing], original: Callable[..., Any]) -> Callable[..., Any]:
         def noting(*given: Any, **more: Any) -> Any:
-            if getattr(self._local, "goes_forward", False):
-                self.seen.makes[self._local.step] |= things
+            step, _memory, goes_forward = _inside.get()
+            if step is not None and goes_forward:
+                self.seen.makes[step] |= things
             return original(*given, **more)
 
         return noting
 
     def _step_with(self, memory: Any) -> type[Step[Any]] | None:
-        """The step that the thread is in, if that is its operation's memory, and no other's that it reads."""
-        found: type[Step[Any]] | None = getattr(self._local, "step", None)
-        return found if getattr(self._local, "memory", None) is memory else None
+        """The step that the task is in, if that is its operation's memory, and no other's that it reads."""
+        step, of_step, _goes_forward = _inside.get()
+        return step if of_step is memory else None
 
     def _watch(self, memory: type[Any]) -> None:
         names = {each.name for each in dataclasses.fields(memory)}
