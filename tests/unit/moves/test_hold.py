@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from remembered import MEMORY
 from tests import lease_checks
 
 from causeway import errors
@@ -23,17 +24,6 @@ from causeway.store.api import journal
 from causeway.store.database import Database
 
 LEASE = 30.0
-MEMORY: dict[str, Any] = {
-    "migration_type": "resize",
-    "source_cell": "c",
-    "source_host": "h",
-    "source_node": "n",
-    "source_hypervisor": None,
-    "source_zone": None,
-    "old_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
-    "new_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
-    "old_vm_state": "active",
-}
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from remembered import MEMORY
 
 from causeway.model.sagas import StepPhase, StepRecord
 from causeway.moves import dead_hosts
@@ -13,18 +14,6 @@ from causeway.moves import run as moves_run
 from causeway.moves.run import Run
 from causeway.parts.liveness import HostLife, Liveness
 from causeway.store.cell import copies
-
-MEMORY: dict[str, Any] = {
-    "migration_type": "resize",
-    "source_cell": "cell",
-    "source_host": "host",
-    "source_node": "n",
-    "source_hypervisor": None,
-    "source_zone": None,
-    "old_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
-    "new_flavor": {"flavorid": "1", "name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 1},
-    "old_vm_state": "active",
-}
 
 
 class Clock:
