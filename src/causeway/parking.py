@@ -153,8 +153,7 @@ class Workers:
         while (task := self._next(worker)) is not None:
             try:
                 task.switch()
-            except Exception:
-                # The boundary of the thread: other tasks of it go on.
+            except BaseException:  # noqa: BLE001 - the thread is not this task's: others wait on it
                 LOG.exception("A task of %s failed unexpectedly", self._name)
             if task.dead:
                 with self._lock:

@@ -189,11 +189,13 @@ def test_what_has_not_begun_is_forgotten_at_the_end() -> None:
     assert done == [1]
 
 
-def test_a_task_that_fails_stops_no_other(workers: Workers) -> None:
+@pytest.mark.parametrize("failure", [ValueError, SystemExit])
+def test_a_task_that_fails_stops_no_other(failure: type[BaseException]) -> None:
+    workers = Workers(1, 1, "test")
     ended: Future[None] = Future()
 
     def fail() -> None:
-        raise ValueError("broken")
+        raise failure
 
     workers.submit(fail)
     workers.submit(lambda: ended.set_result(None))
