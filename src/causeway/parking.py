@@ -153,7 +153,7 @@ class Workers:
         while (task := self._next(worker)) is not None:
             try:
                 task.switch()
-            except BaseException:  # noqa: BLE001 - the thread is not this task's: others wait on it
+            except BaseException:
                 LOG.exception("A task of %s failed unexpectedly", self._name)
             if task.dead:
                 with self._lock:
