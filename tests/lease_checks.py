@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 from causeway.store import clock
-from causeway.store.api import journal
+from causeway.store.api import journal, recording
 from causeway.store.database import Database, utcnow
 
 ONE, OTHER = "ctl/one", "ctl/other"
@@ -82,10 +82,10 @@ def a_lease_is_as_long_as_it_says(database: Database) -> None:
     assert lease_of(database, move) <= 2 * MINUTE
     held.state = SagaState.RUNNING
     step = StepRecord("SelectDestination", StepPhase.DO, 1, started_at=utcnow())
-    journal.record(database, held, started=step, lease=3 * MINUTE)
+    recording.record(database, held, started=step, lease=3 * MINUTE)
     assert 170 < lease_of(database, move) <= 3 * MINUTE
     held.owner = None
-    journal.record(database, held, lease=0.0)
+    recording.record(database, held, lease=0.0)
     assert abandoned(database, OTHER) == [move.id]
 
 
@@ -100,7 +100,7 @@ def whose_lease_is_over_is_told_by_the_database(
         held = journal.acquire(database, move.id, ONE, MINUTE)
         assert held is not None
         held.state = SagaState.RUNNING
-        journal.record(database, held, lease=MINUTE)
+        recording.record(database, held, lease=MINUTE)
     assert 50 < lease_of(database, move) <= MINUTE
     with monkeypatch.context() as patched:
         put_clock_ahead(patched, seconds)
@@ -119,7 +119,7 @@ def moves_of_former_lives_are_free_at_once(database: Database) -> None:
     held = journal.acquire(database, move.id, ONE, MINUTE)
     assert held is not None
     held.state = SagaState.RUNNING
-    journal.record(database, held, lease=MINUTE)
+    recording.record(database, held, lease=MINUTE)
     assert journal.acquire(database, move.id, OTHER, MINUTE) is None
     assert [each.id for each in journal.abandoned(database, {OTHER, ONE}, MINUTE, knowledge="-")] == [move.id]
     assert journal.abandoned(database, {OTHER, ONE}, MINUTE, in_hand={move.id}, knowledge="-") == []
@@ -132,7 +132,7 @@ def what_must_wait_is_not_abandoned(database: Database) -> None:
     held = journal.acquire(database, first.id, ONE, MINUTE)
     assert held is not None
     held.state = SagaState.RUNNING
-    journal.record(database, held, lease=MINUTE)
+    recording.record(database, held, lease=MINUTE)
     second = Operation(
         id=str(uuids.uuid4()),
         migration_uuid=first.migration_uuid,
@@ -144,5 +144,5 @@ def what_must_wait_is_not_abandoned(database: Database) -> None:
     end_lease(database, second)
     assert abandoned(database, OTHER, lease=0.0) == []
     held.state = SagaState.DONE
-    journal.record(database, held)
+    recording.record(database, held)
     assert abandoned(database, OTHER, lease=0.0) == [second.id]

@@ -27,8 +27,8 @@ class Operation(Saga):
     instance_uuid: str
     #: where the server was when somebody acquired the operation; not kept
     cell_uuid: str | None = None
-    #: of a short operation, which is written in one row; None: each is a row of its own
-    steps: list[StepRecord] | None = None
+    #: what it did; None: an earlier release began it, and each is a row of its own
+    steps: list[StepRecord] | None = field(default_factory=list)
     #: why its destination was chosen, until that is written down; never read with it
     explanation: dict[str, Any] | None = None
     #: what its row is known to hold; None: not known
@@ -81,13 +81,6 @@ MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
 # Those whose end no other operation of the server waits for: a delete has a resize confirmed on its way, and what devices keep
 # from being done is refused.
 NOT_WAITED_FOR = OF_DEVICES | {DELETE}
-
-CONFIRMS = frozenset({"same_cell_confirm", "cross_cell_confirm"})
-REVERTS = frozenset({"same_cell_revert", "cross_cell_revert"})
-
-# Short ones, which transfer nothing: their steps are in the row of the operation (one statement for each step, where others take
-# two).
-SHORT = OF_DEVICES | CONFIRMS | REVERTS | {BUILD, DELETE}
 
 # recipe -> the task of the server from the request's acceptance on; None: it has none.
 TASKS: dict[str, TaskState | None] = {

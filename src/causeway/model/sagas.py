@@ -124,6 +124,11 @@ class StepRecord:
     def percent(self) -> int | None:
         return percent(self.bytes_done, self.bytes_total)
 
+    def show(self, done: int | None, total: int | None) -> None:
+        """Has what was reported of a transfer (None: nothing was) shown with the step, unless that knows how it ended."""
+        if self.state is StepState.STARTED and self.bytes_done is None:
+            self.bytes_done, self.bytes_total = done, total
+
     def seconds_left(self, now: datetime) -> int | None:
         """Until all bytes are through, at the rate so far; None if nobody can tell, or the step has ended."""
         since = self.bytes_since or self.tried_at or self.started_at

@@ -22,7 +22,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
 from causeway.model.migration import Migration
-from causeway.model.operations import SHORT, Operation
+from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, PowerState, TaskState, VmState
 from causeway.moves.memory import MoveMemory
 from causeway.parts import acceptance
@@ -219,5 +219,4 @@ def _move(
         project_id=context.project_id,
         reason=reason,
         memory_version=memory.version,
-        steps=[] if recipe in SHORT else None,
     )

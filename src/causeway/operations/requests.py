@@ -23,7 +23,7 @@ from causeway.model.server_actions import ServerAction
 from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import acceptance, requesters
 from causeway.parts.requests import RequestServices, action_of, enter, run_waiting, tell_conductor
-from causeway.store.api import deletions, journal, migrations
+from causeway.store.api import deletions, journal, migrations, wanted_moves
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -111,7 +111,6 @@ def operation_of(
         user_id=context.user_id,
         project_id=context.project_id,
         memory_version=1,
-        steps=[] if recipe in operations.SHORT else None,
     )
 
 
@@ -135,7 +134,7 @@ def cancel(services: RequestServices, instance_uuid: str, migration_uuid: str) -
 
     ``migration_uuid``: the operation's own id, if it works for no migration.
     """
-    if not journal.request_cancel(services.api, migration_uuid):
+    if not wanted_moves.request_cancel(services.api, migration_uuid):
         return False
     # It would hear of this when its pause is over. What becomes of it is told in the action of who asked for it.
     run_waiting(services, instance_uuid)

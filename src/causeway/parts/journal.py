@@ -8,7 +8,7 @@ from math import ceil
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepRecord
 from causeway.sagas.journal import Write
-from causeway.store.api import journal
+from causeway.store.api import journal, recording, wanted_moves
 from causeway.store.database import Database
 
 
@@ -25,7 +25,7 @@ class MoveJournal:
         return journal.acquire(self._api, saga_id, owner, lease, former=former, by_first_write=True)
 
     def begin(self, saga: Operation, *, started: StepRecord, lease: float, also: Write | None) -> None:
-        journal.begin(self._api, saga, started=started, lease=lease, also=also)
+        recording.begin(self._api, saga, started=started, lease=lease, also=also)
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         journal.renew(self._leases, owner, saga_ids, lease)
@@ -50,7 +50,7 @@ class MoveJournal:
         lease: float,
         also: Write | None,
     ) -> None:
-        journal.record(
+        recording.record(
             self._api,
             saga,
             ended=ended,
@@ -62,10 +62,10 @@ class MoveJournal:
         )
 
     def is_recorded(self, saga: Operation, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
-        return journal.is_recorded(self._api, saga, ended=ended, started=started)
+        return recording.is_recorded(self._api, saga, ended=ended, started=started)
 
     def check_wanted(self, saga: Operation) -> None:
-        journal.check_wanted(self._api, saga)
+        wanted_moves.check_wanted(self._api, saga)
 
     def abandoned(self, mine: Set[str], lease: float, *, in_hand: Set[str], knowledge: str) -> list[Operation]:
         return journal.abandoned(self._api, mine, lease, in_hand=in_hand, knowledge=knowledge)

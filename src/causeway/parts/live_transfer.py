@@ -128,10 +128,11 @@ class GuestGoes(Step[R], ABC, Generic[R]):
     def _count(self, run: R, came: LiveProgress) -> None:
         """What the target has counted is all; the source was last asked a while before the end."""
         sent = came.memory_processed + came.disk_processed
-        if run.step is not None and sent > (run.step.bytes_done or 0):
+        if run.step is not None and sent >= (run.step.bytes_done or 0):
             run.transferred(sent)
             counters: dict[str, Any] = {f"{name}_bytes": value for name, value in came.bytes_of().items()}
-            migrations.update(run.services.api, run.saga.migration_uuid, **counters)
+            # In the transaction from which on no report of the source is written down any more: one may still be on its way.
+            run.with_next_save(lambda connection: migrations.update_in(connection, run.saga.migration_uuid, **counters))
 
     def _pivot(self, run: R) -> None:
         """Whoever has asked for the end of it meanwhile was too late."""

@@ -253,15 +253,19 @@ class Moves(ApiBase):
     # Who asked, and their token, encrypted (`causeway.parts.requesters`); gone when it has ended.
     requester: Mapped[dict[str, Any] | None]
     sealed_token: Mapped[str | None] = mapped_column(LongText)
-    # The steps of a short operation; null: they are rows of `MoveSteps`. ``step``: the name of the last one.
-    # ``hosts``: where they work, as "|one|another|".
+    # Each step's do or undo with all its attempts, written before it acts, completed after. Null: an earlier release began the
+    # move, and they are rows of `MoveSteps`. ``step``: the name of the last one. ``hosts``: where they work, as "|one|another|".
     steps: Mapped[list[Any] | None]
     step: Mapped[str | None] = mapped_column(sa.String(64))
     hosts: Mapped[str | None] = mapped_column(LongText)
+    # Which attempt is under way, for `ReportedProgress`; null: none that bytes may be reported of.
+    at_hand: Mapped[str | None] = mapped_column(sa.String(64))
+    # Bytes that the steps sent which have ended.
+    sent: Mapped[int | None] = mapped_column(sa.BigInteger)
 
 
 class MoveSteps(ApiBase):
-    """What a move did: one row for a step's do or undo with all its attempts; written before it acts, completed after."""
+    """The steps of moves that an earlier release began."""
 
     __tablename__ = "move_steps"
 
@@ -287,6 +291,17 @@ class MoveSteps(ApiBase):
     started_at: Mapped[datetime]
     tried_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
+
+
+class ReportedProgress(ApiBase):
+    """How far the transfer of a move has come, as a host reported it last. It counts while ``at_hand`` is the move's."""
+
+    __tablename__ = "move_progress"
+
+    move_id: Mapped[str] = mapped_column(Uuid, sa.ForeignKey("moves.id", ondelete="CASCADE"), primary_key=True)
+    at_hand: Mapped[str] = mapped_column(sa.String(64))
+    bytes_done: Mapped[int] = mapped_column(sa.BigInteger)
+    bytes_total: Mapped[int] = mapped_column(sa.BigInteger)
 
 
 class HostLeftovers(ApiBase):

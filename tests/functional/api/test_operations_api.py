@@ -19,7 +19,9 @@ from causeway.model.operations import Operation
 from causeway.model.progress import OperationProgress
 from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.store.api import journal
+from causeway.store.api.ordered_moves import PROGRESS
 from causeway.store.database import utcnow
+from causeway.store.upsert import upsert_of
 
 START = datetime(2026, 8, 1)
 SECRET = "the secret of a transfer"
@@ -60,12 +62,21 @@ def written(cloud: Any, server: Instance) -> list[Operation]:
     return made
 
 
-def begin(cloud: Any, move: Operation, *, host: str, sequence: int = 1) -> None:
-    """Writes a step that has 25 of 100 bytes."""
-    values = {"bytes_done": 25, "bytes_total": 100, "started_at": START, "tried_at": START}
-    step = StepRecord("UploadDisk", StepPhase.DO, sequence, host=host, **values)
+def begin(cloud: Any, move: Operation, *, host: str, sequence: int = 1, attempt: int = 1) -> None:
+    """Writes a step, and that 25 of 100 bytes were reported of it."""
+    step = StepRecord(
+        "UploadDisk", StepPhase.DO, sequence, attempt=attempt, host=host, started_at=START, tried_at=START
+    )
+    move.steps = [each for each in move.steps or [] if each.sequence != sequence] + [step]
+    steps = msgspec.to_builtins(move.steps)
+    change(cloud, move, steps=steps, step=step.step, hosts=f"|{host}|", at_hand=f"{sequence}.{attempt}.0")
+    report(cloud, move, f"{sequence}.{attempt}.0", 25)
+
+
+def report(cloud: Any, move: Operation, at_hand: str, done: int) -> None:
+    row = {"move_id": move.id, "at_hand": at_hand, "bytes_done": done, "bytes_total": 100}
     with cloud.services.api.write() as connection:
-        connection.execute(journal.STEPS.insert(), journal.STEP.to_row(step) | {"move_id": move.id})
+        connection.execute(upsert_of("sqlite", PROGRESS), row)
 
 
 def change(cloud: Any, move: Operation, **values: Any) -> None:
@@ -277,10 +288,10 @@ def test_a_wait_ends_with_a_change(
     move = written[1]
     poll = Poll(admin, pool, move)
     assert poll.waits()
-    if what in ("bytes", "attempt"):
-        values = {"bytes_done": 50} if what == "bytes" else {"attempt": 2}
-        with cloud.services.api.write() as connection:
-            connection.execute(journal.STEPS.update().where(journal.STEPS.c.move_id == move.id).values(**values))
+    if what == "bytes":
+        report(cloud, move, "1.1.0", 50)
+    elif what == "attempt":
+        begin(cloud, move, host="host1", attempt=2)
     elif what == "step":
         begin(cloud, move, host="host1", sequence=2)
     else:

@@ -47,11 +47,10 @@ def look(cloud: Cloud, server: Any) -> tuple[Operation, list[StepRecord]]:
 
 
 def size(cloud: Cloud, move: Operation) -> int:
-    """Characters that a move has in the journal's tables."""
-    tables = ((journal.MOVES, journal.MOVES.c.id), (journal.STEPS, journal.STEPS.c.move_id))
+    """Characters that a move has in the journal."""
     with cloud.parts.api_database.read() as connection:
         return sum(
-            len(str(row)) for table, of in tables for row in connection.execute(sa.select(table).where(of == move.id))
+            len(str(row)) for row in connection.execute(sa.select(journal.MOVES).where(journal.MOVES.c.id == move.id))
         )
 
 

@@ -18,7 +18,7 @@ from causeway.context import admin_context
 from causeway.rpc import cell_conductor, super_conductor
 from causeway.rpc.cell_conductor import CellConductorClient
 from causeway.rpc.transport import Outgoing, Transport, Verdict
-from causeway.store.api import cells, journal
+from causeway.store.api import cells, operations, wanted_moves
 from causeway.store.cell import hosts
 from causeway.store.database import Database
 
@@ -86,10 +86,10 @@ def test_progress_is_in_the_journal_and_a_cancelled_transfer_stops(
     before = cloud.reality(server)
     cloud.member.compute.resize_server(server.id, "gen2.small")
     assert noted.wait(30)
-    (move,) = journal.unfinished(cloud.parts.api_database)
-    (step,) = (each for each in journal.steps(cloud.parts.api_database, move.id) if each.ended_at is None)
+    ((move, steps),) = operations.search(cloud.parts.api_database)
+    (step,) = (each for each in steps if each.ended_at is None)
     assert step.bytes_done == handed_up[-1]
-    journal.request_cancel(cloud.parts.api_database, move.migration_uuid)
+    wanted_moves.request_cancel(cloud.parts.api_database, move.migration_uuid)
     cancelled.set()
     cloud.settle()
     assert cloud.migration(server).status == "cancelled"

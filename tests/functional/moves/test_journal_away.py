@@ -16,7 +16,7 @@ from causeway.model.sagas import SagaState
 from causeway.rpc.conductor import ConductorClient
 from causeway.sagas import late, run
 from causeway.sagas.clock import Clock
-from causeway.store.api import journal
+from causeway.store.api import journal, recording
 from causeway.store.database import utcnow
 
 CLOUD = {"overrides": {"moves": {"lease": 1.0}}}
@@ -32,11 +32,11 @@ class Journal:
     """Every ``every``-th write fails, several times over: before it is carried out, or after."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, every: int, times: int, *, lost_answer: bool) -> None:
-        self._record = journal.record
+        self._record = recording.record
         self._every, self._times, self._lost_answer = every, times, lost_answer
         self._writes = self._left = 0
         self.failures = 0
-        monkeypatch.setattr(journal, "record", self.record)
+        monkeypatch.setattr(recording, "record", self.record)
 
     def record(self, database: Any, move: Operation, **fields: Any) -> None:
         if not self._left:
@@ -163,7 +163,7 @@ def test_what_was_asked_for_while_the_queue_was_away_is_found_in_the_journal(
 
 def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pivot took effect, and its conductor does not know: no other one has the move, so it looks and goes on."""
-    record, lost = journal.record, list[str]()
+    record, lost = recording.record, list[str]()
 
     def lose(database: Any, move: Operation, **fields: Any) -> None:
         record(database, move, **fields)
@@ -173,7 +173,7 @@ def test_who_only_lost_the_answer_to_a_commit_waits_for_nobody(cloud: Cloud, mon
 
     # Who waited for the end of the move would wait for ever.
     monkeypatch.setattr(late, "PATIENCE", 1e9)
-    monkeypatch.setattr(journal, "record", lose)
+    monkeypatch.setattr(recording, "record", lose)
     cloud.option("journal_patience", 0.0, "moves")
     server = cloud.resized(cloud.boot())
     assert lost

@@ -9,14 +9,14 @@ from moves_cloud import Cloud
 
 from causeway import errors
 from causeway.model.operations import Operation
-from causeway.store.api import journal
+from causeway.store.api import journal, recording
 
 CLOUD = {"overrides": {"moves": {"lease": 1.0}}}
 
 
 def test_a_pivot_whose_answer_is_lost_has_happened(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     server = cloud.boot()
-    record, lost = journal.record, []
+    record, lost = recording.record, []
 
     def losing(database: Any, move: Operation, **fields: Any) -> None:
         record(database, move, **fields)
@@ -24,7 +24,7 @@ def test_a_pivot_whose_answer_is_lost_has_happened(cloud: Cloud, monkeypatch: py
             lost.append(move.id)
             raise errors.DatabaseFailed("The connection broke after the commit.")
 
-    monkeypatch.setattr(journal, "record", losing)
+    monkeypatch.setattr(recording, "record", losing)
     moved = cloud.resized(server)
     cloud.settle()
     assert lost

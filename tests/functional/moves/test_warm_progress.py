@@ -6,14 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from moves_cloud import Cloud
 from test_cancel import under_way
 from test_warm_moves import RECEIVE, has_moved, resize, server, source, way
 from test_watched_operations import operations, run
 
 from causeway.compute.host import transfer_progress
+from causeway.conductor.cells.transfers import Transfers
 from causeway.rpc.transport import Outgoing, Verdict
-from causeway.store.api import journal, ordered_moves
+from causeway.store.api import journal
 from causeway.store.database import utcnow
 
 __all__ = ["server", "way"]
@@ -45,13 +47,12 @@ def test_the_round_is_shown_and_how_long_it_takes_yet(
             rounds.append(message)
         if message.method == RECEIVE[way] and len(rounds) == 2 and not seen:
             token = message.arguments["token"]
-            ordered_moves.record_progress(cloud.parts.api_database, token, 25, 100)
+            Transfers(cloud.parts.api_database).report(token, 25, 100)
+            of_move = journal.MOVES.c.id == token.move_id
             with cloud.parts.api_database.write() as connection:
-                connection.execute(
-                    journal.STEPS.update()
-                    .where(journal.STEPS.c.move_id == token.move_id, journal.STEPS.c.step == token.step)
-                    .values(bytes_since=utcnow() - timedelta(minutes=1))
-                )
+                steps = connection.execute(sa.select(journal.MOVES.c.steps).where(of_move)).scalar_one()
+                steps[-1]["bytes_since"] = (utcnow() - timedelta(minutes=1)).isoformat()
+                connection.execute(journal.MOVES.update().where(of_move).values(steps=steps))
             (operation,), (migration,) = operations(cloud, server), under_way(cloud, server)
             seen.append((operation, migration, run(cloud, "operation", "show", server.id).output))
         return Verdict.DELIVER

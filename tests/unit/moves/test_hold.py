@@ -20,7 +20,7 @@ from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
 from causeway.sagas.environment import Environment
 from causeway.store import schema
-from causeway.store.api import journal
+from causeway.store.api import journal, recording
 from causeway.store.database import Database
 
 LEASE = 30.0
@@ -74,14 +74,14 @@ def test_a_lease_counts_from_when_it_was_asked_for(
 ) -> None:
     """The answer took as long as the lease: who believes in it would act while another has the move."""
     run = acquired(api, lease_checks.ONE, clock)
-    record = journal.record
+    record = recording.record
 
     def slow(*arguments: Any, **named: Any) -> None:
         record(*arguments, **named)
         clock.seconds += LEASE
 
     with monkeypatch.context() as patched:
-        patched.setattr(journal, "record", slow)
+        patched.setattr(recording, "record", slow)
         run.save()
     lease_checks.end_lease(api, run.move)
     acquired(api, lease_checks.OTHER, clock, run.move.id)

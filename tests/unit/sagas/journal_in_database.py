@@ -7,7 +7,7 @@ from typing import Any
 from causeway.model.operations import Operation
 from causeway.parts.journal import MoveJournal
 from causeway.sagas.clock import Clock
-from causeway.store.api import journal
+from causeway.store.api import journal, wanted_moves
 from causeway.store.clock import utc_now
 from causeway.store.database import Database
 
@@ -31,7 +31,7 @@ class JournalInDatabase(MoveJournal):
             )
 
     def request_cancel(self, saga_id: str) -> bool:
-        return journal.request_cancel(self._api, saga_id)
+        return wanted_moves.request_cancel(self._api, saga_id)
 
     def acquire(self, saga_id: str, owner: str, lease: float, **others: Any) -> Operation | None:
         self._expire()

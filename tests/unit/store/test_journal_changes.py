@@ -16,7 +16,7 @@ from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import SagaState, StepPhase, StepRecord
 from causeway.store import schema
-from causeway.store.api import journal
+from causeway.store.api import journal, recording
 from causeway.store.database import Database, statements, utcnow
 
 LEASE = 60.0
@@ -40,7 +40,7 @@ def held(api: Database) -> Operation:
     found = journal.acquire(api, new, "host/1", LEASE, by_first_write=True)
     assert found is not None
     found.state = SagaState.RUNNING
-    journal.record(api, found, started=STEP, takes=True, lease=LEASE)
+    recording.record(api, found, started=STEP, takes=True, lease=LEASE)
     return found
 
 
@@ -48,7 +48,7 @@ def written(monkeypatch: pytest.MonkeyPatch, api: Database, held: Operation, **o
     """The columns that a `record` sets."""
     with monkeypatch.context() as patched:
         patched.setattr(statements, "log", [])
-        journal.record(api, held, lease=LEASE, **options)
+        recording.record(api, held, lease=LEASE, **options)
         (update,) = [text for _name, text in statements.log or [] if text.startswith("UPDATE moves")]
     return set(re.findall(r"(\w+)=", update.split(" WHERE ")[0]))
 
@@ -76,20 +76,20 @@ def test_everything_after_a_failure_whose_outcome_is_not_known(
     with monkeypatch.context() as patched:
         patched.setattr(Database, "write", contextmanager(loses_the_answer))
         with pytest.raises(errors.DatabaseFailed):
-            journal.record(api, held, lease=LEASE)
+            recording.record(api, held, lease=LEASE)
     assert journal.get(api, held.id).error == {"code": "x"}
     held.error = None
-    journal.record(api, held, lease=LEASE)
+    recording.record(api, held, lease=LEASE)
     assert journal.get(api, held.id).error is None
 
 
 def test_what_was_recorded_though_its_answer_was_lost_is_known(api: Database, held: Operation) -> None:
     held.data, held.error = {"a": 2}, {"code": "x"}
-    journal.record(api, held, lease=LEASE)
+    recording.record(api, held, lease=LEASE)
     held.written = None
-    assert journal.is_recorded(api, held)
+    assert recording.is_recorded(api, held)
     held.error = None
-    journal.record(api, held, lease=LEASE)
+    recording.record(api, held, lease=LEASE)
     assert journal.get(api, held.id).error is None
 
 

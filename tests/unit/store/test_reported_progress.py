@@ -1,9 +1,12 @@
-"""What computes report of transfers is written only into the step for which they were ordered, while it runs."""
+"""What computes report of transfers is shown only with the step for which they were ordered, while it runs."""
 
 from __future__ import annotations
 
+import threading
 import uuid as uuids
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,16 @@ import pytest
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
 from causeway.model.operations import Operation
 from causeway.model.outcomes import MoveToken
-from causeway.model.sagas import SagaState, StepPhase, StepRecord
+from causeway.model.sagas import SagaState, StepPhase, StepRecord, StepState
 from causeway.store import schema
-from causeway.store.api import journal, ordered_moves
-from causeway.store.database import Database, utcnow
+from causeway.store.api import drains, journal, operations, recording, shown_moves
+from causeway.store.api.ordered_moves import PROGRESS
+from causeway.store.database import Database, statements, utcnow
 
+LEASE = 60.0
 TOKEN = MoveToken("operation", "operation", 2, "UploadDisk")
 START = utcnow()
 
@@ -30,40 +36,115 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def begin(database: Database, *, step: dict[str, Any] | None = None, **values: Any) -> None:
+@pytest.fixture(params=["in the row", "rows"])
+def steps(request: pytest.FixtureRequest) -> list[StepRecord] | None:
+    """Where the steps of an operation are: an earlier release began one whose steps are rows."""
+    return [] if request.param == "in the row" else None
+
+
+class Later:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.waiting: list[tuple[float, Callable[[], None]]] = []
+
+    def now(self) -> float:
+        return self.seconds
+
+    def later(self, pause: float, work: Callable[[], None]) -> None:
+        self.waiting.append((self.seconds + pause, work))
+
+    def wait(self) -> None:
+        """Until what is to be done next is done."""
+        self.seconds, work = self.waiting.pop(0)
+        work()
+
+
+def step_of(**values: Any) -> StepRecord:
+    given = {"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START} | values
+    return StepRecord(**given)
+
+
+def begin(database: Database, steps: list[StepRecord] | None, token: MoveToken = TOKEN, **values: Any) -> Operation:
     """An operation of epoch 2 whose step runs."""
-    given = {"recipe": "create_image", "epoch": 2, "state": SagaState.RUNNING} | values
-    operation = Operation(id=TOKEN.move_id, migration_uuid=TOKEN.move_id, instance_uuid=str(uuids.uuid4()), **given)
-    record = StepRecord(
-        **{"step": TOKEN.step, "phase": StepPhase.DO, "sequence": 1, "epoch": 2, "started_at": START} | (step or {})
+    operation = Operation(
+        id=token.move_id,
+        migration_uuid=token.migration_uuid,
+        instance_uuid=str(uuids.uuid4()),
+        recipe="create_image",
+        request_id="asked",
+        steps=None if steps is None else list(steps),
+        **{"epoch": 2, "state": SagaState.RUNNING} | values,
     )
-    if operation.steps is not None:
-        operation.steps.append(record)
     with database.write() as connection:
         journal.insert_in(connection, operation)
-        if operation.steps is None:
-            connection.execute(journal.STEPS.insert(), journal.STEP.to_row(record) | {"move_id": operation.id})
+    recording.record(database, operation, started=step_of(), lease=LEASE)
+    return operation
 
 
-def bytes_of(database: Database) -> tuple[int | None, int | None]:
-    (step,) = journal.steps(database, TOKEN.move_id)
-    return step.bytes_done, step.bytes_total
+def bytes_of(database: Database, move_id: str = TOKEN.move_id) -> tuple[int | None, int | None]:
+    """As they are shown, in both places."""
+    operation, steps = operations.get(database, move_id)
+    shown = shown_moves.progress(database, [operation.migration_uuid], START)
+    if operation.migration_uuid in shown:
+        assert shown[operation.migration_uuid].bytes_done == steps[-1].bytes_done
+    return steps[-1].bytes_done, steps[-1].bytes_total
 
 
-def test_the_step_that_runs(database: Database) -> None:
-    begin(database)
-    ordered_moves.record_progress(database, TOKEN, 25, 100)
-    assert bytes_of(database) == (25, 100)
+def sent(database: Database, operation: Operation) -> int:
+    return drains.bytes_sent(database, {operation.instance_uuid: "asked"})[operation.instance_uuid]
+
+
+def test_the_step_that_runs(database: Database, steps: list[StepRecord] | None) -> None:
+    operation = begin(database, steps)
+    assert bytes_of(database) == (None, None) and sent(database, operation) == 0
+    assert Transfers(database).report(TOKEN, 25, 100) == operation.instance_uuid
+    assert bytes_of(database) == (25, 100) and sent(database, operation) == 25
+
+
+def test_what_it_knows_when_it_has_ended_counts(database: Database, steps: list[StepRecord] | None) -> None:
+    operation = begin(database, steps)
+    transfers = Transfers(database)
+    transfers.report(TOKEN, 25, 100)
+    recording.record(
+        database,
+        operation,
+        ended=step_of(state=StepState.DONE, ended_at=START, bytes_done=110, bytes_total=110),
+        started=step_of(step="Download", sequence=2),
+        lease=LEASE,
+    )
+    transfers.report(TOKEN, 30, 100)
+    assert bytes_of(database) == (None, None) and sent(database, operation) == 110
+    Transfers(database).report(replace(TOKEN, step="Download"), 7, 10)
+    assert bytes_of(database) == (7, 10) and sent(database, operation) == 117
 
 
 @pytest.mark.parametrize(
-    "step",
-    [{"ended_at": START}, {"step": "EndImage"}, {"epoch": 3}],
-    ids=["has ended", "is another one", "was taken over meanwhile"],
+    "again",
+    [{"attempt": 2}, {"round": 1}, {"sequence": 2, "step": "EndImage"}],
+    ids=["is tried again", "is in its next round", "has ended"],
 )
-def test_a_step_that(database: Database, step: dict[str, Any]) -> None:
-    begin(database, step=step)
-    ordered_moves.record_progress(database, TOKEN, 25, 100)
+def test_a_step_that(database: Database, steps: list[StepRecord] | None, again: dict[str, Any]) -> None:
+    """Nothing of what was sent before is shown of what is sent now; not even what is written down late."""
+    operation, time = begin(database, steps), Later()
+    transfers = Transfers(database, now=time.now, later=time.later)
+    transfers.report(TOKEN, 20, 100)
+    transfers.report(TOKEN, 25, 100)
+    recording.record(database, operation, started=step_of(**again), lease=LEASE)
+    assert bytes_of(database) == (None, None)
+    time.wait()
+    assert bytes_of(database) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [replace(TOKEN, step=""), replace(TOKEN, step="EndImage"), replace(TOKEN, epoch=3)],
+    ids=["is not shown", "is another step's", "is not begun yet"],
+)
+def test_a_report_that(database: Database, steps: list[StepRecord] | None, token: MoveToken) -> None:
+    begin(database, steps)
+    Transfers(database).report(token, 25, 100)
     assert bytes_of(database) == (None, None)
 
 
@@ -78,20 +159,160 @@ def test_a_step_that(database: Database, step: dict[str, Any]) -> None:
     ids=["another owner's", "undone", "ended", "cancelled"],
 )
 def test_an_operation_that_is(database: Database, values: dict[str, Any], refusal: type[errors.CausewayError]) -> None:
-    begin(database, **values)
+    begin(database, [], **values)
     with pytest.raises(refusal):
-        ordered_moves.record_progress(database, TOKEN, 25, 100)
+        Transfers(database).report(TOKEN, 25, 100)
     assert bytes_of(database) == (None, None)
 
 
 def test_an_operation_that_is_not_known(database: Database) -> None:
     with pytest.raises(errors.TakenOver):
-        ordered_moves.record_progress(database, TOKEN, 25, 100)
+        Transfers(database).report(TOKEN, 25, 100)
 
 
-def test_a_short_operation_has_no_bytes(database: Database) -> None:
-    begin(database, recipe="build", steps=[])
-    ordered_moves.record_progress(database, TOKEN, 25, 100)
-    assert bytes_of(database) == (None, None)
-    with database.read() as connection:
-        assert connection.execute(sa.select(sa.func.count()).select_from(journal.STEPS)).scalar_one() == 0
+def test_an_operation_that_a_conductor_of_the_earlier_release_works_on(database: Database) -> None:
+    """It knows nothing of what is at hand: nothing is shown, and nothing fails."""
+    operation = begin(database, None)
+    with database.write() as connection:
+        connection.execute(journal.MOVES.update().values(step=None, at_hand=None))
+    Transfers(database).report(TOKEN, 25, 100)
+    assert bytes_of(database) == (None, None) and sent(database, operation) == 0
+
+
+def test_an_operation_that_is_cancelled_has_no_step_that_was_not_begun(database: Database) -> None:
+    operation = begin(database, [])
+    with database.write() as connection:
+        connection.execute(journal.MOVES.update().values(cancel_requested=True))
+    ended = step_of(state=StepState.DONE, ended_at=START)
+    with pytest.raises(errors.Cancelled):
+        recording.record(
+            database, operation, ended=ended, started=step_of(sequence=2), unless_cancelled=True, lease=LEASE
+        )
+    operation.state = SagaState.UNDOING
+    recording.record(database, operation, ended=ended, lease=LEASE)
+    assert [(each.sequence, each.state) for each in journal.steps(database, operation.id)] == [(1, StepState.DONE)]
+
+
+# many of them
+
+
+def written(monkeypatch: pytest.MonkeyPatch, work: Callable[[], None]) -> tuple[int, int]:
+    """Transactions that write, and other statements, while something is done."""
+    begun: list[str] = []
+    works = Database.write
+
+    def write(self: Database) -> Any:
+        begun.append(self.name)
+        return works(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Database, "write", write)
+        before = statements.snapshot().total()
+        work()
+        return len(begun), statements.snapshot().total() - before - len(begun)
+
+
+def test_many_that_report_at_once_are_written_down_together(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(200)]
+    for token in tokens:
+        begin(database, [], token)
+    time = Later()
+    transfers = Transfers(database, now=time.now, later=time.later)
+
+    def report(done: int) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda token: transfers.report(token, done, 100), tokens))
+
+    transactions, _questions = written(monkeypatch, lambda: report(25))
+    assert transactions == 1 and len(time.waiting) == 1 and time.waiting[0][0] == LEAST_PAUSE
+    transactions, _questions = written(monkeypatch, time.wait)
+    assert transactions == 1 and not time.waiting
+    assert {bytes_of(database, token.move_id) for token in tokens} == {(25, 100)}
+    # The more there were, the longer the next ones wait.
+    transactions, questions = written(monkeypatch, lambda: report(50))
+    assert transactions == 0 and questions <= len(tokens)
+    assert time.waiting[0][0] >= time.seconds + (len(tokens) - 1) / MOST_ROWS
+    time.wait()
+    assert {bytes_of(database, token.move_id) for token in tokens} == {(50, 100)}
+
+
+class Turn:
+    """A lock that tells who comes to it."""
+
+    def __init__(self) -> None:
+        self.come = threading.Semaphore(0)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self.come.release()
+        self._lock.acquire()
+
+    def __exit__(self, *_failure: object) -> None:
+        self._lock.release()
+
+
+def test_those_that_ask_while_another_one_is_answered_are_answered_together(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And each hears of its own transfer."""
+    tokens = [MoveToken(f"move-{number}", f"move-{number}", 2, TOKEN.step) for number in range(20)]
+    for token in tokens:
+        begin(database, [], token, cancel_requested=token is tokens[7])
+    transfers, turn, asked = Transfers(database, later=lambda _pause, _work: None), Turn(), list[set[str]]()
+    pool, ask = ThreadPoolExecutor(len(tokens)), transfers._moves._ask
+    answers = []
+
+    def slowly(move_ids: set[str]) -> Any:
+        asked.append(move_ids)
+        if len(asked) == 1:
+            answers.extend(pool.submit(transfers.report, token, 25, 100) for token in tokens[1:])
+            assert all(turn.come.acquire(timeout=30) for _ in tokens)
+        return ask(move_ids)
+
+    monkeypatch.setattr(transfers._moves, "_ask", slowly)
+    monkeypatch.setattr(transfers._moves, "_turn", turn)
+    with pool:
+        transfers.report(tokens[0], 25, 100)
+        failures = [answer.exception() for answer in answers]
+    assert [len(each) for each in asked] == [1, len(tokens) - 1]
+    assert [type(failure) for failure in failures if failure is not None] == [errors.Cancelled]
+    assert isinstance(failures[6], errors.Cancelled)
+
+
+def test_a_database_that_does_not_answer_fails_all_who_ask(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin(database, [])
+    transfers = Transfers(database)
+
+    def fail(_move_ids: set[str]) -> Any:
+        raise errors.DatabaseFailed("It is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transfers._moves, "_ask", fail)
+        with pytest.raises(errors.DatabaseFailed):
+            transfers.report(TOKEN, 25, 100)
+    transfers.report(TOKEN, 25, 100)
+    assert bytes_of(database) == (25, 100)
+
+
+def test_what_can_not_be_written_fails_nobody(database: Database) -> None:
+    begin(database, [])
+    time = Later()
+    transfers = Transfers(database, now=time.now, later=time.later)
+    with database.write() as connection:
+        PROGRESS.drop(connection)
+    transfers.report(TOKEN, 25, 100)
+    with database.write() as connection:
+        PROGRESS.create(connection)
+    transfers.report(TOKEN, 30, 100)
+    time.wait()
+    assert bytes_of(database) == (30, 100)
+
+
+def test_a_move_that_is_gone_takes_its_progress_along(database: Database) -> None:
+    begin(database, [])
+    Transfers(database).report(TOKEN, 25, 100)
+    with database.write() as connection:
+        connection.execute(journal.MOVES.delete())
+        assert connection.execute(sa.select(sa.func.count()).select_from(PROGRESS)).scalar_one() == 0

@@ -11,7 +11,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.operations.requests import ask_for_delete
 from causeway.operations.soft_delete import RestoreMemory, SoftDeleteMemory
 from causeway.parts.requests import run_waiting
-from causeway.store.api import build_requests, groups, journal, mappings
+from causeway.store.api import build_requests, groups, mappings, wanted_moves
 from causeway.store.database import Database
 
 # A server gets its cell, and its build request goes, at most once.
@@ -83,5 +83,5 @@ def _forget(api: Database, server_id: str) -> bool:
         connection.execute(mappings.TABLE.delete().where(mappings.TABLE.c.instance_uuid == server_id))
         connection.execute(mappings.SPECS.delete().where(mappings.SPECS.c.instance_uuid == server_id))
         connection.execute(groups.MEMBERS.delete().where(groups.MEMBERS.c.instance_uuid == server_id))
-        journal.cancel_in(connection, server_id, operations.BUILD)
+        wanted_moves.cancel_in(connection, server_id, operations.BUILD)
     return True

@@ -17,6 +17,7 @@ from zlib import crc32
 from causeway import errors
 from causeway.conductor.cells.cell import CellEndpoint
 from causeway.conductor.cells.cloud_records import CloudEndpoint, map_hosts
+from causeway.conductor.cells.transfers import Transfers
 from causeway.model.host import CellMapping
 from causeway.parts.services import ConductorServices
 from causeway.rpc import cell_conductor, super_conductor
@@ -38,6 +39,8 @@ class CellQueues:
     def __init__(self, services: ConductorServices, names: Collection[str] | None, conductor: ConductorClient) -> None:
         self._services = services
         self._conductor = conductor
+        # Of all cells: what bounds the writes is one database.
+        self._transfers = Transfers(services.api)
         self._names = None if names is None else frozenset(names)
         self._lock = threading.Lock()
         # (cell, its queue's URL) -> who listens there, or is about to
@@ -95,7 +98,8 @@ class CellQueues:
             _stop(servers)
 
     def _servers_of(self, cell: CellMapping) -> list[RpcServer]:
-        services, cloud = self._services, CloudEndpoint(self._services, cell.uuid, self._conductor)
+        services = self._services
+        cloud = CloudEndpoint(services, cell.uuid, self._conductor, self._transfers)
         awaited = expose(AwaitedEndpoint(services.transports.awaited), namespace=NAMESPACE)
         endpoints: dict[str, list[object]] = {super_conductor.TOPIC: [cloud, awaited]}
         if self._names is None or self._names & {cell.uuid, cell.name}:

@@ -10,6 +10,7 @@ import logging
 from typing import Protocol
 
 from causeway import errors
+from causeway.conductor.cells.transfers import Transfers
 from causeway.context import RequestContext
 from causeway.model.migration import EVACUATION
 from causeway.model.missed import MissedOrder
@@ -19,8 +20,8 @@ from causeway.parts import leftovers
 from causeway.parts.services import ConductorServices
 from causeway.rpc.conductor import ConductorClient
 from causeway.store.api import cells as cell_records
-from causeway.store.api import drains, migrations, ordered_moves
 from causeway.store.api import leftovers as leftover_records
+from causeway.store.api import migrations, ordered_moves
 from causeway.store.cell import hosts, instances
 from causeway.virt.live import LiveProgress
 
@@ -61,10 +62,13 @@ class CloudRecords(Protocol):
 class CloudEndpoint:
     """`CloudRecords` of one cell on the API database; RPC, on the cell's queue."""
 
-    def __init__(self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient) -> None:
+    def __init__(
+        self, services: ConductorServices, cell_uuid: str, conductor: ConductorClient, transfers: Transfers
+    ) -> None:
         self._services = services
         self._cell_uuid = cell_uuid
         self._conductor = conductor
+        self._transfers = transfers
 
     def map_host(self, context: RequestContext, *, host: str) -> None:  # noqa: ARG002
         cell_records.map_host(self._services.api, host, self._cell_uuid)
@@ -110,7 +114,7 @@ class CloudEndpoint:
         bytes_done: int,
         bytes_total: int,
     ) -> None:
-        ordered_moves.record_progress(self._services.api, token, bytes_done, bytes_total)
+        self._transfers.report(token, bytes_done, bytes_total)
 
     def report_live_progress(
         self,
@@ -119,11 +123,15 @@ class CloudEndpoint:
         token: MoveToken,
         progress: LiveProgress,
     ) -> str:
-        api, bytes_of = self._services.api, progress.bytes_of()
-        return ordered_moves.record_live_progress(api, token, bytes_of, post_copy=progress.post_copy)
+        done = progress.memory_processed + progress.disk_processed
+        counters = {f"{name}_bytes": value for name, value in progress.bytes_of().items()}
+        uuid = self._transfers.report(token, done, progress.memory_total + progress.disk_total, counters)
+        if progress.post_copy:
+            ordered_moves.note_post_copy(self._services.api, token)
+        return uuid
 
     def rate_of(self, context: RequestContext, *, token: MoveToken) -> float | None:  # noqa: ARG002
-        return drains.rate_of(self._services.api, token.move_id)
+        return self._transfers.rate_of(token)
 
     def check_order(self, context: RequestContext, *, token: MoveToken, forward: bool) -> None:  # noqa: ARG002
         ordered_moves.check_order(self._services.api, token, forward=forward)

@@ -7,6 +7,7 @@ former owner writes is refused. What an administrator asks for is written withou
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from causeway.model.drains import (
     DrainServerState,
     DrainState,
 )
+from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS
 from causeway.store.api_tables import Drains, DrainServers, Moves, MoveSteps
 from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper
@@ -285,44 +287,59 @@ def check_owner_in(connection: sa.Connection, drain: Drain, state: DrainState | 
 
 def bytes_sent(database: Database, requests: Mapping[str, str]) -> dict[str, int]:
     """server -> bytes that its moves have sent so far, by their steps. ``requests``: server -> the request's id."""
-    found: dict[str, int] = {}
-    sent = sa.func.coalesce(sa.func.sum(STEPS.c.bytes_done), 0).label("sent")
+    found: Counter[str] = Counter()
+    # Of moves that an earlier release began.
+    by_rows = sa.select(sa.func.sum(STEPS.c.bytes_done)).where(STEPS.c.move_id == MOVES.c.id).correlate(MOVES)
+    ended, now, others = (
+        sa.func.coalesce(part, 0) for part in (MOVES.c.sent, PROGRESS.c.bytes_done, by_rows.scalar_subquery())
+    )
     for batch in _batches(sorted(requests)):
         query = (
-            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, sent)
-            .select_from(MOVES.outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+            sa.select(MOVES.c.instance_uuid, MOVES.c.request_id, (ended + now + others).label("sent"))
+            .select_from(MOVES.outerjoin(PROGRESS, IS_OF_MOVE))
             .where(MOVES.c.instance_uuid.in_(batch), MOVES.c.request_id.in_([requests[uuid] for uuid in batch]))
-            .group_by(MOVES.c.instance_uuid, MOVES.c.request_id)
         )
         with database.read() as connection:
-            found |= {
-                row.instance_uuid: int(row.sent)
-                for row in connection.execute(query)
-                if requests[row.instance_uuid] == row.request_id
-            }
-    return found
+            for row in connection.execute(query):
+                if requests[row.instance_uuid] == row.request_id:
+                    found[row.instance_uuid] += int(row.sent)
+    return dict(found)
 
 
-def rate_of(database: Database, move_id: str) -> float | None:
-    """Bytes a second that a move may send now: its share of what its drain may; None: as fast as it goes."""
+def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
+    """move -> bytes a second that it may send now: its share of what its drain may; without those that go as fast as they can."""
     of_drain = sa.and_(SERVERS.c.instance_uuid == MOVES.c.instance_uuid, SERVERS.c.request_id == MOVES.c.request_id)
     is_asked = SERVERS.c.state == DrainServerState.ASKED.value
-    wanted = (
-        sa.select(DRAINS.c.id, DRAINS.c.request)
-        .select_from(MOVES.join(SERVERS, of_drain).join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id))
-        .where(MOVES.c.id == move_id, is_asked)
+    # Conductors of the earlier release note it with the steps.
+    sends_by_rows = sa.exists().where(
+        STEPS.c.move_id == MOVES.c.id, STEPS.c.ended_at.is_(None), STEPS.c.bytes_done.is_not(None)
     )
+    limits: dict[str, tuple[str, float]] = {}
     with database.read() as connection:
-        row = connection.execute(wanted).first()
-        limit = None if row is None else row.request.get("limits", {}).get("bytes_per_second")
-        if row is None or limit is None:
-            return None
+        for batch in _batches(sorted(move_ids)):
+            query = (
+                sa.select(MOVES.c.id.label("move"), DRAINS.c.id, DRAINS.c.request)
+                .select_from(MOVES.join(SERVERS, of_drain).join(DRAINS, DRAINS.c.id == SERVERS.c.drain_id))
+                .where(MOVES.c.id.in_(batch), is_asked)
+            )
+            for row in connection.execute(query):
+                limit = row.request.get("limits", {}).get("bytes_per_second")
+                if limit is not None:
+                    limits[row.move] = row.id, float(limit)
+        if not limits:
+            return {}
         sending = (
-            sa.select(sa.func.count(sa.distinct(MOVES.c.id)))
-            .select_from(SERVERS.join(MOVES, of_drain).join(STEPS, STEPS.c.move_id == MOVES.c.id))
-            .where(SERVERS.c.drain_id == row.id, is_asked, STEPS.c.ended_at.is_(None), STEPS.c.bytes_done.is_not(None))
+            sa.select(SERVERS.c.drain_id, sa.func.count(sa.distinct(MOVES.c.id)).label("moves"))
+            .select_from(SERVERS.join(MOVES, of_drain).outerjoin(PROGRESS, IS_OF_MOVE))
+            .where(
+                SERVERS.c.drain_id.in_({drain_id for drain_id, _limit in limits.values()}),
+                is_asked,
+                sa.or_(PROGRESS.c.move_id.is_not(None), sends_by_rows),
+            )
+            .group_by(SERVERS.c.drain_id)
         )
-        return float(limit) / max(1, int(connection.execute(sending).scalar_one()))
+        counts = {row.drain_id: row.moves for row in connection.execute(sending)}
+    return {move: limit / max(1, counts.get(drain_id, 0)) for move, (drain_id, limit) in limits.items()}
 
 
 def of_others(database: Database, drain_id: str, uuids: Collection[str]) -> set[str]:

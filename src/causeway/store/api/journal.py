@@ -1,28 +1,26 @@
-"""The journal of operations: intent is written before a step acts, its outcome after.
+"""The journal of operations: who has them in hand, and how they are found.
 
-The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
-mapping.
+What their owners write is in `causeway.store.api.recording`, who still wants them in `causeway.store.api.wanted_moves`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
 from causeway import errors, metrics
-from causeway.model.operations import DELETE, NOT_WAITED_FOR, Operation, OperationBrief
+from causeway.model.operations import NOT_WAITED_FOR, Operation, OperationBrief
 from causeway.model.requesters import Requester
-from causeway.model.sagas import CANCELLABLE, ENDED, NOT_ACCEPTED, TRANSITIONS, SagaState, StepRecord
+from causeway.model.sagas import ENDED, NOT_ACCEPTED, SagaState, StepRecord
 from causeway.store.api_tables import InstanceMappings, Moves, MoveSteps
-from causeway.store.clock import seconds, utc_now
+from causeway.store.clock import utc_now
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
-from causeway.store.upsert import upsert_of
 
 MOVES: sa.Table = Moves.__table__  # type: ignore[assignment]
 STEPS: sa.Table = MoveSteps.__table__  # type: ignore[assignment]
@@ -37,40 +35,13 @@ _ENDED = [state.value for state in ENDED]
 _NOT_ACCEPTED = [state.value for state in NOT_ACCEPTED]
 _NOT_ENDED = [state.value for state in SagaState if state not in ENDED]
 _GET = sa.select(*MOVE.columns).where(MOVES.c.id == sa.bindparam("of_operation"))
-_RECORD_MOVE = (
-    MOVES.update()
-    .where(
-        MOVES.c.id == sa.bindparam("of_operation"),
-        MOVES.c.epoch == sa.bindparam("of_epoch"),
-        MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
-        # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
-        MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
-    )
-    .values(lease_until=utc_now(seconds("for_seconds")))
-)
-_RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
-# Nobody acts for its user any more.
-_NO_REQUESTER = {"requester": sa.null(), "sealed_token": sa.null()}
-_RECORD_END = _RECORD_MOVE.values(_NO_REQUESTER)
-_RECORD_END_UNLESS_CANCELLED = _RECORD_UNLESS_CANCELLED.values(_NO_REQUESTER)
-# What the owner of an operation does not write: what it is, who has it, and what users ask of it meanwhile.
+# What the owner of an operation does not write: what it is, who has it, and what users ask of it meanwhile. Its steps are
+# written by name.
 _NEVER_CHANGED = frozenset(
-    {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until"}
+    {"id", "migration_uuid", "instance_uuid", "epoch", "started_at", "cancel_requested", "lease_until", "steps"}
 )
 # The recipes that bring a server to its target; confirms and reverts begin from what these remember.
 RESIZES = ("resize", "cross_cell_resize", "same_cell_resize")
-# A server that waits for confirm or revert is deleted by confirming it: these go on, and what deletes it.
-GO_ON_WHILE_DELETED = ("cross_cell_confirm", "same_cell_confirm", "cross_cell_revert", "same_cell_revert", DELETE)
-CANCELLED = "It was cancelled on request."
-WANTED = (
-    sa.select(
-        *(MOVES.c[name] for name in ("instance_uuid", "recipe", "epoch", "state", "pivoted", "cancel_requested")),
-        InstanceMappings.queued_for_delete,
-    )
-    .select_from(MOVES.outerjoin(InstanceMappings, InstanceMappings.instance_uuid == MOVES.c.instance_uuid))
-    .where(MOVES.c.id == sa.bindparam("of_operation"))
-)
-
 _EARLIER = MOVES.alias("earlier")
 _MUST_WAIT = sa.exists().where(
     _EARLIER.c.instance_uuid == MOVES.c.instance_uuid,
@@ -135,7 +106,7 @@ def acquire(
         return None
     operation.cell_uuid = row.at_cell
     if by_first_write and operation.state is SagaState.REQUESTED:
-        operation.written = _values_of(operation)
+        operation.written = values_of(operation)
         operation.owner, operation.epoch = owner, operation.epoch + 1
         return operation
     with database.write() as connection:
@@ -149,7 +120,7 @@ def acquire(
     if not unowned and operation.owner is not None:
         metrics.TAKEOVERS.labels(operation.recipe).inc()
     operation.owner, operation.epoch = owner, operation.epoch + 1
-    operation.written = _values_of(operation)
+    operation.written = values_of(operation)
     return operation
 
 
@@ -216,6 +187,11 @@ def park(database: Database, operation: Operation, parked: str) -> None:
         )
 
 
+def values_of(operation: Operation) -> dict[str, Any]:
+    """What the owner of an operation writes of its row."""
+    return MOVE.to_row(operation, without=_NEVER_CHANGED)
+
+
 def insert_in(
     connection: sa.Connection,
     operation: Operation,
@@ -234,29 +210,6 @@ def insert_in(
     if operation.started_at is None:
         statement = statement.values(started_at=utc_now())
     connection.execute(statement, given | dataclasses.asdict(requester or Requester()) | more)
-
-
-def begin(
-    database: Database,
-    operation: Operation,
-    *,
-    started: StepRecord,
-    lease: float,
-    also: Callable[[sa.Connection], Any] | None,
-) -> None:
-    """Writes an operation that is its writer's from the beginning, with its first step, together with what ``also`` writes.
-
-    Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
-    """
-    try:
-        more = _note_steps(operation, started)
-        with database.write() as connection:
-            insert_in(connection, operation, pause=lease, **more)
-            _write_steps(connection, operation, started)
-            if also is not None:
-                also(connection)
-    except sa.exc.IntegrityError as present:
-        raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.") from present
 
 
 def requester(database: Database, operation_id: str) -> Requester:
@@ -375,184 +328,3 @@ def steps(database: Database, operation_id: str) -> list[StepRecord]:
     query = sa.select(*STEP.columns).where(STEPS.c.move_id == operation_id).order_by(STEPS.c.sequence)
     with database.read() as connection:
         return [STEP.from_row(row) for row in connection.execute(query)]
-
-
-def record(
-    database: Database,
-    operation: Operation,
-    *,
-    ended: StepRecord | None = None,
-    started: StepRecord | None = None,
-    unless_cancelled: bool = False,
-    takes: bool = False,
-    lease: float = 0.0,
-    also: Callable[[sa.Connection], Any] | None = None,
-) -> None:
-    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), together with what
-    ``also`` writes; of its row what is not known to be there.
-
-    ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
-    ``lease``: seconds that the operation stays with its owner; without an owner, that nobody is to take it.
-    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the operation over
-    (its epoch is higher), or if the operation has a state from which it may not come to the present one.
-    """
-    noted = _note_steps(operation, ended, started)
-    values = _values_of(operation) | noted
-    # Nobody owned it until now: somebody else may have parked it since it was read.
-    known = {} if takes else operation.written or {}
-    changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
-    if operation.explanation is not None:
-        changes["explanation"] = operation.explanation
-    try:
-        with database.write() as connection:
-            _update_in(connection, operation, changes, unless_cancelled=unless_cancelled, takes=takes, lease=lease)
-            _write_steps(connection, operation, ended, started)
-            if also is not None:
-                also(connection)
-    except errors.DatabaseFailed:
-        # It may have been written all the same.
-        operation.written = None
-        raise
-    operation.written, operation.explanation = values, None
-
-
-def _values_of(operation: Operation) -> dict[str, Any]:
-    return MOVE.to_row(operation, without=_NEVER_CHANGED)
-
-
-def _update_in(
-    connection: sa.Connection,
-    operation: Operation,
-    changes: dict[str, Any],
-    *,
-    unless_cancelled: bool,
-    takes: bool,
-    lease: float,
-) -> None:
-    before = [
-        old.value for old, following in TRANSITIONS.items() if operation.state in following or old is operation.state
-    ]
-    values = changes | {
-        "of_operation": operation.id,
-        "of_epoch": operation.epoch,
-        "states_before": before,
-        "pivoted_before": [False, True] if operation.pivoted else [False],
-        "for_seconds": lease,
-    }
-    if takes:
-        values |= {
-            "of_epoch": operation.epoch - 1,
-            "epoch": operation.epoch,
-            "states_before": [SagaState.REQUESTED.value],
-        }
-    if operation.state in ENDED:
-        statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
-    else:
-        statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
-    if connection.execute(statement, values).rowcount:
-        return
-    found = connection.execute(
-        sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
-    ).scalar_one_or_none()
-    if unless_cancelled and found:
-        raise errors.Cancelled(CANCELLED)
-    raise errors.TakenOver(
-        f"Operation {operation.id} was taken over by another conductor, has ended, or is behind its pivot."
-    )
-
-
-def _note_steps(operation: Operation, *steps: StepRecord | None) -> dict[str, Any]:
-    """Puts steps into the row of a short operation; more values of the row."""
-    if operation.steps is None:
-        return {}
-    known = {step.sequence: step for step in operation.steps} | {
-        step.sequence: step for step in steps if step is not None
-    }
-    operation.steps = list(known.values())
-    hosts = dict.fromkeys(step.host for step in operation.steps if step.host)
-    return {
-        "step": operation.steps[-1].step if operation.steps else None,
-        "hosts": f"|{'|'.join(hosts)}|" if hosts else None,
-    }
-
-
-def _write_steps(connection: sa.Connection, operation: Operation, *steps: StepRecord | None) -> None:
-    if operation.steps is not None:
-        return
-    rows = [STEP.to_row(step) | {"move_id": operation.id} for step in steps if step is not None]
-    if rows:
-        connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
-
-
-def is_recorded(
-    database: Database, operation: Operation, *, ended: StepRecord | None = None, started: StepRecord | None = None
-) -> bool:
-    """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
-    try:
-        found = get(database, operation.id)
-    except errors.NotFound:
-        return False
-    if (found.epoch, found.state, found.pivoted, found.owner) != (
-        operation.epoch,
-        operation.state,
-        operation.pivoted,
-        operation.owner,
-    ):
-        return False
-    known = {step.sequence: (step.state, step.attempt) for step in steps(database, operation.id)}
-    if found.data != operation.data or any(
-        known.get(step.sequence) != (step.state, step.attempt) for step in (ended, started) if step is not None
-    ):
-        return False
-    operation.written = _values_of(operation)
-    return True
-
-
-def check_wanted(database: Database, operation: Operation) -> None:
-    """Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the operation any more."""
-    with database.read() as connection:
-        found = connection.execute(WANTED, {"of_operation": operation.id}).one_or_none()
-    if found is None or found.epoch > operation.epoch:
-        raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.")
-    refuse_unwanted(found)
-
-
-def refuse_unwanted(operation: sa.Row[Any]) -> None:
-    """``operation``: a row of `WANTED`. Raises Cancelled, or StateChanged: its server is to be deleted."""
-    if operation.pivoted:
-        return
-    if operation.queued_for_delete and operation.recipe not in GO_ON_WHILE_DELETED:
-        raise errors.StateChanged(
-            f"Server {operation.instance_uuid} is to be deleted: what works on it goes no further."
-        )
-    if operation.cancel_requested:
-        raise errors.Cancelled(CANCELLED)
-
-
-def request_cancel(database: Database, migration_uuid: str) -> bool:
-    """Asks for the end of a migration's move, or of an operation; False if there is none, or it has passed its pivot.
-
-    ``migration_uuid``: the operation's own id, if it works for no migration.
-    One that is being rolled back already is not tried again as a whole.
-    """
-    with database.write() as connection:
-        return bool(
-            connection.execute(
-                MOVES.update()
-                .where(
-                    MOVES.c.migration_uuid == migration_uuid,
-                    MOVES.c.pivoted.is_(False),
-                    MOVES.c.state.in_([state.value for state in CANCELLABLE]),
-                )
-                .values(cancel_requested=True)
-            ).rowcount
-        )
-
-
-def cancel_in(connection: sa.Connection, instance_uuid: str, recipe: str) -> None:
-    """Asks for the end of what a recipe does to a server, unless it has passed its pivot."""
-    cancellable = MOVES.c.state.in_([state.value for state in CANCELLABLE])
-    wanted = (MOVES.c.instance_uuid == instance_uuid, MOVES.c.recipe == recipe)
-    connection.execute(
-        MOVES.update().where(*wanted, MOVES.c.pivoted.is_(False), cancellable).values(cancel_requested=True)
-    )

@@ -11,6 +11,7 @@ from causeway import errors
 from causeway.model.operations import Operation
 from causeway.model.sagas import ENDED, SagaState, StepRecord
 from causeway.store.api.journal import MOVES, STEPS
+from causeway.store.api.ordered_moves import IS_OF_MOVE, PROGRESS, REPORTED
 from causeway.store.columns import RowMapper
 from causeway.store.database import Database
 
@@ -74,19 +75,29 @@ def search(
 
 
 def _read(database: Database, ids: sa.Select[tuple[str]]) -> list[WithSteps]:
-    """One statement: an operation and its steps are of the same moment."""
+    """One statement: an operation, its steps and what was reported of the last one are of the same moment."""
     wanted = ids.subquery("wanted")
     query = (
-        sa.select(*OPERATION.columns, *STEP.columns)
-        .select_from(MOVES.join(wanted, wanted.c.id == MOVES.c.id).outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id))
+        sa.select(*OPERATION.columns, *STEP.columns, *REPORTED)
+        .select_from(
+            MOVES.join(wanted, wanted.c.id == MOVES.c.id)
+            .outerjoin(PROGRESS, IS_OF_MOVE)
+            .outerjoin(STEPS, STEPS.c.move_id == MOVES.c.id)
+        )
         .order_by(*_NEWEST_FIRST, STEPS.c.sequence)
     )
-    found: list[WithSteps] = []
+    found: dict[str, WithSteps] = {}
+    reported: dict[str, tuple[int | None, int | None]] = {}
     with database.read() as connection:
         for row in connection.execute(query):
-            if not found or found[-1][0].id != row._mapping[MOVES.c.id]:
+            operation_id = row._mapping[MOVES.c.id]
+            if operation_id not in found:
                 operation = OPERATION.from_row(row)
-                found.append((operation, operation.steps or []))
+                found[operation_id] = operation, operation.steps or []
+                reported[operation_id] = row.reported_done, row.reported_total
             if row._mapping[STEPS.c.sequence] is not None:
-                found[-1][1].append(STEP.from_row(row))
-    return found
+                found[operation_id][1].append(STEP.from_row(row))
+    for operation_id, (_operation, steps) in found.items():
+        if steps:
+            steps[-1].show(*reported[operation_id])
+    return list(found.values())

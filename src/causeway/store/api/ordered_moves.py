@@ -2,62 +2,115 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
+
+import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.outcomes import MoveToken
 from causeway.model.sagas import SagaState
 from causeway.model.states import MigrationStatus
 from causeway.store.api import migrations
-from causeway.store.api.journal import STEPS, WANTED, refuse_unwanted
-from causeway.store.database import Database
+from causeway.store.api.journal import MOVES
+from causeway.store.api.wanted_moves import OPERATION, OPERATIONS, refuse_unwanted
+from causeway.store.api_tables import ReportedProgress
+from causeway.store.database import Database, parts, utcnow
+from causeway.store.upsert import upsert_of
+
+PROGRESS: sa.Table = ReportedProgress.__table__  # type: ignore[assignment]
+#: a move's, while the attempt of which it was reported is under way
+IS_OF_MOVE = sa.and_(PROGRESS.c.move_id == MOVES.c.id, PROGRESS.c.at_hand == MOVES.c.at_hand)
+REPORTED = (PROGRESS.c.bytes_done.label("reported_done"), PROGRESS.c.bytes_total.label("reported_total"))
+_IN = OPERATIONS.where(MOVES.c.id.in_(sa.bindparam("of_operations", expanding=True)))
+_COUNT = migrations.TABLE.update().where(
+    migrations.TABLE.c.uuid == sa.bindparam("of_migration"),
+    # What is known of it when the guest has gone is not written over.
+    sa.exists().where(MOVES.c.id == sa.bindparam("of_operation"), MOVES.c.at_hand == sa.bindparam("of_attempt")),
+)
 
 
-def record_progress(database: Database, token: MoveToken, done: int, total: int) -> None:
-    """Notes how far the transfer of the running step has come; nothing, if the step has ended, or is another owner's by now.
+@dataclass
+class Report:
+    """How far the transfer of a move has come. ``at_hand``: the attempt of which that was said.
 
-    The steps of short operations have no bytes. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if
-    nobody wants the transfer any more.
+    ``counters``: of a live migration, by the columns of the migration.
     """
-    with database.write() as connection:
-        move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
-        if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
-            raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
-        refuse_unwanted(move)
-        connection.execute(
-            STEPS.update()
-            .where(
-                STEPS.c.move_id == token.move_id,
-                STEPS.c.step == token.step,
-                STEPS.c.ended_at.is_(None),
-                # It may be taken over since the look above.
-                STEPS.c.epoch == token.epoch,
-            )
-            .values(bytes_done=done, bytes_total=total)
-        )
+
+    token: MoveToken
+    at_hand: str
+    done: int
+    total: int
+    counters: dict[str, int] | None = None
 
 
-def record_live_progress(database: Database, token: MoveToken, bytes_of: dict[str, int], *, post_copy: bool) -> str:
-    """Notes how far a live migration has come; returns its server's uuid. Raises what `record_progress` does.
+def ordered(database: Database, move_ids: Collection[str]) -> dict[str, sa.Row[Any]]:
+    """move -> how it stands: a row of `OPERATIONS`."""
+    found: dict[str, sa.Row[Any]] = {}
+    with database.read() as connection:
+        for some in parts(sorted(move_ids)):
+            found |= {row.id: row for row in connection.execute(_IN, {"of_operations": list(some)})}
+    return found
 
-    ``bytes_of``: ``memory_total`` and the like, as the migration's columns are named but for ``_bytes``.
+
+def wanted(move: sa.Row[Any] | None, token: MoveToken) -> sa.Row[Any]:
+    """The move, as it was found. Raises Cancelled, StateChanged (the server is to be deleted) or TakenOver if nobody wants the
+    transfer any more that goes on under the token.
     """
-    done = bytes_of["memory_processed"] + bytes_of["disk_processed"]
-    record_progress(database, token, done, bytes_of["memory_total"] + bytes_of["disk_total"])
-    counters: dict[str, Any] = {f"{name}_bytes": value for name, value in bytes_of.items()}
+    if move is None or move.epoch > token.epoch or move.state != SagaState.RUNNING.value:
+        raise errors.TakenOver(f"The transfer of move {token.move_id} goes on elsewhere, or is over.")
+    refuse_unwanted(move)
+    return move
+
+
+def attempt_of(move: sa.Row[Any], token: MoveToken) -> str | None:
+    """The attempt that sends under the token; None if none does, because the step has ended or is another one."""
+    found: str | None = move.at_hand
+    return found if (move.epoch, move.step) == (token.epoch, token.step) else None
+
+
+def write(database: Database, reports: Collection[Report]) -> None:
+    """Notes how far transfers have come, in one transaction. What was reported of an attempt that is over is never shown."""
+    in_order = sorted(reports, key=lambda report: report.token.move_id)
+    rows = [
+        {
+            "move_id": report.token.move_id,
+            "at_hand": report.at_hand,
+            "bytes_done": report.done,
+            "bytes_total": report.total,
+        }
+        for report in in_order
+    ]
+    counted = [
+        report.counters
+        | {
+            "of_migration": report.token.migration_uuid,
+            "of_operation": report.token.move_id,
+            "of_attempt": report.at_hand,
+            "updated_at": utcnow(),
+        }
+        for report in in_order
+        if report.counters is not None
+    ]
     with database.write() as connection:
-        migrations.update_in(connection, token.migration_uuid, **counters)
-        if post_copy:
-            # One that was reported before, or has ended, stays what it is.
-            before, after = MigrationStatus.RUNNING, MigrationStatus.RUNNING_POST_COPY
+        connection.execute(upsert_of(connection.dialect.name, PROGRESS), rows)
+        if counted:
+            connection.execute(_COUNT, counted)
+
+
+def note_post_copy(database: Database, token: MoveToken) -> None:
+    """The guest runs at the target while its memory follows. One that was reported before, or has ended, stays what it is."""
+    before, after = MigrationStatus.RUNNING, MigrationStatus.RUNNING_POST_COPY
+    if migrations.get(database, token.migration_uuid).status is before:
+        with database.write() as connection:
             migrations.swap_status_in(connection, token.migration_uuid, before, after)
-    return migrations.get(database, token.migration_uuid).instance_uuid
 
 
 def check_order(database: Database, token: MoveToken, *, forward: bool) -> None:
     """Raises TakenOver unless what a conductor orders is wanted now; ``forward``: that needs a move that goes forward."""
     states = {SagaState.RUNNING} if forward else {SagaState.RUNNING, SagaState.UNDOING}
     with database.read() as connection:
-        move = connection.execute(WANTED, {"of_operation": token.move_id}).one_or_none()
+        move = connection.execute(OPERATION, {"of_operation": token.move_id}).one_or_none()
     if move is None or move.epoch != token.epoch or SagaState(move.state) not in states:
         raise errors.TakenOver(f"The order for step {token.step} of move {token.move_id} came too late.")

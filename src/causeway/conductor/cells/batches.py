@@ -1,0 +1,53 @@
+"""Questions that come at the same time are asked together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _Batch(Generic[T]):
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+        self.answers: Mapping[str, T] = {}
+        self.failure: Exception | None = None
+
+
+class Batches(Generic[T]):
+    """One question is under way at a time; who comes meanwhile waits for its end, and all of these ask the next one together.
+
+    So nobody is given an answer that is older than their question. ``ask``: keys -> key -> answer.
+    """
+
+    def __init__(self, ask: Callable[[set[str]], Mapping[str, T]]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._turn = threading.Lock()
+        self._next: _Batch[T] = _Batch()
+
+    def get(self, key: str) -> T | None:
+        """None if there is no answer. Raises what ``ask`` does."""
+        with self._lock:
+            batch = self._next
+            batch.keys.add(key)
+        with self._turn:
+            self._ask_for(batch)
+        if batch.failure is not None:
+            raise batch.failure
+        return batch.answers.get(key)
+
+    def _ask_for(self, batch: _Batch[T]) -> None:
+        """Nothing, if another one of the batch has asked."""
+        with self._lock:
+            if self._next is not batch:
+                return
+            self._next = _Batch()
+        try:
+            batch.answers = self._ask(batch.keys)
+        except Exception as failure:
+            # Everybody's who is in the batch.
+            batch.failure = failure
+            raise

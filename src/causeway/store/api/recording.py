@@ -1,0 +1,203 @@
+"""What an operation's owner writes: its intent before a step acts, the step's outcome after.
+
+The end of a step and the beginning of the next are one transaction, and so are the pivot and the switch of the instance
+mapping. The steps are in the operation's row; those of one that an earlier release began are rows of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+
+from causeway import errors
+from causeway.model.operations import Operation
+from causeway.model.sagas import ENDED, TRANSITIONS, SagaState, StepRecord, StepState
+from causeway.store.api import journal
+from causeway.store.api.journal import MOVE, MOVES, STEP, STEPS
+from causeway.store.api.wanted_moves import CANCELLED
+from causeway.store.clock import seconds, utc_now
+from causeway.store.database import Database
+from causeway.store.upsert import upsert_of
+
+# Made once: an operation writes each of them a dozen times.
+_RECORD_MOVE = (
+    MOVES.update()
+    .where(
+        MOVES.c.id == sa.bindparam("of_operation"),
+        MOVES.c.epoch == sa.bindparam("of_epoch"),
+        MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
+        # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
+        MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
+    )
+    .values(lease_until=utc_now(seconds("for_seconds")))
+)
+_RECORD_UNLESS_CANCELLED = _RECORD_MOVE.where(MOVES.c.cancel_requested.is_(False))
+# Nobody acts for its user any more.
+_NO_REQUESTER = {"requester": sa.null(), "sealed_token": sa.null()}
+_RECORD_END = _RECORD_MOVE.values(_NO_REQUESTER)
+_RECORD_END_UNLESS_CANCELLED = _RECORD_UNLESS_CANCELLED.values(_NO_REQUESTER)
+
+
+def begin(
+    database: Database,
+    operation: Operation,
+    *,
+    started: StepRecord,
+    lease: float,
+    also: Callable[[sa.Connection], Any] | None,
+) -> None:
+    """Writes an operation that is its writer's from the beginning, with its first step, together with what ``also`` writes.
+
+    Raises TakenOver if it is there: written by an attempt whose answer was lost, and another conductor has acquired it.
+    """
+    try:
+        steps = _with(operation, started)
+        with database.write() as connection:
+            journal.insert_in(connection, operation, pause=lease, **_of_steps(steps, started))
+            if also is not None:
+                also(connection)
+    except sa.exc.IntegrityError as present:
+        raise errors.TakenOver(f"Operation {operation.id} was taken over by another conductor.") from present
+    operation.steps = steps
+
+
+def record(
+    database: Database,
+    operation: Operation,
+    *,
+    ended: StepRecord | None = None,
+    started: StepRecord | None = None,
+    unless_cancelled: bool = False,
+    takes: bool = False,
+    lease: float = 0.0,
+    also: Callable[[sa.Connection], Any] | None = None,
+) -> None:
+    """Writes an operation with the step that ended and the one that begins (anew, if it is an attempt more), together with what
+    ``also`` writes; of its row what is not known to be there.
+
+    ``takes``: it was only requested, and becomes its owner's by this (see `acquire`).
+    ``lease``: seconds that the operation stays with its owner; without an owner, that nobody is to take it.
+    Raises Cancelled if that was asked for and ``unless_cancelled``; TakenOver if another conductor took the operation over
+    (its epoch is higher), or if the operation has a state from which it may not come to the present one.
+    """
+    steps = _with(operation, ended, started)
+    values = journal.values_of(operation) | _of_steps(steps, ended, started)
+    # Nobody owned it until now: somebody else may have parked it since it was read.
+    known = {} if takes else operation.written or {}
+    changes = {name: value for name, value in values.items() if name not in known or known[name] != value}
+    if operation.explanation is not None:
+        changes["explanation"] = operation.explanation
+    try:
+        with database.write() as connection:
+            _update_in(connection, operation, changes, unless_cancelled=unless_cancelled, takes=takes, lease=lease)
+            if steps is None:
+                _write_rows(connection, operation, ended, started)
+            if also is not None:
+                also(connection)
+    except errors.DatabaseFailed:
+        # It may have been written all the same.
+        operation.written = None
+        raise
+    operation.written, operation.steps, operation.explanation = values, steps, None
+
+
+def _update_in(
+    connection: sa.Connection,
+    operation: Operation,
+    changes: dict[str, Any],
+    *,
+    unless_cancelled: bool,
+    takes: bool,
+    lease: float,
+) -> None:
+    before = [
+        old.value for old, following in TRANSITIONS.items() if operation.state in following or old is operation.state
+    ]
+    values = changes | {
+        "of_operation": operation.id,
+        "of_epoch": operation.epoch,
+        "states_before": before,
+        "pivoted_before": [False, True] if operation.pivoted else [False],
+        "for_seconds": lease,
+    }
+    if takes:
+        values |= {
+            "of_epoch": operation.epoch - 1,
+            "epoch": operation.epoch,
+            "states_before": [SagaState.REQUESTED.value],
+        }
+    if operation.state in ENDED:
+        statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
+    else:
+        statement = _RECORD_UNLESS_CANCELLED if unless_cancelled else _RECORD_MOVE
+    if connection.execute(statement, values).rowcount:
+        return
+    found = connection.execute(
+        sa.select(MOVES.c.cancel_requested).where(MOVES.c.id == operation.id, MOVES.c.epoch == values["of_epoch"])
+    ).scalar_one_or_none()
+    if unless_cancelled and found:
+        raise errors.Cancelled(CANCELLED)
+    raise errors.TakenOver(
+        f"Operation {operation.id} was taken over by another conductor, has ended, or is behind its pivot."
+    )
+
+
+def _with(operation: Operation, *steps: StepRecord | None) -> list[StepRecord] | None:
+    """All steps of an operation when these are written; None: they are rows of their own."""
+    if operation.steps is None:
+        return None
+    known = {step.sequence: step for step in (*operation.steps, *steps) if step is not None}
+    return list(known.values())
+
+
+def _of_steps(steps: list[StepRecord] | None, *written: StepRecord | None) -> dict[str, Any]:
+    """What an operation's row has of its steps; ``written``: those of them that are new, in order."""
+    if steps is None:
+        last = next((step for step in reversed(written) if step is not None), None)
+        return {} if last is None else {"step": last.step, "at_hand": _at_hand(last)}
+    hosts = dict.fromkeys(step.host for step in steps if step.host)
+    return {
+        "steps": MOVE.to_value("steps", steps),
+        "step": steps[-1].step if steps else None,
+        "hosts": f"|{'|'.join(hosts)}|" if hosts else None,
+        "at_hand": _at_hand(steps[-1]) if steps else None,
+        "sent": sum(step.bytes_done or 0 for step in steps if step.state is not StepState.STARTED) or None,
+    }
+
+
+def _at_hand(step: StepRecord) -> str | None:
+    """Which attempt, and which round of it, is under way; None: no bytes may be reported of it any more."""
+    is_sending = step.state is StepState.STARTED and step.bytes_done is None
+    return f"{step.sequence}.{step.attempt}.{step.round or 0}" if is_sending else None
+
+
+def _write_rows(connection: sa.Connection, operation: Operation, *steps: StepRecord | None) -> None:
+    rows = [STEP.to_row(step) | {"move_id": operation.id} for step in steps if step is not None]
+    if rows:
+        connection.execute(upsert_of(connection.dialect.name, STEPS), rows)
+
+
+def is_recorded(
+    database: Database, operation: Operation, *, ended: StepRecord | None = None, started: StepRecord | None = None
+) -> bool:
+    """Whether a `record` took effect whose answer was lost: it is one transaction, so either all of it did or nothing."""
+    try:
+        found = journal.get(database, operation.id)
+    except errors.NotFound:
+        return False
+    if (found.epoch, found.state, found.pivoted, found.owner) != (
+        operation.epoch,
+        operation.state,
+        operation.pivoted,
+        operation.owner,
+    ):
+        return False
+    known = {step.sequence: (step.state, step.attempt) for step in journal.steps(database, operation.id)}
+    if found.data != operation.data or any(
+        known.get(step.sequence) != (step.state, step.attempt) for step in (ended, started) if step is not None
+    ):
+        return False
+    operation.written, operation.steps = journal.values_of(operation), _with(operation, ended, started)
+    return True
