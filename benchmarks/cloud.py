@@ -40,7 +40,7 @@ from causeway.moves.steps.records import MoveRecord, ShowTarget
 from causeway.moves.steps.revert import FinishRevert
 from causeway.sagas.keeper import Keeper
 from causeway.store import mapped_pages
-from causeway.store.api import flavors, journal
+from causeway.store.api import flavors, journal, recording
 
 PATIENCE = 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
@@ -83,7 +83,7 @@ class Hooks:
             (WsgiTransport, "send", self._timed("placement")),
             # Intents, outcomes and epochs, with what is written in the same transactions.
             (journal, "acquire", self._timed("journal")),
-            (journal, "record", self._timed("journal")),
+            (recording, "record", self._timed("journal")),
             *((step, "do", self._on_last_step) for step in VISIBLE_AFTER),
         ):
             original = getattr(owner, name)

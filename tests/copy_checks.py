@@ -12,7 +12,7 @@ from causeway import errors
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
-from causeway.store.cell import actions, copies, instances
+from causeway.store.cell import actions, copies, hosts, instances
 from causeway.store.database import Database
 
 MOVE = "99999999-9999-9999-9999-999999999999"
@@ -53,14 +53,18 @@ def same(one: copies.Bundle, other: copies.Bundle) -> bool:
 
 def what_is_written_is_read(database: Database, uuid: str) -> None:
     written = bundle_of(uuid)
+    written.instance.host = host = f"host-of-{uuid}"
     copies.write(database, written, closed_by=MOVE, is_first=True)
     assert same(copies.read(database, uuid), written)
     without = copies.read(database, uuid, with_history=False)
     assert (without.actions, without.faults) == ([], [])
-    assert copies.with_devices(database, uuid) == (
-        dataclasses.replace(without.instance, tags=[]),
-        without.block_devices,
-    )
+    found = copies.on_host(database, uuid, "nova-compute")
+    assert found.instance == dataclasses.replace(without.instance, tags=[])
+    assert (found.block_devices, found.service) == (without.block_devices, None)
+    hosts.report_service(database, host, "nova-other", "other", 1)
+    service = hosts.report_service(database, host, "nova-compute", "compute", 7)
+    found = copies.on_host(database, uuid, "nova-compute")
+    assert (found.block_devices, found.service) == (without.block_devices, service)
     assert instances.closed_by(database, uuid) == (MOVE, True)
 
 

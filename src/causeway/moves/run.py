@@ -13,6 +13,7 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import ActionEvent, Instance
 from causeway.model.operations import Operation
 from causeway.moves.memory import MoveMemory
+from causeway.parts import liveness
 from causeway.parts.liveness import HostLife
 from causeway.parts.run import ServerRun
 from causeway.parts.services import ConductorServices
@@ -52,7 +53,7 @@ class Run(ServerRun[MoveMemory]):
         memory = msgspec.convert(move.data, MoveMemory)
         super().__init__(services, environment, context, move, memory, asked_at=asked_at)
         self._read_at: dict[str, float] = {}
-        self._kept_cell: str | None = None
+        self._kept_cells: set[str] = set()
         #: host -> when its life was looked at last, and what was seen
         self.lives: dict[str, tuple[float, HostLife]] = {}
 
@@ -82,16 +83,17 @@ class Run(ServerRun[MoveMemory]):
 
     def refresh(self) -> None:
         """Forgets the records, but for what `keep_records` keeps. A step that is repeated or undone reads all of them anew."""
-        cell, self._kept_cell = self._kept_cell, None
+        cells, self._kept_cells = self._kept_cells, set()
         kept = {}
-        if cell in self._cache and not self.is_repeated and not self.is_undoing and self.is_recent(self._read_at[cell]):
-            kept = {cell: self._cache[cell]}
+        if not self.is_repeated and not self.is_undoing:
+            known = cells & self._cache.keys()
+            kept = {cell: self._cache[cell] for cell in known if self.is_recent(self._read_at[cell])}
         super().refresh()
         self._cache.update(kept)
 
     def keep_records(self, cell_uuid: str, **written: Any) -> None:
         """The next step may go by what was read of this cell's records a moment ago, but for what was ``written`` since."""
-        self._kept_cell = cell_uuid
+        self._kept_cells.add(cell_uuid)
         if cell_uuid in self._cache:
             vars(self._cache[cell_uuid][0]).update(written)
 
@@ -122,9 +124,14 @@ class Run(ServerRun[MoveMemory]):
 
     def _records(self, cell_uuid: str) -> tuple[Instance, list[BlockDevice]]:
         if cell_uuid not in self._cache:
-            self.know_records(cell_uuid, *copies.with_devices(self.services.cells.database(cell_uuid), self.uuid))
-        found: tuple[Instance, list[BlockDevice]] = self._cache[cell_uuid]
-        return found
+            services = self.services
+            found = copies.on_host(services.cells.database(cell_uuid), self.uuid, liveness.BINARY)
+            self.know_records(cell_uuid, found.instance, found.block_devices)
+            host = found.instance.host
+            if host is not None:
+                self.lives[host] = self._read_at[cell_uuid], liveness.of_service(services, host, found.service)
+        records: tuple[Instance, list[BlockDevice]] = self._cache[cell_uuid]
+        return records
 
     # the server's history
 

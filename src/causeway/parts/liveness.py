@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from causeway.model.host import Service
 from causeway.parts.services import ConductorServices
 from causeway.store.cell import hosts
 from causeway.store.database import Database, utcnow
@@ -54,8 +55,12 @@ class HostLife:
 
 
 def of_host(services: ConductorServices, database: Database, host: str) -> HostLife:
-    """``database``: of the host's cell. A host without a compute service is down."""
-    found = next(iter(hosts.list_services(database, host=host, binary=BINARY)), None)
+    """``database``: of the host's cell."""
+    return of_service(services, host, next(iter(hosts.list_services(database, host=host, binary=BINARY)), None))
+
+
+def of_service(services: ConductorServices, host: str, found: Service | None) -> HostLife:
+    """By the record of a host's compute service. A host without one is down."""
     if found is None:
         return HostLife(host, Liveness.DOWN)
     if found.forced_down:

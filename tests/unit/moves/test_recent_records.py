@@ -34,12 +34,13 @@ class Looked:
         services: Any = SimpleNamespace(cells=SimpleNamespace(database=lambda _cell: None))
         move: Any = SimpleNamespace(data=MEMORY, instance_uuid="server")
         self.run = Run(services, environment, SimpleNamespace(), move, asked_at=self.clock.seconds)  # type: ignore[arg-type]
-        monkeypatch.setattr(copies, "with_devices", self._read)
+        monkeypatch.setattr(copies, "on_host", self._read)
         self.begin()
 
-    def _read(self, _database: Any, _uuid: str) -> tuple[Any, list[Any]]:
+    def _read(self, _database: Any, _uuid: str, _binary: str) -> Any:
         self.reads += 1
-        return SimpleNamespace(task_state="resize_prep"), []
+        instance = SimpleNamespace(task_state="resize_prep", host="host")
+        return SimpleNamespace(instance=instance, block_devices=[], service=None)
 
     def begin(self, phase: StepPhase = StepPhase.DO, attempt: int = 1) -> None:
         self.run.step = StepRecord("Step", phase, 1, attempt=attempt)
@@ -109,3 +110,9 @@ def test_a_hosts_life_is_looked_at_again_by_who_repeats_a_step_or_comes_later(
     looked.begin(attempt=attempt)
     assert dead_hosts.recent_life(looked.run, "host", dead_hosts.at_source).is_up
     assert len(seen) == looks
+
+
+def test_with_the_server_a_step_reads_whether_its_host_lives(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_hosts.liveness, "of_host", lambda *_: pytest.fail("its host was looked at once more"))
+    looked.run.source_instance()
+    assert dead_hosts.recent_life(looked.run, "host", dead_hosts.at_source).is_down

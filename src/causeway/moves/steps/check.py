@@ -15,7 +15,7 @@ from causeway.model import versions
 from causeway.model.block_device import BlockDevice, has_local_disks
 from causeway.model.instance import Instance
 from causeway.model.states import PowerState, TaskState
-from causeway.moves.dead_hosts import at_source, at_target, raise_if_down
+from causeway.moves.dead_hosts import at_source, at_target, raise_if_down, recent_life
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.local_disks import for_old_flavor
@@ -40,7 +40,7 @@ class CheckTarget(Step):
         if run.move.pivoted or is_deleting(run):
             return
         _require_up_or_fenced(at_source(run), "The host that the server came from is down.", "confirm")
-        show_target(run)
+        show_target(run, recent_life(run, run.memory.dest_host, at_target))
         run.keep_records(run.memory.target_cell)
 
 
@@ -67,10 +67,14 @@ class CheckSource(Step):
     def do(self, run: Run) -> None:
         if run.move.pivoted:
             return
+        # Their hosts' lives are read with them.
+        run.target_instance(), run.source_instance()
         if not run.memory.is_same_host:
-            _require_up_or_fenced(at_target(run), "The host that the server is on is down.", "revert")
-        show_source(run)
+            life = recent_life(run, run.memory.dest_host, at_target)
+            _require_up_or_fenced(life, "The host that the server is on is down.", "revert")
+        show_source(run, recent_life(run, run.memory.source_host, at_source))
         run.keep_records(run.memory.target_cell)
+        run.keep_records(run.memory.source_cell)
 
 
 def is_deleting(run: Run) -> bool:
@@ -78,13 +82,13 @@ def is_deleting(run: Run) -> bool:
     return run.target_instance().task_state is TaskState.DELETING
 
 
-def show_target(run: Run) -> None:
+def show_target(run: Run, life: HostLife) -> None:
     """Raises CopyNotUsable unless the server can live on at its target."""
     devices = run.target_devices()
     power_state = _show(
         run,
         run.target_computes,
-        at_target(run),
+        life,
         run.target_instance(),
         devices,
         stashed=False,
@@ -97,13 +101,13 @@ def show_target(run: Run) -> None:
     )
 
 
-def show_source(run: Run) -> None:
+def show_source(run: Run, life: HostLife) -> None:
     """Raises CopyNotUsable unless the server could come back from its stashed disks."""
     devices = run.target_devices()
     _show(
         run,
         run.source_computes,
-        at_source(run),
+        life,
         dataclasses.replace(run.target_instance(), flavor=run.memory.old_flavor),
         for_old_flavor(run, devices),
         stashed=True,
@@ -120,7 +124,7 @@ def show_target_again(run: Run, *, stashed: bool = True) -> None:
     ``stashed`` False: disks that are in their place there.
     """
     try:
-        show_target(run)
+        show_target(run, at_target(run))
     except errors.CopyNotUsable:
         life = at_source(run)
         if not life.is_up:
@@ -134,7 +138,7 @@ def show_target_again(run: Run, *, stashed: bool = True) -> None:
 def show_source_again(run: Run) -> None:
     """Behind the pivot of a revert. Raises CopyNotUsable if the target still has what would be destroyed."""
     try:
-        show_source(run)
+        show_source(run, at_source(run))
     except errors.CopyNotUsable:
         life = at_target(run)
         if not life.is_up:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.model.block_device import BlockDevice
+from causeway.model.host import Service
 from causeway.model.instance import ActionEvent, Instance, InstanceAction, InstanceFault
-from causeway.store.cell import actions, block_devices, instances
+from causeway.store.cell import actions, block_devices, hosts, instances
 from causeway.store.database import Database, utcnow
 
 _UUID: sa.BindParameter[str] = sa.bindparam("of_uuid")
@@ -31,11 +32,17 @@ _ALL_TAGS = sa.select(sa.func.aggregate_strings(_TAGS.c.tag, ",")).where(_TAGS.c
 # These have a row for each block device, and one of a server that has none.
 _WITH_DEVICES = (
     sa.select(*instances.MAPPER.columns, *block_devices.MAPPER.columns, _DEVICES.c.uuid.label("device"))
-    .select_from(_SERVERS.outerjoin(_DEVICES, sa.and_(_OF_DEVICE, _DEVICES.c.deleted.is_(False))))
     .where(_SERVERS.c.uuid == _UUID, _SERVERS.c.deleted.is_(False))
     .order_by(_DEVICES.c.id)
 )
-_WHOLE = _WITH_DEVICES.add_columns(_ALL_TAGS.scalar_subquery().label("tags"))
+_AND_DEVICES = _SERVERS.outerjoin(_DEVICES, sa.and_(_OF_DEVICE, _DEVICES.c.deleted.is_(False)))
+_WHOLE = _WITH_DEVICES.select_from(_AND_DEVICES).add_columns(_ALL_TAGS.scalar_subquery().label("tags"))
+_SERVICES = hosts.SERVICES
+_ON_HOST = _WITH_DEVICES.select_from(
+    _AND_DEVICES.outerjoin(
+        _SERVICES, sa.and_(_SERVICES.c.host == _SERVERS.c.host, _SERVICES.c.binary == sa.bindparam("of_binary"))
+    )
+).add_columns(*hosts.SERVICE.columns, _SERVICES.c.uuid.label("service"))
 _BELONGINGS = (
     sa.select(
         *(sa.exists().where(_OWNERS[name] == _SERVERS.c.uuid).label(name) for name in ("actions", "faults")),
@@ -66,20 +73,27 @@ class Bundle:
     faults: list[InstanceFault]
 
 
-def with_devices(database: Database, uuid: str) -> tuple[Instance, list[BlockDevice]]:
-    """A server without its tags, and its block devices, in one statement; raises ServerNotFound."""
+@dataclass(frozen=True)
+class ServerOnHost:
+    """A server without its tags, its block devices, and the compute service of the host that its record names."""
+
+    instance: Instance
+    block_devices: list[BlockDevice]
+    service: Service | None
+
+
+def on_host(database: Database, uuid: str, binary: str) -> ServerOnHost:
+    """One statement. ``binary``: that of compute services. Raises ServerNotFound."""
     with database.read() as connection:
-        return _with_devices_in(connection, uuid, with_tags=False)
-
-
-def _with_devices_in(
-    connection: sa.Connection, uuid: str, *, with_tags: bool = True
-) -> tuple[Instance, list[BlockDevice]]:
-    rows = connection.execute(_WHOLE if with_tags else _WITH_DEVICES, {"of_uuid": uuid}).all()
+        rows = connection.execute(_ON_HOST, {"of_uuid": uuid, "of_binary": binary}).all()
     if not rows:
         raise errors.ServerNotFound(uuid)
-    devices = [block_devices.MAPPER.from_row(row) for row in rows if row.device is not None]
-    return instances.from_row(rows[0], _tags_of(rows[0]) if with_tags else []), devices
+    service = None if rows[0].service is None else hosts.SERVICE.from_row(rows[0])
+    return ServerOnHost(instances.from_row(rows[0], []), _devices_of(rows), service)
+
+
+def _devices_of(rows: Sequence[sa.Row[Any]]) -> list[BlockDevice]:
+    return [block_devices.MAPPER.from_row(row) for row in rows if row.device is not None]
 
 
 def _tags_of(row: sa.Row[Any]) -> list[str]:
@@ -93,7 +107,10 @@ def read(database: Database, uuid: str, *, with_history: bool = True) -> Bundle:
 
 
 def _read_in(connection: sa.Connection, uuid: str, *, with_history: bool = True) -> Bundle:
-    instance, devices = _with_devices_in(connection, uuid)
+    rows = connection.execute(_WHOLE, {"of_uuid": uuid}).all()
+    if not rows:
+        raise errors.ServerNotFound(uuid)
+    instance, devices = instances.from_row(rows[0], _tags_of(rows[0])), _devices_of(rows)
     if not with_history:
         return Bundle(instance, devices, [], [])
     return Bundle(instance, devices, actions.history(connection, uuid), actions.faults_in(connection, uuid))
