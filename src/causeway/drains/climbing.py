@@ -4,8 +4,8 @@ What came through a resource since its limit was raised is compared with what ca
 what the raise could bring, the limit is raised again, by a half; when it does not, the last raise is taken back, and tried again
 after a rest; when it breaks down, the limit falls by a quarter. A resource that is not used up to its limit keeps it.
 
-The bytes a second that a drain may have are shared by those under way (hosts are told: `rate_of` in the store of drains). Here is
-found by how many: as few as use nine tenths of it, so that each of them is soon over.
+The bytes a second that a drain may have are shared by those under way (hosts are told: `rates_of` in the store of drains). Here
+is found by how many: as few as use nine tenths of it, so that each of them is soon over.
 """
 
 from __future__ import annotations

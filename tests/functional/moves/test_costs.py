@@ -47,8 +47,8 @@ COSTS: dict[str, dict[str, dict[str, int]]] = {
         },
     },
     "confirm": {
-        # the host that keeps the server shows it first: a step, a service, the server with its own host's, an RPC; before the source is
-        # told to delete, and as the target of a revert, it is looked whether it is fenced
+        # the host that keeps the server shows it first: a step, the server with its host's service, the other host's, an RPC;
+        # before the source is told to delete, and as the target of a revert, it is looked whether it is fenced
         "sql": {"API": 15, "cell1": 7, "cell2": 7},
         "rpc": {
             "cast conductor.run_move": 1,

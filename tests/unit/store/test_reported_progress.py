@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests import progress_checks
 
 from causeway import errors
 from causeway.conductor.cells.transfers import LEAST_PAUSE, MOST_ROWS, Transfers
@@ -316,3 +317,15 @@ def test_a_move_that_is_gone_takes_its_progress_along(database: Database) -> Non
     with database.write() as connection:
         connection.execute(journal.MOVES.delete())
         assert connection.execute(sa.select(sa.func.count()).select_from(PROGRESS)).scalar_one() == 0
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        progress_checks.what_is_reported_is_shown_and_summed_while_its_step_runs,
+        progress_checks.moves_that_send_share_what_their_drain_may,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_in_any_database(database: Database, check: Callable[[Database], None]) -> None:
+    check(database)

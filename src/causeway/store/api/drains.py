@@ -334,7 +334,8 @@ def rates_of(database: Database, move_ids: Collection[str]) -> dict[str, float]:
             .where(
                 SERVERS.c.drain_id.in_({drain_id for drain_id, _limit in limits.values()}),
                 is_asked,
-                sa.or_(PROGRESS.c.move_id.is_not(None), sends_by_rows),
+                # Who asks has reported, though it may not be written down yet.
+                sa.or_(PROGRESS.c.move_id.is_not(None), MOVES.c.id.in_(limits), sends_by_rows),
             )
             .group_by(SERVERS.c.drain_id)
         )
