@@ -28,7 +28,7 @@ from benchmarks.instructions import Meter
 from benchmarks.work import Work
 from causeway.api.app import Entrance
 from causeway.clients.network_cache import NetworkCache
-from causeway.clients.placement.transport import WsgiTransport
+from causeway.clients.placement.http import PlacementHttp
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.embedded.cloud import EmbeddedCloud
 from causeway.embedded.content import GENERATION
@@ -80,7 +80,7 @@ class Hooks:
             (Entrance, "__call__", self._on_request),
             (Keeper, "_run", self._on_move),
             (EventsEndpoint, "external_instance_events", self._on_events),
-            (WsgiTransport, "send", self._timed("placement")),
+            (PlacementHttp, "call", self._timed("placement")),
             # Intents, outcomes and epochs, with what is written in the same transactions.
             (journal, "acquire", self._timed("journal")),
             (recording, "record", self._timed("journal")),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import requests
 from oslo_config import cfg
 
 from causeway import clock, decoding
@@ -80,9 +81,11 @@ def transports(conf: cfg.ConfigOpts) -> Transports:
     return made
 
 
-def surroundings(conf: cfg.ConfigOpts, placement: PlacementClient) -> Surroundings:
-    """The clients that a configuration names."""
-    sessions = ServiceSessions(conf)
+def surroundings(
+    conf: cfg.ConfigOpts, placement: PlacementClient, transport: requests.Session | None = None
+) -> Surroundings:
+    """The clients that a configuration names. ``transport``: see `ServiceSessions`."""
+    sessions = ServiceSessions(conf, transport=transport)
     return Surroundings(
         conf=conf,
         transports=transports(conf),

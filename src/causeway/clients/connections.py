@@ -72,7 +72,7 @@ class ServiceSessions:
     def __init__(self, conf: ConfigOpts, *, transport: requests.Session | None = None) -> None:
         self.conf = conf
         self._own_transport = transport is None
-        self.transport = transport if transport is not None else _new_transport()
+        self.transport = transport if transport is not None else new_transport()
         self.sends_service_token = bool(conf.service_user.send_service_user_token)
         self.stopping = threading.Event()
         self._lock = threading.RLock()
@@ -129,7 +129,8 @@ class ServiceSessions:
                 self._expired.popitem(last=False)
 
 
-def _new_transport() -> requests.Session:
+def new_transport() -> requests.Session:
+    """Connections that are kept, for all that speak HTTP in a process."""
     transport = requests.Session()
     # Proxies of the environment would be looked up for every call; they are, once per endpoint.
     transport.trust_env = False

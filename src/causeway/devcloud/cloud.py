@@ -33,7 +33,7 @@ class Cloud(Switches):
         self._calls_lock = threading.Lock()
         with self.store.transaction() as session:
             self.hosts = set(session.scalars(select(Host.name)))
-        self.plugger = Plugger(self.store, self.tokens, self)
+        self.plugger = Plugger(self.store, self.tokens, self, config.transport)
         self.volume_jobs = VolumeJobs(self.store)
 
     def register_hosts(self, names: Iterable[str]) -> None:

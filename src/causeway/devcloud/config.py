@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import requests
+
 
 @dataclass(frozen=True)
 class DevcloudConfig:
     """`base_url` is that of the one server on which all services of the catalog are mounted.
 
     `internal_url`: where calls between services go, if not there, too. `compute_url`: where the Compute API is, if it is
-    not mounted there.
+    not mounted there. `transport`: what it calls Compute with, for example without a socket; sessions of its own if None.
     """
 
     state_dir: Path
@@ -17,3 +19,4 @@ class DevcloudConfig:
     region: str = "RegionOne"
     compute_url: str | None = None
     internal_url: str | None = None
+    transport: requests.Session | None = None

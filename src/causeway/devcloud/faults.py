@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from causeway.devcloud.bodies import drain
+from causeway.http.direct import DEADLINE, CallerGaveUp
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -86,6 +87,7 @@ class Faults:
         self._file_rules: list[Fault] = []
         self._file_version: tuple[int, int] | None = None
         self._released = threading.Event()
+        self._closed = False
 
     def add(self, fault: Fault) -> Fault:
         with self._lock:
@@ -99,15 +101,33 @@ class Faults:
             self._release()
 
     def close(self) -> None:
+        """What is held up and nobody waits for any more is not carried out."""
+        self._closed = True
         self.clear()
 
     def _release(self) -> None:
         self._released.set()
         self._released = threading.Event()
 
-    def _wait(self, seconds: float) -> None:
-        """Until the time is over, or the rules are gone."""
+    def _hold(self, seconds: float, environ: "WSGIEnvironment", then: Callable[[], object]) -> None:
+        """Until the time is over, or the rules are gone.
+
+        A caller in this process whose own time is over first is let go; what was to happen ``then`` does all the same.
+        """
         released, end = self._released, time.monotonic() + seconds
+        deadline = environ.get(DEADLINE, end)
+        self._wait(released, min(end, deadline))
+        if released.is_set() or end <= deadline:
+            return
+
+        def rest() -> None:
+            self._wait(released, end)
+            if not self._closed:
+                then()
+
+        raise CallerGaveUp(rest)
+
+    def _wait(self, released: threading.Event, end: float) -> None:
         while (left := end - time.monotonic()) > 0 and not released.wait(min(left, LOOK_EVERY)):
             self._read_file()
 
@@ -160,10 +180,10 @@ class Faults:
             start_response(f"{fault.status} Injected", [("Content-Type", "text/plain"), ("Content-Length", "15")])
             return [b"injected fault\n"]
         if fault.action == "delay":
-            self._wait(fault.seconds)
+            self._hold(fault.seconds, environ, lambda: _carry_out(app, environ))
             return app(environ, start_response)
         if fault.action == "hang":
-            self._wait(fault.seconds)
+            self._hold(fault.seconds, environ, lambda: None)
             return _dropped(start_response)
         reads = environ["REQUEST_METHOD"] in READ_METHODS
         if fault.action == "corrupt":
@@ -177,10 +197,7 @@ class Faults:
             return _dropped(start_response)
         if fault.action == "drop":
             environ["wsgi.input"] = _Input(environ["wsgi.input"], fault.after_bytes, breaks=True)
-        body = app(environ, _ignore_response)
-        close = getattr(body, "close", None)
-        if close is not None:
-            close()
+        _carry_out(app, environ)
         return _dropped(start_response)
 
 
@@ -196,6 +213,14 @@ def _parse(document: Any) -> list[Fault]:
             raise ValueError(f"a rule has the keys {', '.join(sorted(known))}; this one is {entry!r}")
         rules.append(Fault(**entry))
     return rules
+
+
+def _carry_out(app: "WSGIApplication", environ: "WSGIEnvironment") -> None:
+    """Nobody gets the answer."""
+    body = app(environ, _ignore_response)
+    close = getattr(body, "close", None)
+    if close is not None:
+        close()
 
 
 def _ignore_response(_status: str, _headers: list[tuple[str, str]], _error: Any = None) -> Callable[[bytes], object]:

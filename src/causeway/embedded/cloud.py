@@ -19,6 +19,7 @@ from oslo_policy import opts as policy_opts
 
 from causeway import durable, roles
 from causeway.api.long_polls import LONG_POLLS, LongPolls
+from causeway.clients.connections import new_transport
 from causeway.clients.placement.local import local_placement
 from causeway.conf import AUTH_GROUPS, ignored, new_config
 from causeway.conf.conductor import SUPER
@@ -98,11 +99,15 @@ class EmbeddedCloud:
         on_stop(StateDirLock(self.state.path).release)
         self.web = WebServer(self._port, internal=True)
         self.url = self.web.url
+        # Everything that calls the internal URL but keystonemiddleware, whose session is its own.
+        self._transport = new_transport()
+        self._transport.mount(f"{self.web.internal_url}/", self.web.direct)
+        on_stop(self._transport.close)
         self.devcloud, self.accounts = self._start_devcloud()
         self.placement = local_placement(self.state.database("placement"))
         on_stop(self.placement.close)
         self.conf = self._configure()
-        self.around = roles.surroundings(self.conf, self.placement.client())
+        self.around = roles.surroundings(self.conf, self.placement.client(), self._transport)
         on_stop(self.around.close)
         self.api_database, self.cells = self._open_databases()
 
@@ -133,7 +138,10 @@ class EmbeddedCloud:
         self.state.write_manage({"api_database": {"connection": self._database_url("api")}, "placement": credentials})
 
     def _start_devcloud(self) -> tuple[Devcloud, Accounts]:
-        devcloud = Devcloud(DevcloudConfig(self.state.devcloud, self.url, internal_url=self.web.internal_url))
+        config = DevcloudConfig(
+            self.state.devcloud, self.url, internal_url=self.web.internal_url, transport=self._transport
+        )
+        devcloud = Devcloud(config)
         self._cleanup.callback(devcloud.close)
         accounts = devcloud.bootstrap()
         devcloud.register_hosts([host for hosts in self.hosts_by_cell for host in hosts])

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from causeway.http.direct import DirectTransport
 from causeway.http.server import make_server
 from causeway.http.strict import WsgiApp
 
@@ -16,7 +17,8 @@ class WebServer:
     """Serves WSGI applications under path prefixes, from threads of this process.
 
     ``url`` is for users. With ``internal``, ``internal_url`` is a second port with threads of its own, for calls between
-    services: nothing that users do on theirs keeps these waiting. gunicorn serves the API where it has processes of its own
+    services: nothing that users do on theirs keeps these waiting. Who is in this process mounts ``direct`` for it, and then
+    needs no socket and no thread of it. gunicorn serves the API where it has processes of its own
     (`causeway api`); it can't be here, because its workers are processes and everything embedded is in one.
     """
 
@@ -24,6 +26,7 @@ class WebServer:
         self._mounts: list[tuple[str, WsgiApp]] = []
         self._threads: list[threading.Thread] = []
         self._servers: list[Any] = []
+        self.direct = DirectTransport(self._dispatch)
         try:
             for number in (port, 0) if internal else (port,):
                 self._servers.append(make_server(address, number, self._dispatch, threads=THREADS, name="causeway"))
@@ -48,12 +51,13 @@ class WebServer:
             thread.start()
 
     def stop(self) -> None:
-        """Finishes requests that are under way, the users' first: they need the internal port."""
+        """Finishes requests that are under way, the users' first: they need what is internal."""
         for server in self._servers:
             server.stop()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
+        self.direct.stop()
 
     def _dispatch(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

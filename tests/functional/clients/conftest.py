@@ -1,4 +1,4 @@
-"""The clients against devcloud over HTTP, as users (``demo``, ``other``) and as the service (``causeway``)."""
+"""The clients against devcloud, with and without a socket, as users (``demo``, ``other``) and as the service (``causeway``)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from cheroot import wsgi
 from oslo_config import cfg
 
 from causeway.clients import session as client_session
+from causeway.clients.connections import new_transport
 from causeway.clients.identity import IdentityClient
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
@@ -22,6 +23,7 @@ from causeway.clients.volume import VolumeClient
 from causeway.conf import new_config
 from causeway.context import RequestContext
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
+from causeway.http.direct import DirectTransport
 
 HOSTS = ("host1", "host2")
 
@@ -102,8 +104,8 @@ def credentials(accounts: Accounts) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
+@pytest.fixture(scope="session", params=["socket", "direct"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
     mounted = _Mounted()
     server = wsgi.Server(("127.0.0.1", 0), mounted, numthreads=8)
     server.error_log = lambda *_args, **_more: None
@@ -116,9 +118,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Around]:
     thread = threading.Thread(target=server.serve, name="test-server")
     thread.start()
     conf = new_config(service_user=credentials(accounts))
-    sessions = ServiceSessions(conf)
+    transport = new_transport()
+    if request.param == "direct":
+        transport.mount(f"{url}/", DirectTransport(mounted))
+    sessions = ServiceSessions(conf, transport=transport)
     yield Around(cloud, accounts, conf, sessions)
     sessions.close()
+    transport.close()
     cloud.faults.clear()
     server.stop()
     thread.join(10)

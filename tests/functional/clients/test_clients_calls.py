@@ -107,7 +107,7 @@ def test_a_service_that_hangs_is_given_up(around: Any, demo: RequestContext, ima
     conf = new_config(
         glance={"endpoint_override": around.cloud.config.base_url + "/image", "timeout": 0.2, "num_retries": 0}
     )
-    sessions = ServiceSessions(conf)
+    sessions = ServiceSessions(conf, transport=around.sessions.transport)
     around.cloud.faults.add(Fault("hang", service="image", seconds=60, times=1))
     with pytest.raises(errors.ServiceFailed, match="did not answer"):
         ImageClient(sessions).show(demo, image)

@@ -17,6 +17,7 @@ import requests
 from cheroot import wsgi
 
 from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
+from causeway.http.direct import DirectTransport
 
 HOSTS = ("cell1-host1", "cell2-host1")
 
@@ -59,12 +60,13 @@ class Dispatcher:
 
 @dataclass
 class Running:
-    """A served devcloud. `http` sends raw requests as one of its users."""
+    """A served devcloud. `http` sends raw requests as one of its users; `direct` does so without a socket."""
 
     cloud: Devcloud
     accounts: Accounts
     url: str
     compute: ComputeSink
+    direct: DirectTransport
     tokens: dict[str, str] = field(default_factory=dict)
     http: requests.Session = field(default_factory=requests.Session)
     stop: Callable[[], None] = lambda: None
@@ -142,7 +144,7 @@ def start_devcloud() -> Iterator[Start]:
         dispatcher.apps = {**cloud.apps, "/compute": compute}
         thread = threading.Thread(target=server.serve, name="test-server")
         thread.start()
-        running = Running(cloud, accounts, url, compute)
+        running = Running(cloud, accounts, url, compute, DirectTransport(dispatcher))
 
         def stop() -> None:
             if stop in stops:

@@ -9,11 +9,22 @@ from typing import Any
 
 import pytest
 import requests
+import tenacity
 
 from causeway.devcloud import Fault
 
 OCTETS = {"Content-Type": "application/octet-stream"}
 DATA = os.urandom(300_000)
+
+
+@pytest.fixture(params=["socket", "direct"])
+def devcloud(devcloud: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Faults show to callers in the same process as they do to those behind a socket."""
+    prefix = f"{devcloud.url}/"
+    if request.param == "direct":
+        devcloud.http.mount(prefix, devcloud.direct)
+    yield devcloud
+    devcloud.http.adapters.pop(prefix, None)
 
 
 def make_image(devcloud: Any, data: bytes | None = None) -> str:
@@ -91,7 +102,8 @@ def test_a_request_whose_reply_is_lost_was_carried_out(devcloud: Any) -> None:
     devcloud.cloud.faults.add(Fault("lose_reply", "/networks$", method="POST", times=1))
     with pytest.raises(requests.RequestException):
         devcloud.call("POST", "/network/v2.0/networks", {"network": {"name": "lost"}})
-    assert len(devcloud.ok("GET", "/network/v2.0/networks?name=lost")["networks"]) == 1
+    (found,) = devcloud.ok("GET", "/network/v2.0/networks?name=lost")["networks"]
+    devcloud.ok("DELETE", f"/network/v2.0/networks/{found['id']}")
 
 
 def test_a_dropped_request_was_not_carried_out(devcloud: Any) -> None:
@@ -105,9 +117,25 @@ def test_a_hanging_service_lets_the_client_time_out(devcloud: Any) -> None:
     devcloud.cloud.faults.add(Fault("hang", "/volumes", service="volume", seconds=3600))
     headers = {"X-Auth-Token": devcloud.token("demo")}
     with pytest.raises(requests.Timeout):
-        requests.get(f"{devcloud.url}/volume/v3/volumes", headers=headers, timeout=0.2)
+        devcloud.http.get(f"{devcloud.url}/volume/v3/volumes", headers=headers, timeout=0.2)
     devcloud.cloud.faults.clear()
     assert devcloud.call("GET", "/volume/v3/volumes").status_code == 200
+
+
+def test_what_is_delayed_for_longer_than_its_caller_waits_is_carried_out(devcloud: Any) -> None:
+    devcloud.cloud.faults.add(Fault("delay", "/networks$", method="POST", seconds=3600, times=1))
+    headers, body = {"X-Auth-Token": devcloud.token("causeway")}, {"network": {"name": "late"}}
+    with pytest.raises(requests.Timeout):
+        devcloud.http.post(f"{devcloud.url}/network/v2.0/networks", json=body, headers=headers, timeout=0.2)
+    assert devcloud.ok("GET", "/network/v2.0/networks?name=late")["networks"] == []
+    devcloud.cloud.faults.clear()
+    waiting = tenacity.Retrying(
+        stop=tenacity.stop_after_delay(20),
+        wait=tenacity.wait_fixed(0.02),
+        retry=tenacity.retry_if_result(lambda found: not found),
+    )
+    found = waiting(lambda: devcloud.ok("GET", "/network/v2.0/networks?name=late")["networks"])
+    devcloud.ok("DELETE", f"/network/v2.0/networks/{found[0]['id']}")
 
 
 def test_a_slow_service_answers_late(devcloud: Any) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import socket
+from collections import Counter
 from contextlib import ExitStack
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import requests
 from moves_cloud import Cloud
+from requests.adapters import HTTPAdapter
 
 HANGING = 200
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n"
@@ -48,6 +52,27 @@ def test_services_call_each_other_on_a_port_of_their_own(cloud: Cloud) -> None:
         found = cloud.admin.session.get_endpoint(service_type=service, interface="internal")
         assert found.startswith(parts.web.internal_url), service
         assert cloud.admin.session.get_endpoint(service_type=service, interface="public").startswith(parts.url)
+
+
+@pytest.mark.embedded("others are behind servers of their own")
+def test_services_call_each_other_without_sockets(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = cloud.parts
+    transport, called = parts.around.sessions.transport, Counter[str]()
+    assert transport.get_adapter("http://elsewhere/image") is not parts.web.direct
+
+    def send(adapter: HTTPAdapter, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        called[str(request.url)] += 1
+        return sent(adapter, request, **options)
+
+    sent = HTTPAdapter.send
+    server = cloud.boot()
+    monkeypatch.setattr(HTTPAdapter, "send", send)
+    cloud.resized(server)
+    cloud.confirmed(server)
+    # keystonemiddleware's session is its own.
+    tokens = f"{parts.web.internal_url}/identity/"
+    assert [url for url in called if url.startswith(parts.web.internal_url) and not url.startswith(tokens)] == []
+    assert called
 
 
 @pytest.mark.embedded("others are behind servers of their own")

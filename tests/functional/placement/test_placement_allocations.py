@@ -17,7 +17,7 @@ from keystoneauth1.session import Session
 from causeway import errors
 from causeway.clients.placement import CandidatesRequest, PlacementClient, RequestGroup
 from causeway.clients.placement.local import LocalPlacement
-from causeway.clients.placement.transport import WsgiTransport
+from causeway.http.direct import DirectTransport
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 128, "DISK_GB": 1}
 LARGE = {"VCPU": 2, "MEMORY_MB": 192, "DISK_GB": 2}
@@ -282,16 +282,17 @@ def test_confirm_drops_what_the_migration_held(
 def flaky_client(placement: LocalPlacement, lost: list[str], times: int, *, is_done: bool) -> PlacementClient:
     """Its connection breaks with the first writes, as long as fewer than ``times`` are ``lost``."""
 
-    def flaky(environ: dict[str, Any], start_response: Any) -> Any:
-        if environ["REQUEST_METHOD"] == "POST" and len(lost) < times:
-            lost.append(environ["PATH_INFO"])
+    class Flaky(DirectTransport):
+        def send(self, request: requests.PreparedRequest, *more: Any, **options: Any) -> requests.Response:
+            if request.method != "POST" or len(lost) >= times:
+                return super().send(request, *more, **options)
+            lost.append(request.path_url)
             if is_done:
-                list(placement.internal_app(environ, lambda *_args: None))
+                super().send(request, *more, **options)
             raise requests.ConnectionError("the connection broke")
-        return placement.internal_app(environ, start_response)
 
     session = requests.Session()
-    session.mount("http://flaky", WsgiTransport(flaky))
+    session.mount("http://flaky", Flaky(placement.internal_app))
     auth = token_endpoint.Token("http://flaky", "admin")
     return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override="http://flaky"))
 

@@ -15,8 +15,8 @@ from oslo_config import cfg
 from causeway import errors
 from causeway.clients.placement import CandidatesRequest, Inventory, PlacementClient, RequestGroup, remote_placement
 from causeway.clients.placement.local import LocalPlacement, local_placement
-from causeway.clients.placement.transport import WsgiTransport
 from causeway.conf import placement as options
+from causeway.http.direct import DirectTransport
 
 MakeHost = Callable[..., str]
 
@@ -140,7 +140,7 @@ def test_the_public_application_wants_a_token(placement: LocalPlacement) -> None
         {"auth_type": "password", "auth_url": "http://127.0.0.1:9/v3", "username": "placement", "password": "secret"}
     )
     session = requests.Session()
-    session.mount("http://public", WsgiTransport(application))
+    session.mount("http://public", DirectTransport(application))
     versions = session.get("http://public/")
     assert versions.status_code == 200
     assert versions.json()["versions"][0]["id"] == "v1.0"

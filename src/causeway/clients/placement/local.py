@@ -27,7 +27,6 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 from keystonemiddleware import opts as keystonemiddleware_opts
 from oslo_config.cfg import ConfigOpts
-from oslo_context import context as oslo_context
 from oslo_db.sqlalchemy import enginefacade
 from placement import db_api, deploy, policy
 from placement.db.sqlalchemy import migration
@@ -37,7 +36,8 @@ from sqlalchemy.pool import QueuePool
 
 from causeway.clients.placement import schemas
 from causeway.clients.placement.client import PlacementClient
-from causeway.clients.placement.transport import WsgiApplication, WsgiTransport
+from causeway.http.direct import DirectTransport
+from causeway.http.strict import WsgiApp
 
 INTERNAL_URL = "http://placement.internal"
 SQLITE_BUSY_TIMEOUT_SECONDS = 30
@@ -66,10 +66,10 @@ class LocalPlacement:
         migration.upgrade("head")
         config = self._config("noauth2")
         policy.init(config)
-        self.internal_app: WsgiApplication = self._in_turn(deploy.deploy(config))
+        self.internal_app: WsgiApp = self._in_turn(deploy.deploy(config))
         deploy.update_database(config)
 
-    def public_app(self, keystone_authtoken: Mapping[str, Any]) -> WsgiApplication:
+    def public_app(self, keystone_authtoken: Mapping[str, Any]) -> WsgiApp:
         """The application for the outside world.
 
         ``keystone_authtoken``: the options of keystonemiddleware by name, those of the ``password`` plug-in included
@@ -88,7 +88,7 @@ class LocalPlacement:
     def client(self) -> PlacementClient:
         """A client that calls ``internal_app`` in this process. Give one to all: it remembers what it wrote."""
         session = requests.Session()
-        session.mount(INTERNAL_URL, WsgiTransport(_apart(self.internal_app)))
+        session.mount(INTERNAL_URL, DirectTransport(self.internal_app))
         session.trust_env = False
         auth = token_endpoint.Token(INTERNAL_URL, "admin")
         return PlacementClient(Adapter(Session(auth=auth, session=session), endpoint_override=INTERNAL_URL))
@@ -114,7 +114,7 @@ class LocalPlacement:
         config.set_override("policy_file", os.devnull, group="oslo_policy")
         return config
 
-    def _in_turn(self, application: WsgiApplication) -> WsgiApplication:
+    def _in_turn(self, application: WsgiApp) -> WsgiApp:
         if not self._is_sqlite:
             return application
 
@@ -125,20 +125,6 @@ class LocalPlacement:
                 return application(environ, start_response)
 
         return serialised
-
-
-def _apart(application: WsgiApplication) -> WsgiApplication:
-    """Placement makes contexts of its own in the thread that calls it: the caller's is the current one again afterwards."""
-
-    def call(environ: dict[str, Any], start_response: Any) -> Any:
-        before = oslo_context.get_current()
-        try:
-            return application(environ, start_response)
-        finally:
-            if before is not None:
-                before.update_store()
-
-    return call
 
 
 def local_placement(database: Path | str) -> LocalPlacement:

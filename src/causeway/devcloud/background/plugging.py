@@ -48,7 +48,9 @@ class Job:
 
 
 class Plugger:
-    def __init__(self, store: Store, tokens: Tokens, switches: Switches) -> None:
+    def __init__(
+        self, store: Store, tokens: Tokens, switches: Switches, transport: requests.Session | None = None
+    ) -> None:
         self._store, self._tokens, self._switches = store, tokens, switches
         self._condition = threading.Condition()
         self._jobs: list[Job] = []
@@ -57,7 +59,8 @@ class Plugger:
         self._changed = False
         self._closed = False
         self._token: tuple[str, float] | None = None
-        self._http = requests.Session()
+        self._own_http = transport is None
+        self._http = transport or requests.Session()
         self._thread = threading.Thread(target=self._work, name="devcloud-plugger", daemon=True)
         self._thread.start()
 
@@ -107,7 +110,8 @@ class Plugger:
             self._closed = True
             self._condition.notify()
         self._thread.join(POST_TIMEOUT + 1)
-        self._http.close()
+        if self._own_http:
+            self._http.close()
 
     def _plug_later(self, port_id: str, wanted: Signature) -> None:
         self._schedule(self._switches.plug_delay, lambda: self._plug(port_id, wanted))
