@@ -80,7 +80,7 @@ def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool) -> N
     json_file.write_text(json.dumps(found, indent=2) + "\n")
     console.print(f"Written to {json_file}.")
     if record:
-        recorded.save({name: typical(runs).instructions or 0 for name, runs in counts.items()})
+        recorded.save({name: typical([run.spent for run in runs]).instructions or 0 for name, runs in counts.items()})
         console.print(f"Recorded for {recorded.kind()} in {recorded.FILE}.")
 
 

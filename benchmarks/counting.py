@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -48,11 +49,11 @@ class Counts:
         return dict(services)
 
 
-def typical(runs: list[Counts]) -> Spent:
+def typical(runs: Sequence[Spent]) -> Spent:
     """What the runs of one operation spent: the median of each."""
-    instructions = [run.spent.instructions for run in runs if run.spent.instructions is not None]
+    instructions = [run.instructions for run in runs if run.instructions is not None]
     return Spent(
-        median(run.spent.user_seconds for run in runs),
+        median(run.user_seconds for run in runs),
         round(median(instructions)) if len(instructions) == len(runs) else None,
     )
 

@@ -68,6 +68,13 @@ class Lifecycle:
         found["detach"], _answer = self._do(
             "DELETE", f"{server}/os-volume_attachments/{self._volume_id}", None, lambda: not self._is_attached()
         )
+        port = {"interfaceAttachment": {"net_id": cloud.network_id}}
+        # The answer comes when the guest has the port.
+        found["attach port"], answer = self._do("POST", f"{server}/os-interface", port, events=1)
+        port_id = answer["interfaceAttachment"]["port_id"]
+        found["detach port"], _answer = self._do(
+            "DELETE", f"{server}/os-interface/{port_id}", None, lambda: not self._is_plugged(port_id), events=1
+        )
         found["shelve"], _answer = self._do(
             "POST", f"{server}/action", {"shelve": None}, is_in(VmState.SHELVED_OFFLOADED)
         )
@@ -111,6 +118,12 @@ class Lifecycle:
 
     def _is_attached(self) -> bool:
         query = sa.select(_DEVICES.c.id).where(_DEVICES.c.volume_id == self._volume_id, _DEVICES.c.deleted.is_(False))
+        return bool(self._rows(query))
+
+    def _is_plugged(self, port_id: str) -> bool:
+        query = sa.select(_SERVERS.c.id).where(
+            sa.cast(_SERVERS.c.network_info, sa.Text).contains(port_id), _SERVERS.c.deleted.is_(False)
+        )
         return bool(self._rows(query))
 
     def _rows(self, query: sa.Select[Any]) -> list[tuple[Any, ...]]:

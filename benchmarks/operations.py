@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from benchmarks.cloud import SAME_CELL, MeasuredCloud, Timing
 from benchmarks.counting import Counts
+from benchmarks.instructions import Spent
 from benchmarks.lifecycle import Lifecycle
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance
@@ -32,6 +33,8 @@ TITLES = {
     "create": "create, from an image, one port",
     "attach": "attach a volume",
     "detach": "detach a volume",
+    "attach port": "attach a port",
+    "detach port": "detach a port",
     "shelve": "shelve and offload",
     "unshelve": "unshelve",
     "delete": "delete",
@@ -56,11 +59,15 @@ READS = 20
 
 @dataclass
 class Series:
-    """The runs of one operation, in milliseconds; ``placement`` and ``journal`` are the parts that these took."""
+    """The runs of one operation, in milliseconds; ``placement`` and ``journal`` are the parts that these took.
+
+    ``spent``: what the whole process worked for each, where that is measured with the times.
+    """
 
     runs: list[float] = field(default_factory=list)
     placement: list[float] = field(default_factory=list)
     journal: list[float] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
 
     def add(self, timing: Timing) -> None:
         self.runs.append(timing.visible * 1000)
@@ -96,18 +103,23 @@ def measure_lifecycle(cloud: MeasuredCloud, rounds: int) -> dict[str, Series]:
 
 
 def measure_concurrent(cloud: MeasuredCloud, rounds: int) -> Series:
-    """From the arrival of the first request until the last of the servers is in VERIFY_RESIZE."""
+    """From the arrival of the first request until the last of the servers is in VERIFY_RESIZE.
+
+    What is spent counts until the moves have ended, with the clients' part.
+    """
     found = Series()
     clients = [cloud.connect() for _number in range(CONCURRENT)]
     with ThreadPoolExecutor(CONCURRENT, thread_name_prefix="users") as users:
         for number in range(rounds + 1):
             servers, hooks = [cloud.boot() for _client in clients], cloud.hooks
-            moves, before = hooks.moves_ended, hooks.spent.copy()
+            moves, before, worked = hooks.moves_ended, hooks.spent.copy(), cloud.meter.look()
             list(users.map(cloud.act, servers, [RESIZE] * CONCURRENT, clients))
             took = max(hooks.visible[uuid] for uuid in servers) - min(hooks.arrived[uuid] for uuid in servers)
-            if number:
-                found.add(Timing(took, hooks.spent_since(before)))
+            within = hooks.spent_since(before)
             cloud.settle(moves + CONCURRENT)
+            if number:
+                found.add(Timing(took, within))
+                found.spent.append(cloud.meter.look() - worked)
             list(users.map(cloud.act, servers, [CONFIRM] * CONCURRENT, clients))
             cloud.settle(moves + 2 * CONCURRENT)
             for server in servers:

@@ -21,13 +21,15 @@ KINDS = {"sql": "SQL statements", "rpc": "RPCs", "placement": "Placement calls",
 
 def as_json(times: dict[str, Series], counts: dict[str, list[Counts]], refusal: str) -> dict[str, Any]:
     """``refusal``: why instructions were not counted; empty if they were."""
+    spent = {name: [run.spent for run in runs] for name, runs in counts.items()}
+    spent |= {name: series.spent for name, series in times.items() if series.spent}
     return {
         "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.system()},
         "peer": peer.SOURCE,
         "milliseconds": {name: _times(name, series) for name, series in times.items()},
         "calls": {name: _calls(name, runs[-1]) for name, runs in counts.items()},
         "instructions_not_counted": refusal,
-        "spent": {name: _spent(name, typical(runs), len(runs)) for name, runs in counts.items()},
+        "spent": {name: _spent(name, typical(runs), len(runs)) for name, runs in spent.items()},
     }
 
 
@@ -83,6 +85,7 @@ def show(report: dict[str, Any], console: Console) -> None:
         console.print(_time_table(report))
     if report["calls"]:
         console.print(_call_table(report))
+    if report["spent"]:
         console.print(_work_table(report))
         if report["instructions_not_counted"]:
             console.print(f"Instructions were not counted: {report['instructions_not_counted']}.")

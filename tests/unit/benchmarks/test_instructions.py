@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import recorded
-from benchmarks.counting import Counts, typical
+from benchmarks.counting import typical
 from benchmarks.instructions import Meter, Spent
 
 WORK = 200_000
@@ -59,9 +59,9 @@ def test_user_time_is_always_there(meter: Meter) -> None:
 
 
 def test_the_typical_run_is_the_median() -> None:
-    runs = [Counts(spent=Spent(seconds, number)) for seconds, number in ((1.0, 10), (9.0, 99), (2.0, 20))]
+    runs = [Spent(1.0, 10), Spent(9.0, 99), Spent(2.0, 20)]
     assert typical(runs) == Spent(2.0, 20)
-    assert typical([*runs, Counts(spent=Spent(3.0))]).instructions is None
+    assert typical([*runs, Spent(3.0)]).instructions is None
 
 
 def test_what_is_recorded_is_kept_by_kind_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
