@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from causeway.api.app import Entrance
 from causeway.devcloud.background.plugging import Plugger
-from causeway.rpc import counters
+from causeway.rpc import counters, late_answers
 from causeway.rpc.server import Dispatcher
 from causeway.sagas.keeper import Keeper
 from causeway.store.database import Database
@@ -109,7 +109,9 @@ class Work:
             try:
                 return original(dispatcher, incoming)
             finally:
-                self._end()
+                # What comes late goes to all who listen.
+                if incoming.message.get("namespace") != late_answers.NAMESPACE:
+                    self._end()
 
         return hooked
 

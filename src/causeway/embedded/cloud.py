@@ -41,6 +41,9 @@ from causeway.virt.simulated.hardware import from_options
 
 LOG = logging.getLogger(__name__)
 
+# Threads for moves, unless the user's files say something else. All share one interpreter: more only contend for its lock.
+MOVE_THREADS = 4
+
 DriverName = Literal["libvirt", "simulated"]
 
 
@@ -176,6 +179,7 @@ class EmbeddedCloud:
         if self._log_file is not None:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
+        conf.set_default("workers", MOVE_THREADS, group="moves")
         for _group, known in keystonemiddleware_opts.list_auth_token_opts():
             conf.register_opts(known, group="keystone_authtoken")
         conf.register_opts(loading.get_auth_common_conf_options(), group="keystone_authtoken")
