@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from tests.functional.processes.rabbit import free_ports
 
 from benchmarks.scale import seed
+from benchmarks.scale.ending import children, with_children
 from causeway.embedded.content import GENERATION
 from causeway.model.flavor import Flavor
 from causeway.store.api import aggregates, flavors
@@ -27,7 +28,9 @@ from causeway.store.database import Database
 
 BIN = Path(sys.executable).parent
 PATIENCE = 180.0
-REPORT_INTERVAL, DOWN_TIME = 120, 600
+# Hosts that are records only do not report: they count as up for as long as a benchmark takes.
+REPORT_INTERVAL, DOWN_TIME = 120, 3600
+SUPER_CONDUCTORS = (1, 2, 4)
 # What the records have, and what is asked of the scheduler; the movers go from one generation to the other.
 SMALL = Flavor("small", "small", vcpus=1, memory_mb=128, root_gb=1)
 GENERATIONS = tuple(
@@ -80,10 +83,10 @@ class Launched:
     def terminate(self) -> None:
         self._popen.terminate()
 
-    def wait_ended(self) -> None:
+    def wait_ended(self, patience: float) -> None:
         """What does not end is killed, with all that it started."""
         try:
-            self._popen.wait(60)
+            self._popen.wait(patience)
         except subprocess.TimeoutExpired:
             os.killpg(self.pid, signal.SIGKILL)
             self._popen.wait(10)
@@ -109,10 +112,12 @@ class Deployment:
         *,
         cells: int,
         hosts: int,
+        computes: int | None = None,
         options: Mapping[str, Mapping[str, object]],
         habits: Mapping[str, float] = {},
     ) -> None:
-        """``cells`` and ``hosts`` (per cell): as many as there will be at most. ``habits``: of the guests of flavor `MIXED`."""
+        """``cells`` and ``hosts`` (per cell): as many as there will be at most. ``computes``: so many of a cell's hosts have a
+        compute service, the others are records; None: all. ``habits``: of the guests of flavor `MIXED`."""
         self.directory, self._rabbit, self._database = directory, rabbit, new_database
         self._options = {**OPTIONS, **options}
         specs = {f"simulated:{name}": str(value) for name, value in habits.items()}
@@ -120,6 +125,8 @@ class Deployment:
             MIXED, MIXED, vcpus=1, memory_mb=256, root_gb=max(1, ceil(habits.get("data", 0.0))), extra_specs=specs
         )
         self.planned = {f"cell{n}": [f"cell{n}-host{h}" for h in range(1, hosts + 1)] for n in range(1, cells + 1)}
+        #: of each cell, the hosts that have a compute service
+        self.computes = {name: names[:computes] for name, names in self.planned.items()}
         self.cells: dict[str, seed.Cell] = {}
         self.processes: dict[str, Launched] = {}
         api, placement = free_ports(2)
@@ -127,7 +134,7 @@ class Deployment:
 
     def start(self) -> None:
         """All but what is of a cell."""
-        cloud_hosts = [part for hosts in self.planned.values() for host in hosts for part in ("--host", host)]
+        cloud_hosts = [part for hosts in self.computes.values() for host in hosts for part in ("--host", host)]
         self._launch(
             "devcloud",
             *self._role("devcloud", "--state-dir", str(self.directory), "--port", "0", *cloud_hosts),
@@ -152,7 +159,7 @@ class Deployment:
         for name, more in (
             ("api", {}),
             ("scheduler", {}),
-            *((f"super{n}", {"conductor": {"role": "super"}}) for n in (1, 2)),
+            *((f"super{n}", {"conductor": {"role": "super"}}) for n in range(1, max(SUPER_CONDUCTORS) + 1)),
         ):
             self._write(name, {"DEFAULT": {"host": name, "transport_url": f"{self._rabbit}/cloud"}, **more})
         self._make_image_and_network()
@@ -199,7 +206,7 @@ class Deployment:
     def stop_process(self, name: str) -> None:
         process = self.processes.pop(name)
         process.terminate()
-        process.wait_ended()
+        process.wait_ended(PATIENCE)
 
     def add_cell(self) -> seed.Cell:
         """The next cell, with its hosts; `start_cells` makes it work."""
@@ -213,7 +220,7 @@ class Deployment:
         cell = seed.Cell(name, made.split()[-1], Database(url, name), nodes)
         self.cells[name] = cell
         aggregate_id = self._aggregates[(len(self.cells) + 1) % 2]
-        seed.make_hosts(self.api_database, self.placement, cell, self.directory, aggregate_id)
+        seed.make_hosts(self.api_database, self.placement, cell, self.directory, aggregate_id, self.computes[name])
         own = {"DEFAULT": {"host": f"conductor-{name}", "transport_url": f"{self._rabbit}/{name}"}}
         more = {"conductor": {"role": "cell"}, "database": {"connection": url}}
         self._write(f"conductor-{name}", {**own, **more})
@@ -230,7 +237,7 @@ class Deployment:
                 parts = [
                     part
                     for name in group
-                    for part in ("--cell", name, f"{self._rabbit}/{name}", ",".join(self.planned[name]))
+                    for part in ("--cell", name, f"{self._rabbit}/{name}", ",".join(self.computes[name]))
                 ]
                 files = [f"--config-file={self.directory / 'services.conf'}", self._file("common")]
                 self._launch(f"hosts-{group[0]}", sys.executable, "-m", "benchmarks.scale.hosts", *files, *parts)
@@ -265,11 +272,11 @@ class Deployment:
         """Seconds of CPU that each role has taken so far; all conductors of cells are one here, and all hosts."""
         spent: dict[str, float] = {}
         ours = {process.pid: name for name, process in self.processes.items()}
-        for pid in _children(os.getpid()):
+        for pid in children(os.getpid()):
             name = ours.get(pid) or _server_of(pid)
             if name is not None:
                 kind = kind_of(name)
-                spent[kind] = spent.get(kind, 0.0) + sum(_cpu_of(one) for one in _with_children(pid))
+                spent[kind] = spent.get(kind, 0.0) + sum(_cpu_of(one) for one in with_children(pid))
         return spent
 
     def connections(self) -> int:
@@ -277,17 +284,14 @@ class Deployment:
         with self.placement.connect() as connection:
             return int(connection.execute(sa.text("SELECT count(*) FROM pg_stat_activity")).scalar_one())
 
-    def stop(self) -> None:
-        """What others call ends last."""
-        groups = [
-            [name for name in self.processes if name.startswith(prefix)]
-            for prefix in ("api", "hosts-", "super", "conductor-", "scheduler", "placement", "devcloud")
-        ]
-        for group in groups:
-            for name in group:
-                self.processes[name].terminate()
-            for name in group:
-                self.processes.pop(name).wait_ended()
+    def stop(self, patience: float = 60.0) -> None:
+        """What others call ends last; what has not ended after ``patience`` seconds is killed."""
+        for prefixes in (("api",), ("hosts-", "super", "conductor-", "scheduler"), ("placement", "devcloud")):
+            group = [self.processes.pop(name) for name in list(self.processes) if name.startswith(prefixes)]
+            for process in group:
+                process.terminate()
+            for process in group:
+                process.wait_ended(patience)
         for cell in self.cells.values():
             cell.database.close()
         for made in ("api_database", "placement"):
@@ -354,7 +358,7 @@ def _answers(url: str) -> bool:
 
 def _memory_of(pid: int) -> Memory:
     whole = Memory(0, 0, 0)
-    for one in _with_children(pid):
+    for one in with_children(pid):
         try:
             lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()[1:]
         except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -362,18 +366,6 @@ def _memory_of(pid: int) -> Memory:
         sizes = {line.split(":")[0]: int(line.split()[1]) / 1024 for line in lines if ":" in line}
         whole = Memory(whole.rss + sizes.get("Rss", 0), whole.pss + sizes.get("Pss", 0), whole.processes + 1)
     return whole
-
-
-def _with_children(pid: int) -> list[int]:
-    return [pid, *(one for child in _children(pid) for one in _with_children(child))]
-
-
-def _children(pid: int) -> list[int]:
-    found = []
-    with suppress(FileNotFoundError, ProcessLookupError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            found += [int(child) for child in (task / "children").read_text().split()]
-    return found
 
 
 def _server_of(pid: int) -> str | None:

@@ -105,6 +105,7 @@ def main(config_files: tuple[Path, ...], cells: tuple[tuple[str, str, str], ...]
                 driver.start()
                 computes[name] = roles.compute(around, name, driver, url, root / name)
                 computes[name]._load_claims()
+                computes[name]._reporter._uuid = (root / name / "compute_id").read_text()
             server = HostsServer(around.transports.get(url), cell, computes)
             server.start(override_pool_size=THREADS)
             cleanup.callback(server.finish, 10.0)

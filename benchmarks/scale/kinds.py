@@ -6,7 +6,6 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +36,7 @@ def mixed(
     def one(server: str) -> None:
         mover = _Mover(deployment, clients(), watch, server)
         chances = random.Random(server)
-        while time.perf_counter() < over:
+        while not watch.is_over and time.perf_counter() < over:
             kind = chances.choices(list(found), [shares[kind] for kind in found])[0]
             began = time.perf_counter()
             is_done = mover.move(kind)
@@ -51,12 +50,7 @@ def mixed(
                     found[kind].pauses.seconds.append(pause)
             mover.settle(kind)
 
-    try:
-        with ThreadPoolExecutor(len(servers), thread_name_prefix="user") as pool:
-            for user in [pool.submit(one, server) for server in servers]:
-                user.result()
-    finally:
-        watch.close()
+    watch.while_users(one, servers)
     return found
 
 
@@ -103,5 +97,6 @@ class _Mover:
 
     def _elsewhere(self, host: str) -> str:
         """A host of another cell."""
-        cells = [list(cell.nodes) for cell in self._deployment.cells.values() if host not in cell.nodes]
+        deployment = self._deployment
+        cells = [deployment.computes[name] for name, cell in deployment.cells.items() if host not in cell.nodes]
         return random.choice(random.choice(cells))

@@ -9,8 +9,9 @@ import threading
 import time
 import uuid as uuids
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,11 +88,21 @@ def get(client: Client, paths: Callable[[int], str], times: int) -> Times:
     return Times([client.timed(paths(number)) for number in range(times)])
 
 
-def decisions(deployment: Deployment, rabbit: str, seconds: float, callers: int) -> tuple[float, Times]:
-    """Decisions a second over all hosts, each with its claim, asked for by some callers at once; and the time of each."""
+def decisions(
+    deployment: Deployment,
+    rabbit: str,
+    seconds: float,
+    callers: int,
+    measured: AbstractContextManager[object],
+    times: Times,
+) -> float:
+    """Decisions a second over all hosts, each with its claim, asked for by some callers at once. ``times`` gets the time of each.
+
+    ``measured`` is around all but the first one, for which the scheduler looks up all hosts.
+    """
     transports = Transports(new_config(config_files=[], rpc_response_timeout=60))
     scheduler = SchedulerClient(transports.get(f"{rabbit}/cloud"))
-    owner, placed, times = deployment.owner, list[str](), Times()
+    owner, placed = deployment.owner, list[str]()
     lock, stop = threading.Lock(), threading.Event()
 
     def ask(count: bool = True) -> None:
@@ -110,18 +121,20 @@ def decisions(deployment: Deployment, rabbit: str, seconds: float, callers: int)
 
     try:
         ask(count=False)
-        began = time.perf_counter()
-        with ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
+        with measured, ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
+            began = time.perf_counter()
             askers = [pool.submit(ask_on) for _ in range(callers)]
-            stop.wait(seconds)
-            stop.set()
+            try:
+                stop.wait(seconds)
+            finally:
+                stop.set()
             for asker in askers:
                 asker.result(PATIENCE)
-        took = time.perf_counter() - began
+            took = time.perf_counter() - began
     finally:
         transports.cleanup()
         _forget_claims(deployment, placed)
-    return len(times.seconds) / took, times
+    return len(times.seconds) / took
 
 
 def _forget_claims(deployment: Deployment, consumers: list[str]) -> None:
@@ -184,9 +197,23 @@ class Watch:
     def wait(self, server: str, number: int) -> str:
         """The state of the move of this number, once it has ended."""
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self._ended.get(server, [])) > number, PATIENCE):
+            there = self._changed.wait_for(lambda: self.is_over or len(self._ended.get(server, [])) > number, PATIENCE)
+            if not there or self.is_over:
                 raise TimeoutError(f"a move of {server} does not end")
             return self._ended[server][number]
+
+    def while_users(self, act: Callable[[str], None], servers: Sequence[str]) -> None:
+        """Each server's user acts, all at once; if one fails, or this is interrupted, the others leave off. Closes the watch."""
+        with ThreadPoolExecutor(len(servers), thread_name_prefix="user") as pool:
+            try:
+                for user in [pool.submit(act, server) for server in servers]:
+                    user.result()
+            finally:
+                self.close()
+
+    @property
+    def is_over(self) -> bool:
+        return self._stop.is_set()
 
     def _look(self) -> None:
         over = [state.value for state in ENDED]
@@ -207,10 +234,12 @@ class Watch:
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
+        with self._changed:
+            self._changed.notify_all()
 
 
 def moves(deployment: Deployment, clients: Callable[[], Client], servers: list[str], seconds: float) -> Moved:
-    """All servers go to the other generation's cells and are confirmed there, again and again, for so long."""
+    """All servers go to the other generation's cells and are confirmed there, again and again, for so long; once at least."""
     watch = Watch(deployment)
     resizes, confirms, ends, failed = Times(), Times(), list[float](), list[str]()
     lock = threading.Lock()
@@ -221,7 +250,7 @@ def moves(deployment: Deployment, clients: Callable[[], Client], servers: list[s
         client = clients()
         flavor = client.call("GET", f"/servers/{server}")["server"]["flavor"]["original_name"]
         number = 0
-        while time.perf_counter() < over:
+        while number == 0 or (not watch.is_over and time.perf_counter() < over):
             flavor = "gen1" if flavor == "gen2" else "gen2"
             for action, times in (({"resize": {"flavorRef": flavor}}, resizes), ({"confirmResize": None}, confirms)):
                 started = time.perf_counter()
@@ -236,12 +265,7 @@ def moves(deployment: Deployment, clients: Callable[[], Client], servers: list[s
             with lock:
                 ends.append(time.perf_counter())
 
-    try:
-        with ThreadPoolExecutor(len(servers), thread_name_prefix="user") as pool:
-            for user in [pool.submit(one, server) for server in servers]:
-                user.result()
-    finally:
-        watch.close()
+    watch.while_users(one, servers)
     # Of the cycles that were begun in time, all are counted, and the time until the last of them.
     took = max(ends, default=over) - began
     return Moved(len(ends) / took, len(ends), len(failed), resizes, confirms)

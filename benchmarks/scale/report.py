@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.scale.deployment import kind_of
+from benchmarks.scale.deployment import SUPER_CONDUCTORS, kind_of
 from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
 
@@ -29,7 +29,11 @@ CPU = {
     "decision": "a decision",
     "moves 1": "a resize with confirm",
     "moves 2": "the same with two super conductors",
+    "moves 4": "the same with four",
 }
+
+# In place of a role: all together.
+ALL = ""
 
 
 def as_json(plan: Any, found: dict[int, dict[str, Any]]) -> dict[str, Any]:
@@ -77,7 +81,7 @@ def _times(times: Times) -> dict[str, float]:
 
 def show(answer: dict[str, Any], console: Console) -> None:
     sizes = list(answer["cells"])
-    table = Table(title=f"{answer['plan']['hosts']} hosts in a cell, {answer['plan']['servers']} servers in all cells")
+    table = Table(title="{hosts} hosts in a cell, {servers} servers in all cells".format(**answer["plan"]))
     table.add_column("")
     for size in sizes:
         table.add_column(f"{size} cells", justify="right")
@@ -101,7 +105,7 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
     for name, title in READS.items():
         rows += [(f"{title}: median", (name, "median_ms"), "ms"), ("    99th percentile", (name, "p99_ms"), "ms")]
     rows.append(("decisions over all hosts", ("decisions",), "/s"))
-    for conductors in (1, 2):
+    for conductors in SUPER_CONDUCTORS:
         key = f"moves {conductors}"
         rows += [
             (f"cross-cell resizes with confirm, super conductors: {conductors}", (key, "per_second"), "/s"),
@@ -120,6 +124,7 @@ def _rows(answer: dict[str, Any]) -> list[tuple[str, tuple[str, ...], str]]:
     for name, title in CPU.items():
         key = f"cpu {name}"
         roles = dict.fromkeys(role for one in answer["cells"].values() for role in one.get(key, {}))
+        rows += [(f"CPU for {title}: all", (key, ALL), "ms")] if roles else []
         rows += [(f"CPU for {title}: {role}", (key, role), "ms") for role in roles]
     roles = dict.fromkeys(role for one in answer["cells"].values() for role in one.get("cpu idle", {}))
     rows += [(f"CPU when nothing is asked for: {role}", ("cpu idle", role), "%") for role in roles]
@@ -136,6 +141,8 @@ def _at(figures: dict[str, Any], path: tuple[str, ...]) -> Any:
         sizes = [one["rss"] for name, one in figures.get(path[0], {}).items() if kind_of(name) == path[1]]
         return sum(sizes) / len(sizes) if sizes else None
     value: Any = figures
+    if path[-1] == ALL:
+        return sum(figures[path[0]].values()) if path[0] in figures else None
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,8 +1,10 @@
 """Fills a cloud with hosts and servers that are records only: written in bulk to the tables, not built one by one.
 
 Hosts are in their cell (service, compute node), in the API database (host mapping, aggregate), in Placement (provider,
-inventories, traits) and on disk (the id that their compute reads). Servers are running in the records: mapping, request spec,
-instance with a port, disk and create action in their cell, allocations in Placement. Each host gets as many as the others.
+inventories, traits) and, if they are to have a compute service, on disk (the id that it reads). Servers are running in the
+records: mapping, request spec, instance with a port, disk and create action in their cell, allocations in Placement. Each host
+gets as many as the others; those with a compute service none where there are others, so that these are the best for whatever is
+asked for.
 """
 
 from __future__ import annotations
@@ -51,15 +53,23 @@ class Cell:
     nodes: dict[str, str]
 
 
-def make_hosts(api: Database, placement: sa.Engine, cell: Cell, state: Path, aggregate_id: int) -> None:
-    """The hosts of a cell; ``cell.nodes`` names them."""
+def make_hosts(
+    api: Database,
+    placement: sa.Engine,
+    cell: Cell,
+    state: Path,
+    aggregate_id: int,
+    computes: Sequence[str] | None = None,
+) -> None:
+    """The hosts of a cell; ``cell.nodes`` names them. ``computes``: those that are to have a compute service; None: all."""
     now = utcnow()
     facts = None
     services, nodes = [], []
     for host, node_uuid in cell.nodes.items():
         directory = state / "hosts" / host
-        directory.mkdir(parents=True)
-        (directory / "compute_id").write_text(node_uuid)
+        if computes is None or host in computes:
+            directory.mkdir(parents=True)
+            (directory / "compute_id").write_text(node_uuid)
         if facts is None:
             facts = SimulatedDriver(host, directory).host_facts()
         service = Service(str(uuids.uuid4()), host, "nova-compute", "compute", last_seen_up=now, created_at=now)
@@ -127,10 +137,11 @@ def make_servers(
     number: int,
     image_id: str,
     flavor: Flavor,
+    hosts: Sequence[str] | None = None,
 ) -> None:
-    """``number`` running servers in a cell: half of them ``owner``'s, made in the last 100 days."""
+    """``number`` running servers in a cell: half of them ``owner``'s, made in the last 100 days. ``hosts`` None: on all."""
     dice, now = random.Random(f"{cell.name} {flavor.name}"), utcnow()
-    hosts = list(cell.nodes)
+    hosts = hosts or list(cell.nodes)
     made = [
         _server(
             dice,

@@ -58,7 +58,13 @@ class Server:
     def start(self) -> None:
         """Answers when this returns."""
         self._popen = subprocess.Popen(  # type: ignore[call-overload]
-            self._command, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._who
+            self._command,
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Who is at the terminal interrupts the tests, not the server: they end it.
+            start_new_session=True,
+            **self._who,
         )
         await_answer(self.url, self._popen)
 

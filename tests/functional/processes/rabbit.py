@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.ports import free_ports
 
@@ -70,8 +71,9 @@ class Broker:
         output, environment = self._directory / "output", self._environment
         with output.open("ab") as file:
             # Erlang's name server would be left behind if RabbitMQ started it.
-            names = subprocess.Popen(["epmd", "-port", str(self._mapper)], env=environment, stdout=file, stderr=file)
-            server = subprocess.Popen([SERVER], env=environment, stdout=file, stderr=file, start_new_session=True)
+            more: dict[str, Any] = {"env": environment, "stdout": file, "stderr": file, "start_new_session": True}
+            names = subprocess.Popen(["epmd", "-port", str(self._mapper)], **more)
+            server = subprocess.Popen([SERVER], **more)
         self._processes = [server, names]
         _wait_for(self._address, self._port, server, output)
 

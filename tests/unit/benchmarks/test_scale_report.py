@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from benchmarks.scale import report
-from benchmarks.scale.__main__ import Plan
+from benchmarks.scale.benchmark import Plan
 from benchmarks.scale.deployment import Memory, kind_of
 from benchmarks.scale.kinds import Kind
 from benchmarks.scale.measure import Moved, Times
@@ -42,6 +42,7 @@ def test_each_figure_is_shown_for_both_clouds_with_their_ratio() -> None:
     assert rows["decisions over all hosts"] == ["10.0 /s", "5.0 /s", "0.50"]
     assert rows["resident: conductors of cells, each"] == ["150.0 MiB", "150.0 MiB", "1.00"]
     assert rows["CPU for a list: api"][2] == "2.00"
+    assert rows["CPU for a list: all"] == ["50.1 ms", "100.1 ms", "2.00"]
     assert "CPU for a list: devcloud" not in rows
     assert rows["live migrations to another cell: number"] == ["3", "3", "1.00"]
     assert rows["for which the guest did nothing: median"] == ["200.0 ms", "400.0 ms", "2.00"]
