@@ -111,6 +111,9 @@ class Benchmark:
                     connection.exec_driver_sql("ANALYZE")
             with self.telling(f"conductors and hosts of {new} cells start"):
                 self.deployment.start_cells()
+            # It may have looked at hosts before their servers were written, and would take them for free for a while.
+            with self.telling("the scheduler starts again"):
+                self.deployment.restart_scheduler()
 
     @contextmanager
     def counting(self, found: dict[str, Any], name: str, number: Callable[[], int]) -> Iterator[None]:

@@ -198,6 +198,11 @@ class Deployment:
             self.processes[name].wait_ready()
         until(lambda: _answers(f"http://{self.api_address}/healthcheck"), "the API to answer")
 
+    def restart_scheduler(self) -> None:
+        self.stop_process("scheduler")
+        self._launch("scheduler", *self._role("scheduler", *self._files("scheduler")))
+        self.processes["scheduler"].wait_ready()
+
     def start_super_conductor(self, number: int) -> None:
         name = f"super{number}"
         self._launch(name, *self._role("conductor", *self._files(name)))
