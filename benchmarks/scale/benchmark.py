@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.scale import kinds, measure, seed
-from benchmarks.scale.deployment import MIXED, SMALL, SUPER_CONDUCTORS, Deployment
+from benchmarks.scale.deployment import MIXED, SMALL, SUPER, SUPER_CONDUCTORS, Deployment, kind_of
 from benchmarks.scale.profiling import Profiler
 
 IDLE_SECONDS = 5.0
@@ -125,9 +125,14 @@ class Benchmark:
         yield
         after, took, times = self.deployment.cpu(), time.monotonic() - began, max(1, number())
         spent = {
-            role: seconds - before.get(role, 0.0) - self.idle.get(role, 0.0) * took for role, seconds in after.items()
+            role: seconds - before.get(role, 0.0) - self.idle_share(role) * took for role, seconds in after.items()
         }
         found[f"cpu {name}"] = {role: round(max(0.0, 1000 * each / times), 1) for role, each in spent.items()}
+
+    def idle_share(self, role: str) -> float:
+        """Each further super conductor takes as much as the first, which was alone when it was measured."""
+        number = sum(kind_of(name) == SUPER for name in self.deployment.processes) if role == SUPER else 1
+        return self.idle.get(role, 0.0) * number
 
     def measure_idle(self) -> dict[str, float]:
         """What each role takes when nothing is asked for: percent of a CPU."""
@@ -143,6 +148,8 @@ class Benchmark:
         plan, deployment = self.plan, self.deployment
         size = f"{len(deployment.cells)} cells"
         client = self.client()
+        with self.telling(f"{size}: the scheduler looks up all hosts"):
+            measure.decide_once(deployment, self.rabbit)
         found["cpu idle"] = self.measure_idle()
         first = client.call("GET", "/servers?limit=1000")["servers"]
         for name, paths, times in (
@@ -156,16 +163,14 @@ class Benchmark:
                 self.counting(found, name, lambda times=times: times + measure.WARM_UP),  # type: ignore[misc]
             ):
                 found[name] = measure.get(client, paths, times)
-        times = measure.Times()
-        counted = self.counting(found, "decision", lambda: len(times.seconds))
         with (
             self.telling(f"{size}: decisions of the scheduler"),
             self.profiler.during(deployment, f"{size} decisions", "scheduler", "placement"),
+            self.counting(found, "decision", lambda: len(found["decision"].seconds)),
         ):
-            found["decisions"] = measure.decisions(
-                deployment, self.rabbit, plan.seconds / 2, plan.callers, counted, times
+            found["decisions"], found["decision"] = measure.decisions(
+                deployment, self.rabbit, plan.seconds / 2, plan.callers
             )
-        found["decision"] = times
         found["memory"], found["connections"] = deployment.memory(), deployment.connections()
 
     def moves(self, found: dict[str, Any]) -> None:
@@ -180,7 +185,8 @@ class Benchmark:
                     deployment.start_super_conductor(number)
             with self.telling(f"{size}: every server moves once, for caches and connections"):
                 measure.moves(deployment, self.client, self.movers, 0.0)
-            self.measure_idle()
+            if conductors == 1:
+                self.measure_idle()
             what = f"{size}: cross-cell resizes, {conductors} super conductors"
             busy = ("api", "super1", "scheduler", "placement", "hosts-cell1", "conductor-cell1", "devcloud")
             name = f"moves {conductors}"

@@ -31,6 +31,7 @@ PATIENCE = 180.0
 # Hosts that are records only do not report: they count as up for as long as a benchmark takes.
 REPORT_INTERVAL, DOWN_TIME = 120, 3600
 SUPER_CONDUCTORS = (1, 2, 4)
+SUPER = "super conductors"
 # What the records have, and what is asked of the scheduler; the movers go from one generation to the other.
 SMALL = Flavor("small", "small", vcpus=1, memory_mb=128, root_gb=1)
 GENERATIONS = tuple(
@@ -337,7 +338,7 @@ def kind_of(name: str) -> str:
     for pattern, kind in (
         ("conductor-", "conductors of cells"),
         ("hosts-", "simulated hosts"),
-        ("super", "super conductors"),
+        ("super", SUPER),
     ):
         if name.startswith(pattern):
             return kind

@@ -9,9 +9,9 @@ import threading
 import time
 import uuid as uuids
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,41 +88,25 @@ def get(client: Client, paths: Callable[[int], str], times: int) -> Times:
     return Times([client.timed(paths(number)) for number in range(times)])
 
 
-def decisions(
-    deployment: Deployment,
-    rabbit: str,
-    seconds: float,
-    callers: int,
-    measured: AbstractContextManager[object],
-    times: Times,
-) -> float:
-    """Decisions a second over all hosts, each with its claim, asked for by some callers at once. ``times`` gets the time of each.
+def decide_once(deployment: Deployment, rabbit: str) -> None:
+    """The first decision after a start looks up all hosts."""
+    with _asking(deployment, rabbit) as ask:
+        ask()
 
-    ``measured`` is around all but the first one, for which the scheduler looks up all hosts.
-    """
-    transports = Transports(new_config(config_files=[], rpc_response_timeout=60))
-    scheduler = SchedulerClient(transports.get(f"{rabbit}/cloud"))
-    owner, placed = deployment.owner, list[str]()
-    lock, stop = threading.Lock(), threading.Event()
 
-    def ask(count: bool = True) -> None:
-        uuid = str(uuids.uuid4())
-        spec = RequestSpec(uuid, owner.project_id, owner.user_id, SMALL, is_new=True)
-        began = time.perf_counter()
-        scheduler.select_destinations(admin_context(), spec=spec, instance_uuids=[uuid], alternates=True)
-        with lock:
-            placed.append(uuid)
-            if count:
+def decisions(deployment: Deployment, rabbit: str, seconds: float, callers: int) -> tuple[float, Times]:
+    """Decisions a second over all hosts, each with its claim, asked for by some callers at once; and the time of each."""
+    stop, times = threading.Event(), Times()
+    with _asking(deployment, rabbit) as ask:
+
+        def ask_on() -> None:
+            while not stop.is_set():
+                began = time.perf_counter()
+                ask()
                 times.seconds.append(time.perf_counter() - began)
 
-    def ask_on() -> None:
-        while not stop.is_set():
-            ask()
-
-    try:
-        ask(count=False)
-        with measured, ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
-            began = time.perf_counter()
+        began = time.perf_counter()
+        with ThreadPoolExecutor(callers, thread_name_prefix="caller") as pool:
             askers = [pool.submit(ask_on) for _ in range(callers)]
             try:
                 stop.wait(seconds)
@@ -130,11 +114,27 @@ def decisions(
                 stop.set()
             for asker in askers:
                 asker.result(PATIENCE)
-            took = time.perf_counter() - began
+        return len(times.seconds) / (time.perf_counter() - began), times
+
+
+@contextmanager
+def _asking(deployment: Deployment, rabbit: str) -> Iterator[Callable[[], None]]:
+    """Has the scheduler decide about a server; all claims are forgotten in the end."""
+    transports = Transports(new_config(config_files=[], rpc_response_timeout=60))
+    scheduler = SchedulerClient(transports.get(f"{rabbit}/cloud"))
+    owner, placed = deployment.owner, list[str]()
+
+    def ask() -> None:
+        uuid = str(uuids.uuid4())
+        placed.append(uuid)
+        spec = RequestSpec(uuid, owner.project_id, owner.user_id, SMALL, is_new=True)
+        scheduler.select_destinations(admin_context(), spec=spec, instance_uuids=[uuid], alternates=True)
+
+    try:
+        yield ask
     finally:
         transports.cleanup()
         _forget_claims(deployment, placed)
-    return len(times.seconds) / took
 
 
 def _forget_claims(deployment: Deployment, consumers: list[str]) -> None:

@@ -37,6 +37,7 @@ class Profiler:
                 command = [
                     str(self._spy),
                     "record",
+                    "--gil",
                     "--subprocesses",
                     "-r",
                     "50",
