@@ -40,6 +40,7 @@ from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.service import Scheduler
 from causeway.store.cells import Cells
+from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
 from causeway.virt.driver import Driver
 
@@ -101,7 +102,8 @@ def surroundings(
 def cells_of(conf: cfg.ConfigOpts, api: Database) -> Cells:
     """The cells that an API database knows of."""
     options = conf.api_database
-    return Cells(api, timeout=options.cell_timeout, max_age=options.cells_refresh_interval)
+    budget = ConnectionBudget(options.cell_connections)
+    return Cells(api, timeout=options.cell_timeout, max_age=options.cells_refresh_interval, budget=budget)
 
 
 def scheduler(around: Surroundings, cells: Cells, host: str) -> tuple[RpcServer, Scheduler]:

@@ -35,6 +35,14 @@ OPTS: dict[str, list[Opt]] = {
             min=0.1,
             help="Seconds after which services look for new and changed cells.",
         ),
+        cfg.IntOpt(
+            "cell_connections",
+            default=100,
+            min=2,
+            help="Connections that a process has at most to the databases of all cells together, half of them to one. Those"
+            " that are idle are closed after a minute, or when another database needs one. With more cells than this, each"
+            " question to all of them opens connections anew. The API database has connections of its own, up to 60.",
+        ),
     ],
     "database": [
         cfg.StrOpt("connection", secret=True, help="URL of this cell's database, for the conductors of one cell."),

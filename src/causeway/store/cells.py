@@ -2,9 +2,9 @@
 
 Cells come and go while services run: the mappings are read again when they are older than some seconds.
 
-A cell that is down must hold nobody up. Each cell has threads of its own, so one that hangs uses up no others'. Who asked it
-waits ``timeout`` seconds at most; while that question still hangs, or just after one failed slowly, the cell counts as down at
-once, for everybody.
+A cell that is down must hold nobody up. Only so many questions are put to a cell at a time (`askers`), so one that hangs does
+not use up the threads and connections of the others. Who asked it waits ``timeout`` seconds at most; while that question still
+hangs, or just after one failed slowly, the cell counts as down at once, for everybody.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from causeway import errors
 from causeway.model.host import CellMapping
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
+from causeway.store.askers import Askers
+from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -32,6 +35,9 @@ T = TypeVar("T")
 CELL_TIMEOUT = 60.0
 # Seconds after which the mappings are read again.
 MAPPINGS_MAX_AGE = 10.0
+# Questions to one cell at a time; to all together where there are few cells. Threads do not become more than that, or than two
+# for each cell.
+FEWEST_QUESTIONS, MOST_QUESTIONS, QUESTIONS = 2, 16, 64
 # A failure that took so many seconds is not tried again at once, but after so many.
 SLOW_FAILURE, PAUSE_AFTER_SLOW_FAILURE = 2.0, 10.0
 
@@ -48,18 +54,23 @@ class Cells:
     """The cells of the cloud with their databases."""
 
     def __init__(
-        self, api: Database, *, threads: int = 16, timeout: float = CELL_TIMEOUT, max_age: float = MAPPINGS_MAX_AGE
+        self,
+        api: Database,
+        *,
+        timeout: float = CELL_TIMEOUT,
+        max_age: float = MAPPINGS_MAX_AGE,
+        budget: ConnectionBudget | None = None,
     ) -> None:
-        """``threads``: questions to one cell at a time. ``timeout`` and ``max_age`` (of the mappings) in seconds."""
+        """``timeout`` and ``max_age`` (of the mappings) in seconds. ``budget``: of connections to all cells."""
         self.api = api
         self.timeout = timeout
         self.max_age = max_age
-        self._threads = threads
+        self._budget = budget or ConnectionBudget()
+        self._askers = Askers()
         self._lock = threading.Lock()
         self._mappings: dict[str, CellMapping] = {}
         self._read_at: float | None = None
         self._databases: dict[tuple[str, str], Database] = {}
-        self._pools: dict[str, ThreadPoolExecutor] = {}
         # cell -> a question that it did not answer in time; when a slow failure may be repeated
         self._hanging: dict[str, Future[object]] = {}
         self._down_until: dict[str, float] = {}
@@ -70,6 +81,12 @@ class Cells:
         found = {cell.uuid: cell for cell in cell_records.list_cells(self.api)}
         with self._lock:
             self._mappings = found
+            known = {(cell.uuid, cell.database_connection) for cell in found.values()}
+            # Of cells that were deleted, or are elsewhere now. Who still uses one of them gives its connections back.
+            gone = [self._databases.pop(key) for key in self._databases.keys() - known]
+        for database in gone:
+            database.close()
+        self._budget.close_unused()
 
     def _refresh_if_old(self) -> None:
         read_at = self._read_at
@@ -105,7 +122,9 @@ class Cells:
         key = (cell.uuid, cell.database_connection)
         with self._lock:
             if key not in self._databases:
-                self._databases[key] = Database(cell.database_connection, cell.name, synchronous=self.api.synchronous)
+                self._databases[key] = Database(
+                    cell.database_connection, cell.name, synchronous=self.api.synchronous, budget=self._budget
+                )
             return self._databases[key]
 
     def of_server(self, uuid: str) -> tuple[CellMapping, Database]:
@@ -127,7 +146,7 @@ class Cells:
         answers: Answers[T] = Answers({}, [])
         began = time.monotonic()
         futures: dict[str, Future[T]] = {
-            cell.uuid: self._pool(cell.uuid).submit(question, cell, self.open(cell))
+            cell.uuid: self._submit(cell, partial(question, cell, self.open(cell)))
             for cell in targets
             if not self.is_down(cell.uuid)
         }
@@ -150,7 +169,7 @@ class Cells:
         if self.is_down(cell_uuid):
             return False
         began = time.monotonic()
-        future = self._pool(cell_uuid).submit(self.open(cell).ping)
+        future = self._submit(cell, self.open(cell).ping)
         try:
             future.result(self.timeout)
         except (errors.DatabaseFailed, FutureTimeoutError):
@@ -158,11 +177,9 @@ class Cells:
             return False
         return True
 
-    def _pool(self, cell_uuid: str) -> ThreadPoolExecutor:
-        with self._lock:
-            if cell_uuid not in self._pools:
-                self._pools[cell_uuid] = ThreadPoolExecutor(self._threads, thread_name_prefix=f"cell-{cell_uuid[:8]}")
-            return self._pools[cell_uuid]
+    def _submit(self, cell: CellMapping, question: Callable[[], T]) -> Future[T]:
+        at_a_time = max(FEWEST_QUESTIONS, min(MOST_QUESTIONS, QUESTIONS // max(1, len(self._mappings))))
+        return self._askers.submit(cell.uuid, question, at_a_time)
 
     def _note_failure(self, cell_uuid: str, question: Future[T], seconds: float) -> None:
         with self._lock:
@@ -193,9 +210,8 @@ class Cells:
     def close(self) -> None:
         """Questions that hang are not waited for."""
         with self._lock:
-            pools, hanging = dict(self._pools), {uuid for uuid, one in self._hanging.items() if not one.done()}
-        for cell_uuid, pool in pools.items():
-            pool.shutdown(wait=cell_uuid not in hanging, cancel_futures=True)
+            is_hanging = any(not one.done() for one in self._hanging.values())
+        self._askers.close(wait=not is_hanging)
         with self._lock:
             for database in self._databases.values():
                 database.close()

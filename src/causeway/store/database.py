@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from causeway import errors
+from causeway.store.connections import BudgetPool, ConnectionBudget
 from causeway.store.patterns import sqlite_regexp
 
 T = TypeVar("T")
@@ -75,10 +76,17 @@ class Database:
     """One database. ``name`` is for logs, metrics and error messages only."""
 
     def __init__(
-        self, url: str, name: str, *, answer_timeout: int | None = ANSWER_TIMEOUT, synchronous: bool = True
+        self,
+        url: str,
+        name: str,
+        *,
+        answer_timeout: int | None = ANSWER_TIMEOUT,
+        synchronous: bool = True,
+        budget: ConnectionBudget | None = None,
     ) -> None:
         """``answer_timeout``: seconds after which a server that does not answer has failed; None: never.
 
+        ``budget``: connections are out of this one; None: as many as this database alone may have.
         ``synchronous``: what was committed to SQLite outlives a power cut. Database servers have settings of their own.
         """
         self.name = name
@@ -91,15 +99,17 @@ class Database:
         }
         if self.url.get_backend_name() == "sqlite":
             options["connect_args"] = {"timeout": LOCK_TIMEOUT, "check_same_thread": False}
-            options["pool_size"], options["max_overflow"] = 10, 90
         else:
             options["connect_args"] = _timeouts(self.url.get_backend_name(), answer_timeout)
             # MariaDB's driver tells a dead connection in ways of its own, before the first statement.
             options["pool_pre_ping"] = self.url.get_backend_name() != "postgresql"
-            options["pool_size"], options["max_overflow"] = 10, 50
             # MariaDB's own level locks the gaps where rows might be: servers that are copied into a cell at once would
             # be in deadlock. PostgreSQL has this one anyway.
             options["isolation_level"] = "READ COMMITTED"
+        if budget is None:
+            options["pool_size"], options["max_overflow"] = 10, 90 if self.is_sqlite else 50
+        else:
+            options["poolclass"], options["budget"] = BudgetPool, budget
         self.engine = sa.create_engine(self.url, **options)
         self._begin = _BEGIN.get(self.url.get_backend_name())
         if self._begin is not None:

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from causeway.store import database as module
+from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
 
 
@@ -26,9 +27,12 @@ def cut_all(url: str) -> None:
     engine.dispose()
 
 
-def test_idle_connections_that_were_cut(new_database: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("budget", [None, ConnectionBudget(4)], ids=["of its own", "of a cell"])
+def test_idle_connections_that_were_cut(
+    new_database: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, budget: ConnectionBudget | None
+) -> None:
     url = new_database("cut")
-    database = Database(url, "cut")
+    database = Database(url, "cut", budget=budget)
     with database.read() as one, database.read() as other:
         assert one.execute(sa.select(1)).scalar() == other.execute(sa.select(1)).scalar() == 1
     # So that nobody has to wait for it.

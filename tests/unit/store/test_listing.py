@@ -49,7 +49,7 @@ class Cloud:
         url = new_database or (lambda name: f"sqlite:///{directory}/{name}.sqlite")
         self.api = Database(url("api"), "api")
         schema.sync(self.api, "api")
-        self.cells = Cells(self.api, threads=4)
+        self.cells = Cells(self.api)
         self.uuids = []
         for number in (1, 2):
             cell = CellMapping(str(uuids.UUID(int=number)), f"cell{number}", "", url(f"cell{number}"))

@@ -38,18 +38,20 @@ class _Reader(warm.DiskReader):
     def __init__(self, content: bytes, before: bytes | None, transfer: Transfer) -> None:
         self._transfer = transfer
         self._scale: float | None = None
-        self._raw = content, before
-        self._content, self._before = content.ljust(SIZE, b"\0"), (before or b"").ljust(SIZE, b"\0")
+        # The rest of both, up to SIZE, is zeros.
+        self._content, self._before = content, before
 
     def extents(self) -> list[tuple[int, int]]:
-        return [
-            (at, BLOCK) for at in range(0, SIZE, BLOCK) if self._at(self._content, at) != self._at(self._before, at)
-        ]
+        content, before = self._content, self._before or b""
+        end = max(len(content), len(before))
+        return [(at, BLOCK) for at in range(0, end, BLOCK) if _block(content, at) != _block(before, at)]
 
     @property
     def scale(self) -> float:
         if self._scale is None:
-            content, before = (disk.decode(each) if each is not None else None for each in self._raw)
+            content, before = (
+                disk.decode(each) if each is not None else None for each in (self._content, self._before)
+            )
             data = 0 if content is None else content.data if before is None else content.data_since(before)
             self._scale = disk.scale(self.extents(), data)
         return self._scale
@@ -57,14 +59,14 @@ class _Reader(warm.DiskReader):
     def read(self, offset: int, length: int) -> bytes:
         if self._transfer.take(length * self.scale):
             raise GuestFailed("The host was stopped while a disk of its guests was read.")
-        return self._content[offset : offset + length]
+        return self._content[offset : offset + length].ljust(min(length, SIZE - offset), b"\0")
 
     def is_of_base(self, offset: int, data: bytes) -> bool:  # noqa: ARG002
         return not any(data)
 
-    @staticmethod
-    def _at(content: bytes, offset: int) -> bytes:
-        return content[offset : offset + BLOCK]
+
+def _block(content: bytes, offset: int) -> bytes:
+    return content[offset : offset + BLOCK].ljust(BLOCK, b"\0")
 
 
 class _Writer(warm.DiskWriter):
