@@ -37,7 +37,7 @@ OPTS: dict[str, list[Opt]] = {
         ),
         cfg.IntOpt(
             "cell_connections",
-            default=100,
+            default=128,
             min=2,
             help="Connections that a process has at most to the databases of all cells together, half of them to one. Those"
             " that are idle are closed after a minute, or when another database needs one. With more cells than this, each"

@@ -65,7 +65,7 @@ class Cells:
         self.api = api
         self.timeout = timeout
         self.max_age = max_age
-        self._budget = budget or ConnectionBudget()
+        self.budget = budget or ConnectionBudget()
         self._askers = Askers()
         self._lock = threading.Lock()
         self._mappings: dict[str, CellMapping] = {}
@@ -86,7 +86,7 @@ class Cells:
             gone = [self._databases.pop(key) for key in self._databases.keys() - known]
         for database in gone:
             database.close()
-        self._budget.close_unused()
+        self.budget.close_unused()
 
     def _refresh_if_old(self) -> None:
         read_at = self._read_at
@@ -123,7 +123,7 @@ class Cells:
         with self._lock:
             if key not in self._databases:
                 self._databases[key] = Database(
-                    cell.database_connection, cell.name, synchronous=self.api.synchronous, budget=self._budget
+                    cell.database_connection, cell.name, synchronous=self.api.synchronous, budget=self.budget
                 )
             return self._databases[key]
 

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import ConnectionPoolEntry, Pool
 
-# What one process has at most, unless it is configured: one to each of a hundred cells need not be opened anew each time.
-MOST = 100
+# What one process has at most, unless it is configured: one to each of a hundred cells, and cell0, stays open.
+MOST = 128
 # Seconds after which a connection that nobody uses is closed.
 IDLE_SECONDS = 60.0
 
