@@ -55,7 +55,7 @@ bench: install ## latencies, work, and exact numbers of statements and calls, as
 bench-downtime: install ## how long real guests are off (root, QEMU and libvirt), as a table (DOWNTIME="--gib 8 --json FILE")
 	$(BIN)/python -W ignore -m benchmarks.downtime $(DOWNTIME)
 
-bench-scale: install ## 10 cells x 100 simulated hosts, 20,000 servers, on PostgreSQL and RabbitMQ (BENCH_SCALE="--cells 2 --hosts 10 --servers 500" and others); up to 10,000 hosts, decisions only: .venv/bin/python -m benchmarks.decisions
+bench-scale: install ## 10 cells x 1,000 hosts, 100,000 servers, most of them records, on PostgreSQL and RabbitMQ, ten minutes at most (BENCH_SCALE="--cells 2 --hosts 20 --servers 500" and others); decisions only: .venv/bin/python -m benchmarks.decisions; 100 cells: -m benchmarks.cells
 	@scripts/install-packages.sh --servers
 	$(BIN)/python -W ignore -m benchmarks.scale $(BENCH_SCALE)
 

@@ -5,9 +5,9 @@ PostgreSQL), the databases, RabbitMQ, keystonemiddleware in front of the API. Id
 
 What is not:
 
-- *Hosts* are simulated, and a thousand of them are not a thousand processes: `benchmarks.scale.hosts` runs the compute
+- *Most hosts are records*, and those that are not are simulated, and not processes: `benchmarks.scale.hosts` runs the compute
   service of many in one, with one connection to a cell's RabbitMQ for all hosts of the cell. They report every
-  `REPORT_INTERVAL` seconds, evenly spread; operators' 10 seconds would be 100 reports a second, on one machine.
+  `REPORT_INTERVAL` seconds, evenly spread; operators' 10 seconds would be 1,000 reports a second, on one machine.
 - *Most servers are records*: `benchmarks.scale.seed` writes them (mapping, request spec, instance, disk, action) and what they
   hold in Placement; they have no guest. Those that move are built over the API.
 - PostgreSQL does not sync to the medium (as in the tests).
