@@ -55,7 +55,11 @@ class HostsServer(MessagingServer):
     def __init__(self, transport: Any, cell: str, computes: dict[str, ComputeService]) -> None:
         self._hosts = list(computes)
         target = oslo_messaging.Target(topic=TOPIC, server=cell)
-        super().__init__(transport.messaging, target, Switchboard(computes), f"hosts-{cell}")  # type: ignore[arg-type]
+        # What comes late of one host is kept where any of them looks for it.
+        late = [one._server._server._late_answers for one in computes.values()]
+        for each in late[1:]:
+            vars(each).update(vars(late[0]))
+        super().__init__(transport.messaging, target, Switchboard(computes), f"hosts-{cell}", late[0])  # type: ignore[arg-type]
 
     def _create_listener(self) -> Any:
         driver = self.transport._driver
