@@ -24,6 +24,7 @@ import click
 import openstack
 import sqlalchemy as sa
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 from sqlalchemy import event
 
@@ -90,25 +91,30 @@ def measure(cloud: EmbeddedCloud, moves: int, seconds: float) -> dict[str, Any]:
 
     with ThreadPoolExecutor(8) as pool:
         servers = list(pool.map(build, range(moves)))
-    _until(lambda: _statuses(user)["ACTIVE"], moves)
+    _until("built", lambda: _statuses(user)["ACTIVE"], moves)
     found: dict[str, Any] = {"moves": moves, "before": _process()}
     began = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda server: user.compute.resize_server(server, "gen2.small"), servers))
-    _until(lambda: _copying(cloud), moves)
+    _until("being copied", lambda: _copying(cloud), moves)
     found["seconds until all travel"] = round(time.monotonic() - began, 1)
     found["while all travel"] = _process() | _statements(cloud, seconds)
-    _until(lambda: _statuses(user)["VERIFY_RESIZE"], moves)
+    _until("there", lambda: _statuses(user)["VERIFY_RESIZE"], moves)
     found["seconds until all are there"] = round(time.monotonic() - began, 1)
     return found
 
 
-def _until(count: Callable[[], int], wanted: int) -> None:
-    end = time.monotonic() + PATIENCE
-    while (seen := count()) < wanted:
-        if time.monotonic() > end:
-            raise click.ClickException(f"{seen} of {wanted} after {PATIENCE:.0f} s")
-        time.sleep(1.0)
+def _until(what: str, count: Callable[[], int], wanted: int) -> None:
+    """Raises ClickException if fewer are at the end than were before: links are so fast that never all travel at once."""
+    most, end = 0, time.monotonic() + PATIENCE
+    with Progress() as progress:
+        task = progress.add_task(what, total=wanted)
+        while (seen := count()) < wanted:
+            progress.update(task, completed=seen)
+            if seen < most or time.monotonic() > end:
+                raise click.ClickException(f"at most {most} of {wanted} were {what}: choose a smaller --bandwidth")
+            most = seen
+            time.sleep(2.0)
 
 
 def _statuses(user: Any) -> Counter[str]:
