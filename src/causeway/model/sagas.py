@@ -124,6 +124,13 @@ class StepRecord:
     def percent(self) -> int | None:
         return percent(self.bytes_done, self.bytes_total)
 
+    def end_events(self, now: datetime) -> None:
+        """Ends those that an interrupted attempt left open, when the step has ended without them or is not tried again."""
+        for event in self.events or ():
+            if event.finish_time is None:
+                event.finish_time = now
+                event.result = "Success" if self.state is StepState.DONE else "Error"
+
     def show(self, done: int | None, total: int | None) -> None:
         """Has what was reported of a transfer (None: nothing was) shown with the step, unless that knows how it ended."""
         if self.state is StepState.STARTED and self.bytes_done is None:

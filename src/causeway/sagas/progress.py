@@ -77,6 +77,8 @@ class Progress:
         run, last = self.run, self._steps[-1] if self._steps else None
         now, skipped = run.environment.clock.now(), run.environment.clock.skipped()
         if last is None or (last.step, last.phase) != (step.name, phase):
+            if last is not None:
+                last.end_events(now)
             first_round = step.first_round if phase is StepPhase.DO else None
             last = StepRecord(
                 step.name, phase, len(self._steps) + 1, attempt=0, round=first_round, events=[], started_at=now
@@ -105,6 +107,7 @@ class Progress:
         """Notes how the present attempt ended; it is written with what begins next, or by `close`."""
         step, run = self._steps[-1], self.run
         step.state, step.ended_at = state, run.environment.clock.now()
+        step.end_events(step.ended_at)
         if state is StepState.FAILED:
             run.withhold_pivot()
         step.host = self._where(self._current, step.host)

@@ -91,7 +91,8 @@ def image_of(cloud: Cloud, server: Any) -> Any:
 def check(cloud: Cloud, server: Any, reports: Reports, step: str) -> int:
     """Of the transfer that is held up, and of its end; returns how many bytes it had."""
     assert reports.held.wait(30)
-    shown = newest(cloud, server)
+    # What comes less than half a second after another transfer's report is written down together with what follows.
+    shown = until(lambda: newest(cloud, server), lambda found: found["bytes_total"] is not None, "the report")
     size: int = shown["bytes_total"]
     assert size > 2 * CHUNK
     assert (shown["step"], bytes_of(shown)) == (step, (CHUNK, size, 100 * CHUNK // size))

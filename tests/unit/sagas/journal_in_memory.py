@@ -18,6 +18,8 @@ class JournalInMemory:
         self._clock = clock
         self.sagas: dict[str, Saga] = {}
         self.rows: dict[str, dict[int, StepRecord]] = {}
+        # The owner's own: with each write they are written as they are by then.
+        self._at_hand: dict[str, dict[int, StepRecord]] = {}
 
     def insert(self, saga_id: str, recipe: str) -> None:
         saga = Saga(id=saga_id, recipe=recipe, started_at=self._clock.now())
@@ -33,6 +35,7 @@ class JournalInMemory:
         unowned = saga.state is not SagaState.STUCK and saga.owner in (None, owner, *former)
         if saga.state in ENDED | NOT_ACCEPTED or not (unowned or self._is_over(saga)):
             return None
+        self._at_hand[saga_id] = {}
         if saga.state is SagaState.REQUESTED:
             return replace(copy.deepcopy(saga), owner=owner, epoch=saga.epoch + 1)
         saga.owner, saga.epoch = owner, saga.epoch + 1
@@ -46,7 +49,8 @@ class JournalInMemory:
             also(None)
         until = self._clock.now() + timedelta(seconds=lease)
         self.sagas[saga.id] = replace(copy.deepcopy(saga), started_at=self._clock.now(), lease_until=until)
-        self.rows[saga.id] = {started.sequence: copy.deepcopy(started)}
+        self._at_hand[saga.id] = {started.sequence: started}
+        self.rows[saga.id] = copy.deepcopy(self._at_hand[saga.id])
 
     def renew(self, owner: str, saga_ids: list[str], lease: float) -> None:
         for saga_id in saga_ids:
@@ -87,9 +91,8 @@ class JournalInMemory:
             also(None)
         until = self._clock.now() + timedelta(seconds=lease)
         self.sagas[saga.id] = replace(copy.deepcopy(saga), cancel_requested=known.cancel_requested, lease_until=until)
-        for row in (ended, started):
-            if row is not None:
-                self.rows[saga.id][row.sequence] = copy.deepcopy(row)
+        self._at_hand[saga.id] |= {row.sequence: row for row in (ended, started) if row is not None}
+        self.rows[saga.id] |= copy.deepcopy(self._at_hand[saga.id])
 
     def is_recorded(self, saga: Saga, *, ended: StepRecord | None, started: StepRecord | None) -> bool:
         known = self.sagas.get(saga.id)

@@ -204,6 +204,12 @@ class Making(Step[SimulatedRun]):
         return run.simulation.world.switch if self.pivots and not run.saga.pivoted else None
 
     def do(self, run: SimulatedRun) -> None:
+        if run.saga.pivoted and self.pivot is Pivots.WITHIN and run.simulation.world.of(self.name):
+            return
+        with run.event("make"):
+            self._make(run)
+
+    def _make(self, run: SimulatedRun) -> None:
         world, at = run.simulation.world, run.simulation.at
         run.check_lease()
         at("before a call", Accident.FAIL, Accident.REFUSE, Accident.BREAK)

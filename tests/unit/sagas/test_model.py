@@ -72,6 +72,8 @@ def judge(simulation: Simulation) -> None:
     assert not (simulation.cancelled and saga.state is SagaState.DONE)
     assert not simulation.prone.begun_after_cancel
     assert simulation.world.switches == saga.pivoted
+    if simulation.journal.states([ID]):
+        assert None not in {event.finish_time for row in simulation.journal.steps(ID) for event in row.events or ()}
 
 
 @pytest.mark.parametrize("pivots", Pivots)
