@@ -1,9 +1,10 @@
-"""``python -m benchmarks [--json FILE] [--quick] [--only counts] [--record]``."""
+"""``python -m benchmarks [--json FILE] [--quick] [--only counts] [--record | --callgrind]``."""
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from benchmarks import durability, operations, recorded, report
+from benchmarks import callgrind, durability, operations, recorded, report
 from benchmarks.cloud import MeasuredCloud
 from benchmarks.counting import Counts, typical
 from benchmarks.instructions import Meter
@@ -34,8 +35,18 @@ from benchmarks.instructions import Meter
     is_flag=True,
     help="Counts only, and keeps the instructions of each operation for the test that holds them.",
 )
-def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool) -> None:
+@click.option(
+    "--callgrind",
+    "in_callgrind",
+    is_flag=True,
+    help="Counts only, inside of valgrind: instructions on machines that have no counter. Takes some minutes.",
+)
+def main(json_file: Path, quick: bool, only: tuple[str, ...], record: bool, in_callgrind: bool) -> None:
     """Measures latencies, counts calls and instructions; prints tables and writes JSON_FILE."""
+    if in_callgrind:
+        if record:
+            raise click.UsageError("instructions that callgrind counts are not recorded: those of the kernel are held")
+        sys.exit(callgrind.run(["--quick", "--only", "counts", "--json", str(json_file)]))
     refusal = _why_not_counted()
     if record and refusal:
         raise click.ClickException(f"instructions can't be recorded here: {refusal}")

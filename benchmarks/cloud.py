@@ -23,6 +23,7 @@ from keystoneauth1.session import Session
 from placement import db_api
 from sqlalchemy import event
 
+from benchmarks import callgrind
 from benchmarks.counting import Counts, look
 from benchmarks.instructions import Meter
 from benchmarks.work import Work
@@ -38,11 +39,12 @@ from causeway.moves.run import Run
 from causeway.moves.steps.confirm import FinishConfirm
 from causeway.moves.steps.records import MoveRecord, ShowTarget
 from causeway.moves.steps.revert import FinishRevert
+from causeway.rpc import late_answers
 from causeway.sagas.keeper import Keeper
 from causeway.store import mapped_pages
 from causeway.store.api import flavors, journal, recording
 
-PATIENCE = 60.0
+PATIENCE = 600.0 if callgrind.is_on() else 60.0
 # After these the API shows VERIFY_RESIZE, or ACTIVE.
 VISIBLE_AFTER = (ShowTarget, MoveRecord, FinishConfirm, FinishRevert)
 # What the network service tells us, as a key of `Hooks.api_requests`.
@@ -283,6 +285,8 @@ class MeasuredCloud:
         stack.enter_context(patch.object(NetworkCache.__init__, "__defaults__", (36_000.0,)))
         # For how long lists look again at servers that have been moved.
         stack.enter_context(patch.object(mapped_pages, "CLOCK_SKEW", timedelta(hours=10)))
+        # After how long a call of a slow host is no longer waited for.
+        stack.enter_context(patch.object(late_answers, "PROMPT", 36_000.0))
         # For how long a step goes by what the one before it read.
         stack.enter_context(patch.object(moves_run, "RECENT", 36_000.0))
 
