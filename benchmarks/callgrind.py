@@ -40,16 +40,19 @@ class Callgrind:
 
     def __init__(self) -> None:
         self._files = Path(os.environ[_FILES])
-        self._total = 0
+        self._total = self._own = 0
         self.total()
+        # What it takes to ask.
+        self._own = self.total() - self.total()
         self._total = 0
 
     def total(self) -> int:
         """Raises CalledProcessError or TimeoutExpired if callgrind does not write down what it counted."""
         command = ["callgrind_control", "--dump", str(os.getpid())]
-        subprocess.run(command, stdout=subprocess.DEVNULL, timeout=_PATIENCE, check=True)
+        subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=True)
         # Each has what was counted since the one before.
         for file in self._files.parent.glob(f"{self._files.name}.*"):
             self._total += sum(int(number) for number in _TOTAL.findall(file.read_text(errors="replace"))[-1:])
             file.unlink()
+        self._total += self._own
         return self._total

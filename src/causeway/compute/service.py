@@ -22,6 +22,7 @@ from causeway.compute.guests.build import BuildEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.inside import InsideEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
@@ -121,6 +122,7 @@ class ComputeService:
                     BuildEndpoint(self.host),
                     PowerEndpoint(self.host),
                     GuestStatesEndpoint(self.host),
+                    InsideEndpoint(self.host),
                     RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
                     DevicesEndpoint(self.host),

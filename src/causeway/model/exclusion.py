@@ -27,7 +27,7 @@ class Work(StrEnum):
     IMAGE = "create image, create backup"
     DEVICE = "attach or detach a volume or a port"
     POWER = "start, stop"
-    GUEST = "soft reboot, pause, unpause, suspend, resume"
+    GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
     HARD_REBOOT = "hard reboot"
     DEVICE_RECORD = "change what becomes of an attached volume"
     RECORD = "rename, metadata, tags, lock"
@@ -161,7 +161,7 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.RESTORING: Work.SOFT_DELETE,
     TaskState.RESCUING: Work.POWER,
     TaskState.UNRESCUING: Work.POWER,
-    TaskState.UPDATING_PASSWORD: Work.POWER,
+    TaskState.UPDATING_PASSWORD: Work.GUEST,
     TaskState.SHELVING: Work.SHELVE,
     TaskState.SHELVING_OFFLOADING: Work.SHELVE,
     TaskState.UNSHELVING: Work.UNSHELVE,

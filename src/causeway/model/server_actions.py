@@ -9,16 +9,16 @@ from causeway.model.states import TaskState, VmState
 
 
 class ServerAction(NamedTuple):
-    """``name``: the action's name in records and messages; ``begins``: the task state while it is done."""
+    """``name``: the action's name in records and messages; ``begins``: the task state while it is done; None: it has none."""
 
     name: str
     vm: frozenset[VmState]
-    begins: TaskState
+    begins: TaskState | None
     # The task states in which it may begin; None: any.
     task: frozenset[TaskState | None] | None
 
 
-def _action(work: Work, name: str, begins: TaskState, *vm: VmState) -> ServerAction:
+def _action(work: Work, name: str, begins: TaskState | None, *vm: VmState) -> ServerAction:
     return ServerAction(name, frozenset(vm), begins, tasks_beside(work))
 
 
@@ -28,6 +28,18 @@ PAUSE = _action(Work.GUEST, "pause", TaskState.PAUSING, VmState.ACTIVE)
 UNPAUSE = _action(Work.GUEST, "unpause", TaskState.UNPAUSING, VmState.PAUSED)
 SUSPEND = _action(Work.GUEST, "suspend", TaskState.SUSPENDING, VmState.ACTIVE)
 RESUME = _action(Work.GUEST, "resume", TaskState.RESUMING, VmState.SUSPENDED)
+CHANGE_PASSWORD = _action(Work.GUEST, "changePassword", TaskState.UPDATING_PASSWORD, VmState.ACTIVE)
+# Without a task: it is over at once.
+TRIGGER_CRASH_DUMP = _action(
+    Work.GUEST,
+    "trigger_crash_dump",
+    None,
+    VmState.ACTIVE,
+    VmState.PAUSED,
+    VmState.RESCUED,
+    VmState.RESIZED,
+    VmState.ERROR,
+)
 REBUILD = _action(Work.REBUILD, "rebuild", TaskState.REBUILDING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
 # Whatever task the dead host has left: what works on the server is in the journal.
 EVACUATE = ServerAction(

@@ -19,6 +19,7 @@ from causeway.rpc import super_conductor
 from causeway.rpc.client import RpcClient
 from causeway.rpc.compute_devices import ComputeDevices
 from causeway.rpc.compute_guests import NOTHING
+from causeway.rpc.compute_inside import ComputeInside
 from causeway.rpc.compute_live import ComputeLive
 from causeway.rpc.compute_near_live import ComputeNearLive
 from causeway.rpc.compute_warm import ComputeWarm
@@ -28,7 +29,7 @@ TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices, ComputeLive, ComputeNearLive, ComputeWarm):
+class ComputeClient(ComputeDevices, ComputeInside, ComputeLive, ComputeNearLive, ComputeWarm):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

@@ -1,8 +1,9 @@
-"""What the API asks of the super conductor apart from builds, power, devices and moves. All of them are casts."""
+"""What the API asks of the super conductor apart from builds, power, devices and moves. What returns nothing is mostly a cast."""
 
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model.diagnostics import Diagnostics
 from causeway.rpc.client import RpcClient
 
 
@@ -22,6 +23,17 @@ class ConductorVerbs:
 
     def resume_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
         self._rpc.cast(context, "resume_instance", instance_uuid=instance_uuid)
+
+    def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
+        """What the hypervisor counts of the guest. Raises GuestFailed if it does not run."""
+        return self._rpc.call(context, "get_diagnostics", result=Diagnostics, instance_uuid=instance_uuid)
+
+    def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:
+        self._rpc.cast(context, "trigger_crash_dump", instance_uuid=instance_uuid)
+
+    def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
+        """Waits until the guest's agent has set it. Raises GuestFailed if it did not; the server's task is over either way."""
+        self._rpc.call(context, "set_admin_password", result=type(None), instance_uuid=instance_uuid, password=password)
 
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
         """Removes from a host that came back what was evacuated from it."""

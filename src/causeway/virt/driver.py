@@ -23,7 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from causeway.errors import NotImplementedHere
 from causeway.model.block_device import BlockDevice
+from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import NUMACell
@@ -271,6 +273,23 @@ class Driver(ABC):
     @abstractmethod
     def console_output(self, uuid: str) -> bytes:
         """What the guest wrote to its serial console, as far as it is kept."""
+
+    # what only some hypervisors can do: they raise `NotImplementedHere`
+
+    def diagnostics(self, uuid: str) -> Diagnostics:  # noqa: ARG002
+        """What the hypervisor counts of a guest that runs. Raises `GuestFailed` if it does not."""
+        raise NotImplementedHere("The hypervisor has no diagnostics of guests.")
+
+    def trigger_crash_dump(self, uuid: str) -> None:  # noqa: ARG002
+        """A non-maskable interrupt in the guest, whose kernel dumps its memory then, if it is set up for that.
+
+        Raises `GuestFailed` if the guest is off.
+        """
+        raise NotImplementedHere("The hypervisor can't trigger crash dumps.")
+
+    def set_password(self, instance: Instance, user: str, password: str) -> None:  # noqa: ARG002
+        """Has the agent in the guest set a user's password. Raises `GuestFailed` if there is none, or it refuses."""
+        raise NotImplementedHere("The hypervisor can't set passwords in guests.")
 
     # devices
 

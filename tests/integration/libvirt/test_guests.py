@@ -160,3 +160,38 @@ def test_host_tells_what_it_has(cloud: Cloud) -> None:
     assert ["x86_64", "qemu", "hvm"] in facts.supported_instances
     assert "COMPUTE_NODE" in facts.traits
     assert driver.volume_connector()["host"] == "cell1-host1"
+
+
+def test_diagnostics_of_a_guest_that_runs(cloud: Cloud, network: Net) -> None:
+    port = network.port()
+    guest = cloud.guest(vcpus=2, memory_mb=192, vifs=[port])
+    guest.spawn()
+    found = guest.driver.diagnostics(guest.uuid)
+    assert (found.driver, found.memory_maximum, found.memory_used) == ("libvirt", 192, 192)
+    assert [cpu.id for cpu in found.cpus] == [0, 1]
+    assert all(cpu.time for cpu in found.cpus)
+    (nic,) = found.nics
+    assert nic.mac_address == port.address
+    assert (nic.rx_packets or 0) + (nic.tx_packets or 0) > 0
+    assert found.disks[0].device == "vda"
+    assert (found.disks[0].read_bytes or 0) > 0
+    guest.driver.power_off(guest.uuid, timeout=0)
+    with pytest.raises(GuestFailed, match="does not run"):
+        guest.driver.diagnostics(guest.uuid)
+
+
+def test_a_crash_dump_interrupts_the_kernel_of_the_guest(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    guest.spawn()
+    guest.driver.trigger_crash_dump(guest.uuid)
+    guest.wait(lambda console: "NMI received" in console.text)
+    guest.driver.power_off(guest.uuid, timeout=0)
+    with pytest.raises(GuestFailed, match="interrupt guest"):
+        guest.driver.trigger_crash_dump(guest.uuid)
+
+
+def test_a_guest_without_an_agent_gets_no_password(cloud: Cloud) -> None:
+    guest = cloud.guest()
+    guest.spawn()
+    with pytest.raises(GuestFailed, match="hw_qemu_guest_agent"):
+        guest.driver.set_password(guest.spec().instance, "root", "secret")

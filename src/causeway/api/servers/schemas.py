@@ -114,6 +114,10 @@ def bare(name: str) -> VersionedSchemas:
     return [(1, None, action(name, {}))]
 
 
+CHANGE_PASSWORD: VersionedSchemas = [
+    (1, None, action("changePassword", fields({"adminPass": {"type": "string"}}, ("adminPass",))))
+]
+
 RESIZE: VersionedSchemas = [
     (
         1,

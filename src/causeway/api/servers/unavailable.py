@@ -10,8 +10,6 @@ from causeway.api.servers import loading
 ACTIONS: list[tuple[str, int, int | None]] = [
     ("rescue", 1, None),
     ("unrescue", 1, None),
-    ("trigger_crash_dump", 17, None),
-    ("changePassword", 1, None),
     ("resetNetwork", 1, None),
     ("os-getVNCConsole", 1, 5),
     ("os-getSPICEConsole", 1, 5),
@@ -30,12 +28,6 @@ def refuse(name: str) -> Handler:
 
     run.__name__ = name.replace("-", "_")
     return handler()(run)
-
-
-@handler()
-def diagnostics(request: ApiRequest, server_id: str) -> Response:
-    loading.load(request, server_id, "os_compute_api:os-server-diagnostics", columns=frozenset(), tags=False)
-    raise errors.NotImplementedHere(f"This cloud has no diagnostics of guests (server {server_id}).")
 
 
 @handler(body=[(6, None, {"type": "object"})])

@@ -27,6 +27,23 @@ _ANSWER_SECONDS = 10
 _THAW_TRIES = 3
 
 
+def set_password(connection: Connection, instance: Instance, user: str, password: str) -> None:
+    """Raises GuestFailed if there is no agent that answers, or it refuses."""
+    uuid = instance.uuid
+
+    def set_it(hypervisor: Any) -> None:
+        domain = power.find(hypervisor, uuid)
+        if domain is None or not agent_listens(domain.XMLDesc()):
+            raise GuestFailed(f"There is no agent in the guest of server {uuid} that answers: no password can be set.")
+        domain.agentSetResponseTimeout(_ANSWER_SECONDS, 0)
+        domain.setUserPassword(user, password)
+
+    if not quiescing.has_agent(instance):
+        raise GuestFailed(f"The image of server {uuid} says nothing of an agent in it (hw_qemu_guest_agent).")
+    # Aside: of what is called again the agent might hear twice, and an agent that hangs keeps others waiting.
+    connection.call_aside(f"set a password in guest {uuid}", set_it)
+
+
 class Agent:
     """Those of one host's guests. ``directory``: where the notes are."""
 

@@ -17,6 +17,7 @@ from typing import Any
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
@@ -32,10 +33,12 @@ from causeway.virt.driver import (
     nothing_to_wait_for,
 )
 from causeway.virt.libvirt import (
+    agent,
     backups,
     blank_disks,
     copies,
     devices,
+    diagnostics,
     dirty_memory,
     hardware,
     host,
@@ -281,6 +284,15 @@ class LibvirtDriver(MovingGuests):
 
     def console_output(self, uuid: str) -> bytes:
         return self._disks.console_output(uuid)
+
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        return diagnostics.diagnostics(self._connection, uuid, self._virt_type)
+
+    def trigger_crash_dump(self, uuid: str) -> None:
+        power.inject_nmi(self._connection, uuid)
+
+    def set_password(self, instance: Instance, user: str, password: str) -> None:
+        agent.set_password(self._connection, instance, user, password)
 
     # devices
 

@@ -113,6 +113,17 @@ def pause(connection: Connection, uuid: str) -> None:
     connection.call(f"pause guest {uuid}", stand_still, again=True)
 
 
+def inject_nmi(connection: Connection, uuid: str) -> None:
+    """A non-maskable interrupt in a guest that runs, or that stands still and gets it when it goes on."""
+
+    def inject(hypervisor: Any) -> None:
+        domain = hypervisor.lookupByUUIDString(uuid)
+        refuse_in_transit(domain)
+        domain.injectNMI()
+
+    connection.call(f"interrupt guest {uuid}", inject)
+
+
 def is_saved(connection: Connection, uuid: str) -> bool:
     def ask(hypervisor: Any) -> bool:
         domain = find(hypervisor, uuid)

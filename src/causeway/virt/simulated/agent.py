@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +26,14 @@ def still(files: HostFiles, guest: Guest, instance: Instance) -> Iterator[None]:
     finally:
         guest.is_frozen = False
         files.save(guest)
+
+
+def set_password(files: HostFiles, guest: Guest, instance: Instance, user: str, password: str) -> None:
+    """The guest keeps a digest of it on its root disk, as a real one would."""
+    if not quiescing.has_agent(instance):
+        raise GuestFailed(f"There is no agent in guest {guest.uuid}: no password can be set.")
+    guest.write(guest.root_device, f"password,user={user},sha256={hashlib.sha256(password.encode()).hexdigest()}")
+    files.save(guest)
 
 
 def freeze(files: HostFiles, guest: Guest, instance: Instance) -> None:

@@ -16,6 +16,7 @@ import os_traits
 from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
 from causeway.model.block_device import BlockDevice
+from causeway.model.diagnostics import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
@@ -262,6 +263,39 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             return (self.files.disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
         except FileNotFoundError:
             return b""
+
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        with self.files.locked(uuid):
+            guest = self._running(uuid)
+            return Diagnostics(
+                driver="simulated",
+                hypervisor="simulated",
+                hypervisor_os="simulated",
+                memory_maximum=guest.memory_mb,
+                memory_used=guest.memory_mb,
+                cpus=[CpuDiagnostics(number) for number in range(guest.vcpus)],
+                nics=[NicDiagnostics(port.id, port.mac) for port in guest.ports],
+                disks=[DiskDiagnostics(device) for device in guest.devices()],
+            )
+
+    def trigger_crash_dump(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            self._refuse_leaving(guest)
+            if guest is None or guest.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
+                raise GuestFailed(f"Guest {uuid} is off: there is nothing to dump.", details=self.hostname)
+            self.files.append_to_console(uuid, "CAUSEWAY-CRASH-DUMP\n")
+
+    def set_password(self, instance: Instance, user: str, password: str) -> None:
+        with self.files.locked(instance.uuid):
+            guest = self._running(instance.uuid)
+            agent.set_password(self.files, guest, instance, user, password)
+
+    def _running(self, uuid: str) -> Guest:
+        guest = self.files.guests.get(uuid)
+        if guest is None or guest.power_state is not PowerState.RUNNING:
+            raise GuestFailed(f"Guest {uuid} does not run.", details=self.hostname)
+        return guest
 
     # devices
 

@@ -1,0 +1,50 @@
+"""Diagnostics of a server; actions trigger_crash_dump and changePassword."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import loading, schemas
+from causeway.api.views import diagnostics as view
+from causeway.model import server_actions
+
+
+@handler()
+def diagnostics(request: ApiRequest, server_id: str) -> Response:
+    rule = "os_compute_api:os-server-diagnostics"
+    home = loading.load_in_cell(request, server_id, rule, "get diagnostics", tags=False)
+    loading.check_host(home.instance)
+    try:
+        found = request.services.conductor.get_diagnostics(request.context, instance_uuid=server_id)
+    except errors.GuestFailed as failure:
+        raise errors.Conflict(failure.message) from failure
+    if request.version >= (2, 48):
+        return Response(200, view.standard(found, home.instance))
+    return Response(200, view.flat(found))
+
+
+@handler(body=schemas.bare("trigger_crash_dump"), statuses=(202,))
+def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
+    action = server_actions.TRIGGER_CRASH_DUMP
+    home = loading.take(request, server_id, "os_compute_api:servers:trigger_crash_dump", action)
+    loading.begin(request, home, action.name, expected_task=action.task, expected_vm=action.vm)
+    request.services.conductor.trigger_crash_dump(request.context, instance_uuid=server_id)
+    return Response(202)
+
+
+@handler(body=schemas.CHANGE_PASSWORD, statuses=(202,))
+def change_password(request: ApiRequest, server_id: str) -> Response:
+    """As in the field it is done when the answer comes, in spite of its status."""
+    action = server_actions.CHANGE_PASSWORD
+    home = loading.take(request, server_id, "os_compute_api:os-admin-password", action)
+    loading.begin_action(request, home, action)
+    password = request.body["changePassword"]["adminPass"]
+    try:
+        request.services.conductor.set_admin_password(request.context, instance_uuid=server_id, password=password)
+    except errors.GuestFailed as failure:
+        raise errors.Conflict(f"The password of server {server_id} was not set: {failure.message}") from failure
+    except errors.ServiceFailed:
+        # Nobody may have heard of it.
+        loading.let_go(home)
+        raise
+    return Response(202)

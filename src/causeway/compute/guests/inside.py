@@ -1,0 +1,35 @@
+"""What users want of the guest itself: what is counted of it, a dump of its memory, another password."""
+
+from __future__ import annotations
+
+from causeway.compute.host import Host
+from causeway.context import RequestContext
+from causeway.model.diagnostics import Diagnostics
+from causeway.model.instance import Instance
+
+
+class InsideEndpoint:
+    """RPC: diagnostics, crash dumps, passwords."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:  # noqa: ARG002
+        return self._host.driver.diagnostics(instance_uuid)
+
+    def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:  # noqa: ARG002
+        # Not under the server's lock: who holds it may be waiting for the guest that hangs.
+        self._host.driver.trigger_crash_dump(instance_uuid)
+
+    def set_admin_password(self, context: RequestContext, *, instance: Instance, password: str) -> None:  # noqa: ARG002
+        with self._host.lock(instance.uuid):
+            self._host.driver.set_password(instance, _administrator(instance), password)
+
+
+def _administrator(instance: Instance) -> str:
+    """As the field's libvirt driver takes it: what the image says, else what its system has."""
+    properties = instance.image_meta.properties if instance.image_meta is not None else {}
+    named = properties.get("os_admin_user")
+    if named:
+        return str(named)
+    return "Administrator" if properties.get("os_type") == "windows" else "root"

@@ -1,0 +1,57 @@
+"""What users want of guests themselves: what is counted of them, a dump of their memory, another password."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.diagnostics import Diagnostics
+from causeway.model.states import TaskState
+from causeway.parts import history
+from causeway.parts.services import ConductorServices
+from causeway.store.cell import instances
+
+
+class InsideEndpoint:
+    """RPC: diagnostics, crash dumps, passwords. The API has looked at the server's state."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        host = instances.get(database, instance_uuid).host
+        if not host:
+            raise errors.InvalidState(f"Instance {instance_uuid} is not ready: it has no host.")
+        return services.computes(cell.uuid).get_diagnostics(context, host, instance_uuid=instance_uuid)
+
+    def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        host = instance.host or ""
+        services.notifier.instance_action(context, instance, "trigger_crash_dump", "start", host=host)
+        try:
+            with history.event(database, context, instance_uuid, "compute_trigger_crash_dump", host):
+                services.computes(cell.uuid).trigger_crash_dump(context, host, instance_uuid=instance_uuid)
+        except errors.CausewayError as failure:
+            history.fail(database, instance_uuid, failure, instance.host)
+            return
+        services.notifier.instance_action(context, instance, "trigger_crash_dump", "end", host=host)
+
+    def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
+        """Whoever asked waits for it; the task is over either way."""
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        instance = instances.get(database, instance_uuid)
+        if instance.task_state is not TaskState.UPDATING_PASSWORD:
+            raise errors.StateChanged(f"Server {instance_uuid} was deleted or reset before its password was set.")
+        try:
+            with history.event(database, context, instance_uuid, "compute_set_admin_password", instance.host or ""):
+                services.computes(cell.uuid).set_admin_password(
+                    context, instance.host or "", instance=instance, password=password
+                )
+        except errors.CausewayError as failure:
+            history.fail(database, instance_uuid, failure, instance.host, task_state=None)
+            raise
+        instances.update(database, instance_uuid, expected_task={TaskState.UPDATING_PASSWORD}, task_state=None)
