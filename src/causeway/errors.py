@@ -14,7 +14,6 @@
     ├── NotFound                      404  not_found
     │   ├── ServerNotFound            404  server_not_found
     │   └── ...NotFound               404  ..._not_found
-    ├── MethodNotAllowed              405  method_not_allowed
     ├── VersionNotAcceptable          406  version_not_acceptable
     ├── Conflict                      409  conflict
     │   ├── InvalidState              409  invalid_state
@@ -179,11 +178,6 @@ class ServerGroupNotFound(NotFound):
 
 class ServiceNotFound(NotFound):
     code = "service_not_found"
-
-
-class MethodNotAllowed(CausewayError):
-    status, code = 405, "method_not_allowed"
-    passing, few_tries = False, False
 
 
 class VersionNotAcceptable(CausewayError):

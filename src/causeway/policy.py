@@ -127,6 +127,8 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-rescue", MEMBER, "Rescue a server", "POST /servers/{server_id}/action (rescue)"),
     ("os-unrescue", MEMBER, "Unrescue a server", "POST /servers/{server_id}/action (unrescue)"),
     ("os-admin-password", MEMBER, "Change a password", "POST /servers/{server_id}/action (changePassword)"),
+    ("os-multinic:add", MEMBER, "Give a server one more fixed IP", "POST /servers/{server_id}/action (addFixedIp)"),
+    ("os-multinic:remove", MEMBER, "Take a fixed IP away", "POST /servers/{server_id}/action (removeFixedIp)"),
     ("os-create-backup", MEMBER, "Back up a server", "POST /servers/{server_id}/action (createBackup)"),
     ("os-evacuate", ADMIN, "Evacuate a server", "POST /servers/{server_id}/action (evacuate)"),
     ("os-deferred-delete:restore", MEMBER, "Restore a deleted server", "POST /servers/{server_id}/action (restore)"),
@@ -282,6 +284,8 @@ _RULES: list[tuple[str, str, str, str]] = [
     ("os-instance-usage-audit-log:list", ADMIN, "List usage audits", "GET /os-instance_usage_audit_log"),
     ("os-instance-usage-audit-log:show", ADMIN, "Show usage audits", "GET /os-instance_usage_audit_log/{before}"),
     # Passed on to other services, until 2.35
+    ("os-baremetal-nodes:list", ADMIN, "List bare metal nodes", "GET /os-baremetal-nodes"),
+    ("os-baremetal-nodes:show", ADMIN, "Show a bare metal node", "GET /os-baremetal-nodes/{node_id}"),
     ("os-networks:list", READER, "List networks", "GET /os-networks"),
     ("os-networks:show", READER, "Show a network", "GET /os-networks/{network_id}"),
     ("os-tenant-networks:list", READER, "List networks", "GET /os-tenant-networks"),

@@ -14,6 +14,7 @@ from causeway.api import zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
 from causeway.api.schemas.flavor_access import NO_QUERY
+from causeway.api.unavailable import Unavailable
 from causeway.api.views import common
 from causeway.model.host import Aggregate
 from causeway.store.api import aggregates as store
@@ -208,4 +209,4 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize("compute:aggregates:images", {})
     _find(request, aggregate_id)
-    raise errors.NotImplementedHere("Images can't be cached on hosts ahead of time here.")
+    raise Unavailable.CACHE_IMAGES.refusal(f"aggregate {aggregate_id}")

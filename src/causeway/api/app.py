@@ -52,12 +52,12 @@ def falcon_app(services: ApiServices, table: list[Route]) -> falcon.App[Any, Any
 
 
 def _http_error(_req: falcon.Request, resp: falcon.Response, error: Any, _params: Any) -> None:
-    """What Falcon itself refuses: unknown paths and methods."""
+    """What Falcon itself refuses: unknown paths, and unknown methods of known ones, which are 404 in the field too."""
     status = error.status_code
-    message = {404: faults.NOT_FOUND, 405: faults.BAD_METHOD}.get(status, error.description or error.title or "")
-    send(resp, faults.answer(status, message))
-    if status == 405 and error.headers:
-        resp.set_headers(error.headers)
+    if status in (404, 405):
+        send(resp, faults.answer(404, faults.NOT_FOUND))
+    else:
+        send(resp, faults.answer(status, error.description or error.title or ""))
 
 
 class _Negotiation:
@@ -78,8 +78,8 @@ class _Negotiation:
         req.path = path
         if prefix != LEGACY_PREFIX and not self._negotiate(req, resp, state):
             return
-        if path.endswith("/"):
-            # As in the field; the router would take it for an empty identifier.
+        # A slash at the end: as in the field; the router would take it for an empty identifier.
+        if path.endswith("/") or req.method not in METHODS:
             raise falcon.HTTPNotFound
 
     @staticmethod
@@ -145,7 +145,7 @@ class Entrance:
         if path.startswith(("/v2.1/", "/v2/")) and path not in ("/v2.1/", "/v2/"):
             return None
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return faults.answer(405, faults.BAD_METHOD)
+            return faults.answer(404, faults.NOT_FOUND)
         if path == "/healthcheck":
             return self._health.answer(environ)
         if path == "/openapi.json":

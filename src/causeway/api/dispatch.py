@@ -57,6 +57,10 @@ class Endpoint:
         for method in self._by_method:
             setattr(self, f"on_{method.lower()}", self._responder(method))
 
+    def on_options(self, _req: falcon.Request, _resp: falcon.Response, **_parameters: str) -> None:
+        """Falcon would list the methods; the field has no such method."""
+        raise falcon.HTTPNotFound
+
     def _responder(self, method: str) -> Any:
         routes = self._by_method[method]
         path = routes[0].path

@@ -25,7 +25,6 @@ NAMES = {
     503: "serviceUnavailable",
 }
 NOT_FOUND = "The resource could not be found."
-BAD_METHOD = "The method is not allowed for this resource."
 
 
 def body(status: int, message: str) -> dict[str, Any]:

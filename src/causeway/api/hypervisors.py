@@ -10,6 +10,7 @@ from causeway.api import paging, zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common as types
 from causeway.api.schemas import hypervisors as schemas
+from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
 from causeway.api.views import hypervisors as views
 from causeway.model.host import CellMapping, ComputeNode, Service
@@ -131,7 +132,7 @@ def uptime(request: ApiRequest, hypervisor_id: str) -> Response:
     request.authorize(RULE + "uptime")
     found = _find(request, hypervisor_id)
     if found.node.uptime is None:
-        raise errors.NotImplementedHere("This hypervisor does not tell its uptime.")
+        raise Unavailable.UPTIME.refusal(f"hypervisor {hypervisor_id}")
     shown = views.basic(request, found.node, found.service, found.up, None) | {"uptime": found.node.uptime}
     return Response(200, {"hypervisor": shown})
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from causeway.api import faults, versions
 from causeway.api.dispatch import JSON_TYPES, Route
-from causeway.api.request import JsonSchema, schema_for
+from causeway.api.request import Handler, JsonSchema, schema_for
 
 _PARAMETER = re.compile(r"{(\w+)}")
 _REFUSALS = {
@@ -98,13 +98,20 @@ def _operation(route: Route, version: versions.Version) -> dict[str, Any]:
         "summary": (handler.run.__doc__ or handler.name.replace("_", " ").replace(".", ": ")).strip().split("\n")[0],
         "tags": [route.path.split("/")[1]],
         "parameters": parameters,
-        "responses": {str(status): {"description": "Done."} for status in handler.statuses}
+        "responses": _answers(handler)
         | {str(code): {"$ref": f"#/components/responses/Fault{code}"} for code in _REFUSALS},
     }
     body = _body(route, version)
     if body is not None:
         operation["requestBody"] = {"required": True, "content": {sorted(JSON_TYPES)[0]: {"schema": body}}}
     return operation
+
+
+def _answers(handler: Handler) -> dict[str, Any]:
+    return {
+        str(status): {"description": "Done." if status < 400 else "This was removed from the API."}
+        for status in handler.statuses
+    }
 
 
 def _body(route: Route, version: versions.Version) -> JsonSchema | None:
@@ -119,7 +126,7 @@ def _add_action(operation: dict[str, Any], route: Route, version: versions.Versi
     content = operation["requestBody"]["content"][sorted(JSON_TYPES)[0]]
     before = content["schema"]
     content["schema"] = {"oneOf": [*before.get("oneOf", [before]), _body(route, version)]}
-    operation["responses"] |= {str(status): {"description": "Done."} for status in route.handler.statuses}
+    operation["responses"] |= _answers(route.handler)
     operation["summary"] = "Actions"
 
 

@@ -8,6 +8,7 @@ from causeway import errors
 from causeway.api import compute_services, zones
 from causeway.api.request import ApiRequest, Handler, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
+from causeway.api.unavailable import Unavailable
 from causeway.store.cell import hosts, instances
 
 RULE = "os_compute_api:os-hosts:"
@@ -88,19 +89,19 @@ def update(request: ApiRequest, host: str) -> Response:
         raise errors.BadRequest("'status' or 'maintenance_mode' needed for host update")
     found = _compute(request, host)
     if maintenance is not None:
-        raise errors.NotImplementedHere("The drivers of this cloud have no maintenance mode for hosts.")
+        raise Unavailable.HOST_MAINTENANCE.refusal(f"host {host}")
     disabled = str(status).lower() == "disable"
     compute_services.change(request, found, disabled=disabled)
     return Response(200, {"host": host, "status": "disabled" if disabled else "enabled"})
 
 
-def power(name: str) -> Handler:
+def power(name: str, what: Unavailable) -> Handler:
     """startup, shutdown or reboot of a host: no driver here can do it."""
 
     def run(request: ApiRequest, host: str) -> Response:
         request.authorize(RULE + name)
         _compute(request, host)
-        raise errors.NotImplementedHere(f"The drivers of this cloud can't {name} hosts.")
+        raise what.refusal(f"host {host}")
 
     run.__name__ = name
     return handler()(run)

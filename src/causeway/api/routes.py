@@ -6,12 +6,17 @@ told apart by the key of the body.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from causeway.api import (
     aggregates,
+    assisted_snapshots,
     audit,
     availability_zones,
+    baremetal_nodes,
     cells,
     compute_services,
+    console_auth_tokens,
     drains,
     extensions,
     external_events,
@@ -30,12 +35,14 @@ from causeway.api import (
     server_groups,
     tenant_usage,
     usage_audit_log,
+    version_documents,
 )
 from causeway.api.dispatch import Route
 from causeway.api.proxies.routes import ROUTES as PROXIES
 from causeway.api.request import Handler
 from causeway.api.servers import live_migration
 from causeway.api.servers.routes import ROUTES as SERVER_ROUTES
+from causeway.api.unavailable import Unavailable
 
 
 def _get(path: str, handler: Handler, first: int = 1, last: int | None = None) -> Route:
@@ -115,9 +122,9 @@ ROUTES: list[Route] = [
     _get("/os-hosts", os_hosts.index, 1, os_hosts.LAST),
     _get("/os-hosts/{host}", os_hosts.show, 1, os_hosts.LAST),
     _put("/os-hosts/{host}", os_hosts.update, 1, os_hosts.LAST),
-    _get("/os-hosts/{host}/startup", os_hosts.power("start"), 1, os_hosts.LAST),
-    _get("/os-hosts/{host}/shutdown", os_hosts.power("shutdown"), 1, os_hosts.LAST),
-    _get("/os-hosts/{host}/reboot", os_hosts.power("reboot"), 1, os_hosts.LAST),
+    _get("/os-hosts/{host}/startup", os_hosts.power("start", Unavailable.HOST_STARTUP), 1, os_hosts.LAST),
+    _get("/os-hosts/{host}/shutdown", os_hosts.power("shutdown", Unavailable.HOST_SHUTDOWN), 1, os_hosts.LAST),
+    _get("/os-hosts/{host}/reboot", os_hosts.power("reboot", Unavailable.HOST_REBOOT), 1, os_hosts.LAST),
     # Migrations
     _get("/os-migrations", migrations.index),
     _get("/servers/{server_id}/migrations", migrations.index_of_server, 23),
@@ -139,8 +146,11 @@ ROUTES: list[Route] = [
     _get("/os-simple-tenant-usage/{tenant_id}", tenant_usage.show),
     _get("/os-instance_usage_audit_log", usage_audit_log.index),
     _get("/os-instance_usage_audit_log/{before}", usage_audit_log.show),
-    # What other services tell
+    # What other services tell and ask
     _post("/os-server-external-events", external_events.create),
+    _post("/os-assisted-volume-snapshots", assisted_snapshots.create),
+    _delete("/os-assisted-volume-snapshots/{snapshot_id}", assisted_snapshots.delete),
+    _get("/os-console-auth-tokens/{console_token}", console_auth_tokens.show),
     # Ours
     _get("/operations", operations.index),
     _get("/operations/{operation_id}", operations.show),
@@ -169,8 +179,30 @@ ROUTES: list[Route] = [
     *PROXIES,
     _get("/extensions", extensions.index),
     _get("/extensions/{alias}", extensions.show),
+    _get("/versions/{version_id}", version_documents.show),
+    _get("/os-baremetal-nodes", baremetal_nodes.index, 1, baremetal_nodes.LAST),
+    _post("/os-baremetal-nodes", baremetal_nodes.changed_elsewhere("node-create"), 1, baremetal_nodes.LAST),
+    _get("/os-baremetal-nodes/{node_id}", baremetal_nodes.show, 1, baremetal_nodes.LAST),
+    _delete("/os-baremetal-nodes/{node_id}", baremetal_nodes.changed_elsewhere("node-delete"), 1, baremetal_nodes.LAST),
     *(
-        _get(path, gone.gone)
-        for path in ("/os-cells", "/os-certificates/{name}", "/os-cloudpipe", "/os-fping", "/os-fping/{server_id}")
+        _action(
+            "/os-baremetal-nodes/{node_id}/action",
+            name,
+            baremetal_nodes.changed_elsewhere(command),
+            1,
+            baremetal_nodes.LAST,
+        )
+        for name, command in (("add_interface", "port-create"), ("remove_interface", "port-delete"))
     ),
+    *gone.ROUTES,
+]
+# Until 2.102 ``/os-volumes_boot`` is another name of ``/servers``, for these paths.
+ALIASED = ("/servers", "/servers/detail", "/servers/{server_id}", "/servers/{server_id}/action")
+LAST_ALIAS = 102
+ROUTES += [
+    replace(
+        route, path=route.path.replace("/servers", "/os-volumes_boot"), last=min(route.last or LAST_ALIAS, LAST_ALIAS)
+    )
+    for route in ROUTES
+    if route.path in ALIASED and route.first <= LAST_ALIAS
 ]

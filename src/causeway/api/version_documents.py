@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from causeway.api import versions
-from causeway.api.request import Response
+from causeway import errors
+from causeway.api import faults, versions
+from causeway.api.request import ApiRequest, Response, handler
 
 UPDATED = {"v2.0": "2011-01-21T11:33:21Z", "v2.1": "2013-07-23T11:33:21Z"}
 PATHS = {"v2.0": "v2", "v2.1": "v2.1"}
@@ -24,14 +25,7 @@ def answer(path: str, root: str) -> Response:
         return Response(200, {"versions": [_entry(name, root) for name in PATHS]})
     for name, short in PATHS.items():
         if path.strip("/") == short:
-            described = {
-                "rel": "describedby",
-                "type": "text/html",
-                "href": "https://docs.openstack.org/api-ref/compute/",
-            }
-            entry = _entry(name, root)
-            entry["links"].append(described)
-            return Response(200, {"version": entry | {"media-types": _media_types(name)}})
+            return Response(200, _document(name, root))
     choices = [
         {
             "id": name,
@@ -42,6 +36,22 @@ def answer(path: str, root: str) -> Response:
         for name, short in PATHS.items()
     ]
     return Response(300, {"choices": choices})
+
+
+@handler()
+def show(request: ApiRequest, version_id: str) -> Response:
+    """A version's document by its id; the legacy endpoint has its own only."""
+    name = version_id if request.api_prefix == "/v2.1" else "v2.0"
+    if name not in PATHS:
+        raise errors.NotFound(faults.NOT_FOUND)
+    return Response(200, _document(name, request.base_url))
+
+
+def _document(name: str, root: str) -> dict[str, Any]:
+    described = {"rel": "describedby", "type": "text/html", "href": "https://docs.openstack.org/api-ref/compute/"}
+    entry = _entry(name, root)
+    entry["links"].append(described)
+    return {"version": entry | {"media-types": _media_types(name)}}
 
 
 def _status(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas.common import NOTHING
 from causeway.api.servers import loading, schemas
 from causeway.api.views import diagnostics as view
 from causeway.model import server_actions
@@ -23,7 +24,7 @@ def diagnostics(request: ApiRequest, server_id: str) -> Response:
     return Response(200, view.flat(found))
 
 
-@handler(body=schemas.bare("trigger_crash_dump"), statuses=(202,))
+@handler(body=[(17, None, schemas.action("trigger_crash_dump", NOTHING))], statuses=(202,))
 def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.TRIGGER_CRASH_DUMP
     home = loading.take(request, server_id, "os_compute_api:servers:trigger_crash_dump", action)

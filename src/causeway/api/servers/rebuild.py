@@ -18,6 +18,7 @@ from causeway.api.servers import (
 )
 from causeway.api.servers.loading import Home
 from causeway.api.servers.views import WITH_GROUPS, Extras, ServerView
+from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
@@ -92,9 +93,7 @@ def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: lis
         # The volume stays as it is.
         return
     if request.version >= (2, 93):
-        raise errors.NotImplementedHere(
-            "Writing an image to the root volume of a server is not implemented by this cloud."
-        )
+        raise Unavailable.REBUILD_VOLUME.refusal(f"server {instance.uuid}")
     raise errors.BadRequest(_DIFFERENT_IMAGE)
 
 

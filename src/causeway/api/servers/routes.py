@@ -23,6 +23,7 @@ from causeway.api.servers import (
     rebuild,
     resize,
     security_groups,
+    shares,
     shelve,
     show,
     tags,
@@ -46,7 +47,6 @@ def _action(name: str, handler: Handler, first: int = 1, last: int | None = None
 ROUTES: list[Route] = [
     Route("GET", "/servers", listing.index),
     Route("POST", "/servers", create.create),
-    Route("POST", "/os-volumes_boot", create.create, 1, 102),
     Route("GET", "/servers/detail", listing.detail),
     Route("GET", _SERVER, show.show),
     Route("PUT", _SERVER, update.update),
@@ -84,7 +84,7 @@ ROUTES: list[Route] = [
     _action("injectNetworkInfo", admin.inject_network_info),
     _action("addSecurityGroup", security_groups.add),
     _action("removeSecurityGroup", security_groups.remove),
-    *(_action(name, unavailable.refuse(name), first, last) for name, first, last in unavailable.ACTIONS),
+    *unavailable.ACTIONS,
     # What belongs to a server
     Route("GET", _METADATA, metadata.index),
     Route("POST", _METADATA, metadata.create),
@@ -115,6 +115,10 @@ ROUTES: list[Route] = [
     Route("GET", _SERVER + "/topology", topology.show, 78),
     Route("GET", _SERVER + "/diagnostics", inside.diagnostics),
     Route("POST", _SERVER + "/remote-consoles", unavailable.remote_consoles, 6),
+    Route("GET", _SERVER + "/shares", shares.index, 97),
+    Route("POST", _SERVER + "/shares", shares.create, 97),
+    Route("GET", _SERVER + "/shares/{share_id}", shares.show, 97),
+    Route("DELETE", _SERVER + "/shares/{share_id}", shares.delete, 97),
     Route("GET", _SERVER + "/os-server-password", addresses.show_password),
     Route("DELETE", _SERVER + "/os-server-password", addresses.clear_password),
 ]

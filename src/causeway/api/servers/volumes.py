@@ -11,6 +11,7 @@ from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.loading import Home
+from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
 from causeway.model import operations
 from causeway.model.block_device import BlockDevice
@@ -157,7 +158,7 @@ def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
             request.services.volumes.show(request.context, wanted["volumeId"])
         except errors.VolumeNotFound as missing:
             raise errors.BadRequest(missing.message) from missing
-        raise errors.NotImplementedHere("Swapping a volume for another one is not implemented by this cloud.")
+        raise Unavailable.SWAP_VOLUME.refusal(f"server {server_id}, volume {volume_id}")
     home = loading.load_in_cell(request, server_id, RULE + "update", "update volume attachment")
     device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
     same = {

@@ -1,0 +1,62 @@
+"""What the Compute API has and this cloud has not: it answers 501, when all else about the request was checked.
+
+This is the one list of it; docs/features.md shows it, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from causeway import errors
+
+_ACTION = "POST /servers/{server_id}/action"
+
+
+class Unavailable(Enum):
+    """Each: the operation, and what a caller would have got from it."""
+
+    RESCUE = (f"{_ACTION} (rescue)", "Rescuing a server")
+    UNRESCUE = (f"{_ACTION} (unrescue)", "Ending the rescue of a server")
+    ADD_FIXED_IP = (f"{_ACTION} (addFixedIp)", "Giving a server one more fixed IP")
+    REMOVE_FIXED_IP = (f"{_ACTION} (removeFixedIp)", "Taking a fixed IP away from a server")
+    VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
+    SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
+    SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")
+    REBUILD_VOLUME = (f"{_ACTION} (rebuild)", "From 2.93: writing another image to the root volume of a server")
+    REMOTE_CONSOLE = ("POST /servers/{server_id}/remote-consoles", "A remote console")
+    SWAP_VOLUME = (
+        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
+        "Swapping a volume for another one",
+    )
+    ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
+    CREATE_ASSISTED_SNAPSHOT = (
+        "POST /os-assisted-volume-snapshots",
+        "A snapshot of a volume that the hypervisor makes",
+    )
+    DELETE_ASSISTED_SNAPSHOT = (
+        "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
+        "Deleting a snapshot that the hypervisor made",
+    )
+    CACHE_IMAGES = ("POST /os-aggregates/{aggregate_id}/images", "Caching images on hosts ahead of time")
+    LIST_NODES = ("GET /os-baremetal-nodes", "A list of bare metal nodes")
+    SHOW_NODE = ("GET /os-baremetal-nodes/{node_id}", "A bare metal node")
+    HOST_MAINTENANCE = ("PUT /os-hosts/{host}", "The maintenance mode of a host (`maintenance_mode`)")
+    HOST_STARTUP = ("GET /os-hosts/{host}/startup", "Starting a host")
+    HOST_SHUTDOWN = ("GET /os-hosts/{host}/shutdown", "Shutting a host down")
+    HOST_REBOOT = ("GET /os-hosts/{host}/reboot", "Rebooting a host")
+    UPTIME = ("GET /os-hypervisors/{hypervisor_id}/uptime", "The uptime of a hypervisor that does not tell it")
+
+    def __init__(self, operation: str, what: str) -> None:
+        self.operation = operation
+        self.what = what
+
+    def refusal(self, on: str = "") -> errors.NotImplementedHere:
+        """``on``: what it was asked for, such as a server's id."""
+        asked = f" ({on})" if on else ""
+        return errors.NotImplementedHere(f"{self.what} is not implemented by this cloud{asked}: {self.operation}")
+
+
+def as_table() -> str:
+    """The list as it is written in docs/features.md."""
+    rows = (f"| `{one.operation}` | {one.what} |" for one in Unavailable)
+    return "\n".join(["| operation | what is not there |", "|---|---|", *rows])

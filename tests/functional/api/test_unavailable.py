@@ -1,0 +1,138 @@
+"""What this cloud does not have: one list, shown by docs/features.md, answered with 501 after everything else was checked."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+import causeway.api
+from causeway.api.unavailable import Unavailable, as_table
+from causeway.model.instance import Instance
+from causeway.model.states import VmState
+from causeway.store.cell import instances
+
+ROOT = Path(__file__).parents[3]
+NOBODYS = "99999999-2222-3333-4444-555555555555"
+VOLUME = "22222222-2222-3333-4444-555555555555"
+
+# action: version, a good body, bad ones
+ACTIONS: dict[Unavailable, tuple[str, str, Any, list[Any]]] = {
+    Unavailable.RESCUE: (
+        "rescue",
+        "2.104",
+        {"rescue": {"adminPass": "secret", "rescue_image_ref": VOLUME}},
+        ["", {"adminPass": 1}, {"rescue_image_ref": "no uuid"}, {"colour": "red"}],
+    ),
+    Unavailable.UNRESCUE: ("unrescue", "2.104", {"unrescue": None}, []),
+    Unavailable.ADD_FIXED_IP: (
+        "addFixedIp",
+        "2.43",
+        {"addFixedIp": {"networkId": VOLUME}},
+        [None, {}, {"networkId": ""}],
+    ),
+    Unavailable.REMOVE_FIXED_IP: (
+        "removeFixedIp",
+        "2.1",
+        {"removeFixedIp": {"address": "10.0.0.4"}},
+        [None, {}, {"address": "10.0.0"}],
+    ),
+    Unavailable.VNC_CONSOLE: (
+        "os-getVNCConsole",
+        "2.5",
+        {"os-getVNCConsole": {"type": "novnc"}},
+        [None, {}, {"type": "serial"}],
+    ),
+    Unavailable.SPICE_CONSOLE: (
+        "os-getSPICEConsole",
+        "2.5",
+        {"os-getSPICEConsole": {"type": "spice-html5"}},
+        [None, {}, {"type": "novnc"}],
+    ),
+    Unavailable.SERIAL_CONSOLE: (
+        "os-getSerialConsole",
+        "2.5",
+        {"os-getSerialConsole": {"type": "serial"}},
+        [None, {}, {"type": "novnc"}],
+    ),
+}
+
+
+def test_the_document_shows_the_list() -> None:
+    assert as_table() in (ROOT / "docs" / "features.md").read_text(), f"docs/features.md should have:\n{as_table()}"
+
+
+def test_nothing_but_the_list_answers_501() -> None:
+    directory = Path(str(causeway.api.__file__)).parent
+    using = {
+        path.relative_to(directory).as_posix()
+        for path in directory.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "NotImplementedHere"
+    }
+    assert using == {"unavailable.py"}
+
+
+def test_every_line_of_the_list_is_refused(admin: Any, cloud: Any, server: Instance) -> None:
+    admin.post("/os-aggregates", {"aggregate": {"name": "group"}})
+    refused = [
+        admin.post(f"/servers/{server.uuid}/action", body, version=version)
+        for _name, version, body, _bad in ACTIONS.values()
+    ]
+    refused += others(admin, cloud, server)
+    assert {answer.status for answer in refused} == {501}
+    for one in set(Unavailable) - {Unavailable.REBUILD_VOLUME, Unavailable.SWAP_VOLUME, Unavailable.UPTIME}:
+        # Those three need more than a server; they are tested with rebuild, volumes and hypervisors.
+        assert any(one.operation in answer.message and one.what in answer.message for answer in refused), one
+
+
+def others(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
+    path = f"/servers/{server.uuid}"
+    yield admin.post(f"{path}/remote-consoles", {"remote_console": {"protocol": "vnc", "type": "novnc"}})
+    yield admin.post("/os-aggregates/1/images", {"cache": [{"id": VOLUME}]})
+    yield admin.get("/os-baremetal-nodes", version="2.1")
+    yield admin.get("/os-baremetal-nodes/1", version="2.1")
+    yield admin.put("/os-hosts/host1", {"maintenance_mode": "enable"}, version="2.1")
+    for name in ("startup", "shutdown", "reboot"):
+        yield admin.get(f"/os-hosts/host1/{name}", version="2.1")
+    info = {"snapshot_id": NOBODYS, "type": "qcow2", "new_file": "new"}
+    yield admin.post("/os-assisted-volume-snapshots", {"snapshot": {"volume_id": VOLUME, "create_info": info}})
+    yield admin.delete("/os-assisted-volume-snapshots/1?delete_info=" + quote(json.dumps({"volume_id": VOLUME})))
+    instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.STOPPED)
+    yield admin.post(f"{path}/shares", {"share": {"share_id": VOLUME}})
+
+
+@pytest.mark.parametrize("what", list(ACTIONS), ids=lambda what: what.name)
+def test_the_body_is_checked_first_then_the_server_then_who_asks(api: Any, server: Instance, what: Unavailable) -> None:
+    name, version, good, bad = ACTIONS[what]
+    path = f"/servers/{server.uuid}/action"
+    for wrong in bad:
+        for asked in (path, f"/servers/{NOBODYS}/action"):
+            assert api.post(asked, {name: wrong}, version=version).status == 400, wrong
+    assert api.post(f"/servers/{NOBODYS}/action", good, version=version).status == 404
+    assert api.by("user:elsewhere").post(path, good, version=version).status == 404
+    # Services are no members of the project.
+    assert api.by("service:project").post(path, good, version=version).status == 403
+    assert api.post(path, good, version=version).status == 501
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol", "kind", "status"),
+    [
+        ("2.6", "vnc", "novnc", 404),
+        ("2.6", "mks", "webmks", 400),
+        ("2.8", "mks", "webmks", 404),
+        ("2.98", "spice", "spice-direct", 400),
+        ("2.99", "spice", "spice-direct", 404),
+        ("2.6", "rdp", "rdp-html5", 400),
+        ("2.104", "carrier", "pigeon", 400),
+    ],
+)
+def test_remote_consoles_by_version(api: Any, version: str, protocol: str, kind: str, status: int) -> None:
+    body = {"remote_console": {"protocol": protocol, "type": kind}}
+    assert api.post(f"/servers/{NOBODYS}/remote-consoles", body, version=version).status == status
