@@ -16,15 +16,15 @@ from causeway import errors
 from causeway.audit import fixes
 from causeway.audit.checks import run_checks
 from causeway.audit.gather import gather
+from causeway.audit.mapped import mapping_of
 from causeway.audit.services import AuditServices
 from causeway.audit.snapshot import Record, Snapshot
 from causeway.model.audit import Report
 from causeway.model.host import CellMapping
 from causeway.model.states import MOVE_TASKS, PowerState, VmState
-from causeway.scheduler.request import RequestSpec
 from causeway.store.api import mappings
-from causeway.store.cell import block_devices, instances
 from causeway.store.cell import hosts as host_records
+from causeway.store.cell import instances
 from causeway.store.database import utcnow
 
 # What follows from the mapping, and takes nothing away that anybody uses.
@@ -123,20 +123,8 @@ def _write(
     for other in snapshot.records.get(uuid, []):
         if other.cell_uuid != record.cell_uuid:
             instances.set_hidden(services.cells.database(other.cell_uuid), uuid, True)
-    instance = instances.get(database, uuid)
-    has_volume_root = any(device.is_root and device.is_volume for device in block_devices.of_instance(database, uuid))
-    spec = RequestSpec(
-        uuid,
-        instance.project_id,
-        instance.user_id,
-        instance.flavor,
-        image=instance.image_meta,
-        is_volume_backed=has_volume_root,
-    )
-    mapping = mappings.InstanceMapping(
-        uuid, instance.project_id, instance.user_id, instance.created_at or utcnow(), record.cell_uuid, deleted=False
-    )
+    mapping, spec = mapping_of(database, instances.get(database, uuid), record.cell_uuid)
     known = snapshot.mappings.get(uuid)
     with services.api.write() as connection:
         mappings.map_in(connection, mapping, expected=known.cell_uuid if known is not None else None)
-        mappings.save_spec_if_missing_in(connection, uuid, spec.to_persist())
+        mappings.save_spec_if_missing_in(connection, uuid, spec)

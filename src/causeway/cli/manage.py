@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import archive, processes, status
+from causeway.cli import archive, held_to_records, processes, status
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.parts.cell_removal import Removal
@@ -69,6 +69,11 @@ db.add_command(archive.purge)
 @manage.group()
 def cell() -> None:
     """Cells: their queues and databases."""
+
+
+cell.add_command(held_to_records.verify_instance)
+cell.add_command(held_to_records.map_instances)
+manage.add_command(held_to_records.placement)
 
 
 @contextmanager
