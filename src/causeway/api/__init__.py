@@ -30,6 +30,9 @@ To add a resource ``things``:
    same path and method may have several rows for different versions. Actions (``POST .../action``) are ``_action(path,
    "resize", things.resize)``: picked by the body's only key. Path parameters of one path must always have the same name
    (``/servers/{server_id}/...``). The rows of servers are in ``servers/routes.py``: a list ``ROUTES`` that is merged here.
+   What the Compute API had once is in ``gone.py`` (410); what it has and this cloud has not is a line of ``unavailable.py``
+   (501), raised when everything else was checked: ``raise Unavailable.THINGS.refusal(f"thing {id}")``. A path that is not in
+   the table is 404, and so is one with another method.
 5. Tests: ``tests/functional/api/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
    ``api.get("/things", version="2.96")``, ``admin.post("/things", {...})`` -> ``answer.status``, ``answer.json``.
 """

@@ -1,7 +1,8 @@
-"""``causeway manage cell verify-instance``, ``cell map-instances`` and ``placement audit``, with nova-manage's exit statuses."""
+"""nova-manage's ways and exit statuses: ``causeway manage cell verify-instance`` and others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,7 @@ from causeway.cli import held_to_records
 from causeway.cli.main import cli
 from causeway.clients.placement import Inventory, PlacementClient
 from causeway.clients.placement.local import local_placement
+from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
@@ -23,7 +25,7 @@ from causeway.model.migration import Migration
 from causeway.model.operations import Operation
 from causeway.model.states import MigrationStatus, VmState
 from causeway.store.api import cells, journal, mappings, migrations
-from causeway.store.cell import copies, hosts, instances
+from causeway.store.cell import block_devices, copies, hosts, instances
 from causeway.store.database import Database, utcnow
 
 FLAVOR = Flavor(id=1, flavorid="1", name="small", vcpus=1, memory_mb=64, root_gb=1)
@@ -299,3 +301,46 @@ class TestPlacementAudit:
         failed = site.manage("placement", "audit", "--delete")
         assert failed.exit_code == 1 and "cell2" in failed.stderr
         assert self.holding(placement, site.node) == {unknown}
+
+
+class TestVolumeAttachment:
+    def show(self, site: Site, server: str, volume: str, *more: str) -> Result:
+        return site.manage("volume-attachment", "show", server, volume, *more)
+
+    def attach(self, site: Site, server: str) -> BlockDevice:
+        device = BlockDevice(
+            str(uuid4()),
+            server,
+            "volume",
+            "volume",
+            device_name="/dev/vdb",
+            volume_id=str(uuid4()),
+            attachment_id=str(uuid4()),
+            connection_info={"driver_volume_type": "iscsi", "data": {"auth_password": "swordfish", "target_lun": 1}},
+        )
+        block_devices.add(site.cells["cell1"], device)
+        return device
+
+    def test_it_is_shown_without_passwords(self, site: Site) -> None:
+        server = site.server()
+        device = self.attach(site, server)
+        volume = str(device.volume_id)
+        shown = self.show(site, server, volume, "--json")
+        assert shown.exit_code == 0
+        told = json.loads(shown.stdout)
+        assert (told["attachment_id"], told["device_name"]) == (device.attachment_id, "/dev/vdb")
+        assert told["connection_info"]["data"]["target_lun"] == 1
+        table = self.show(site, server, volume)
+        assert table.exit_code == 0 and "/dev/vdb" in table.stdout
+        assert "swordfish" not in shown.output + table.output
+
+    def test_what_there_is_not(self, site: Site, tmp_path: Path) -> None:
+        server, deleted, elsewhere = site.server(), site.server(), site.server("cell2")
+        volume = str(self.attach(site, server).volume_id)
+        of_deleted = str(self.attach(site, deleted).volume_id)
+        instances.soft_delete(site.cells["cell1"], deleted)
+        assert self.show(site, str(uuid4()), volume).exit_code == 2
+        assert self.show(site, deleted, of_deleted).exit_code == 2
+        assert self.show(site, server, str(uuid4())).exit_code == 3
+        site.break_cell2(tmp_path)
+        assert self.show(site, elsewhere, volume).exit_code == 1
