@@ -29,6 +29,7 @@ from rich.table import Table
 
 from causeway import errors
 from causeway.cli import archive, held_to_records, processes, status, volume_attachment
+from causeway.cli.field_names import FieldNames
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
 from causeway.parts.cell_removal import Removal
@@ -49,7 +50,7 @@ connection_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=FieldNames)
 def manage() -> None:
     """Databases and cells of a cloud of many processes."""
 
@@ -57,7 +58,7 @@ def manage() -> None:
 manage.add_command(status.status)
 
 
-@manage.group()
+@manage.group(cls=FieldNames)
 def db() -> None:
     """Schemas of the databases, and what is left of deleted servers."""
 
@@ -66,7 +67,7 @@ db.add_command(archive.archive_deleted_rows)
 db.add_command(archive.purge)
 
 
-@manage.group()
+@manage.group(cls=FieldNames)
 def cell() -> None:
     """Cells: their queues and databases."""
 

@@ -106,6 +106,13 @@ class TestVerifyInstance:
         status, said = self.verify(site, site.server("cell2"))
         assert status == 0 and "cell2" in said and site.uuids["cell2"] in said
 
+    def test_scripts_of_the_field_find_their_words(self, site: Site) -> None:
+        uuid = site.server()
+        assert site.manage("cell_v2", "verify_instance", "--uuid", uuid).exit_code == 0
+        assert site.manage("volume_attachment", "show", uuid, str(uuid4())).exit_code == 3
+        assert site.manage("db", "archive_deleted_rows").exit_code == 0
+        assert site.manage("cell_v3", "verify_instance", "--uuid", uuid).exit_code == 2
+
     def test_one_without_a_mapping_or_without_a_cell(self, site: Site) -> None:
         assert self.verify(site, site.record())[0] == 1
         building, lost = str(uuid4()), str(uuid4())

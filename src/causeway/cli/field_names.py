@@ -1,0 +1,15 @@
+"""nova-manage's spelling of commands, for scripts that have it: ``cell_v2 verify_instance`` is ``cell verify-instance``."""
+
+from __future__ import annotations
+
+import click
+
+_GROUPS = {"cell-v2": "cell"}
+
+
+class FieldNames(click.Group):
+    """A group whose commands may also be called as in the field."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        ours = cmd_name.replace("_", "-")
+        return super().get_command(ctx, _GROUPS.get(ours, ours))
