@@ -253,8 +253,9 @@ class TestPlacementAudit:
         return set(client.get_provider_allocations(provider))
 
     def test_what_belongs_to_somebody_is_none(self, site: Site, placement: PlacementClient) -> None:
-        building, copy = str(uuid4()), site.record(hidden=True)
+        building, cancelled, copy = str(uuid4()), str(uuid4()), site.record(hidden=True)
         site.map(building, None)
+        site.map(cancelled, None, queued_for_delete=True)
         going = site.server()
         mappings.queue_for_delete(site.api, going)
         moving, ended = site.server(), site.server()
@@ -263,7 +264,7 @@ class TestPlacementAudit:
         begin(site, ended, ending)
         held = {
             self.hold(placement, consumer, site.node)
-            for consumer in (building, copy, going, site.server(), under_way, ending)
+            for consumer in (building, cancelled, copy, going, site.server(), under_way, ending)
         }
         # Somebody else's, with whom Placement is shared.
         self.hold(placement, str(uuid4()), OTHERS_PROVIDER)
