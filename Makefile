@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration tempest demo bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint format test integration tempest clients demo bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -38,8 +38,12 @@ integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Pl
 
 tempest: install ## Tempest, the field's own tests of the Compute API, on a deployment beside the real services (as root; TEMPEST="--regex R")
 	@scripts/install-services.sh
-	@scripts/install-tempest.sh
+	@scripts/install-tool.sh tempest tempest
 	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)
+
+clients: install ## functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, on a cloud of `causeway up` (CLIENTS="--suite nova --regex R")
+	@scripts/install-tool.sh clients openstacksdk python-openstackclient python-novaclient tempest oslotest requests-mock ddt
+	@$(BIN)/python -W ignore -m tests.integration.clients $(CLIENTS)
 
 demo: install ## the main job on real guests: a server moves to another cell, and back (DEMO="--keep"); TARGET=integration: beside the real services
 ifeq ($(TARGET),integration)
@@ -69,5 +73,5 @@ storm: install ## everything that users do, many at once, a crash every few seco
 	$(BIN)/python -W ignore -m tests.faults.storm $(STORM)
 
 clean: ## takes away what was built and installed here
-	rm -rf .venv .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-clients .venv-services .venv-tempest build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -47,7 +47,7 @@ class DiskDiagnostics:
 class Diagnostics:
     """Memory in MiB."""
 
-    #: one of the API's words
+    #: one of the API's words: libvirt, xenapi, vmwareapi, ironic, hyperv
     driver: str
     hypervisor: str
     hypervisor_os: str

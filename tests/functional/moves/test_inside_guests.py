@@ -53,7 +53,7 @@ def test_diagnostics_of_all_hypervisors_are_the_same(cloud: Cloud, server: Any) 
     path = f"/servers/{server.id}/diagnostics"
     shown = cloud.admin.compute.get(path, microversion="2.48").json()
     (port,) = cloud.member.compute.server_interfaces(server.id)
-    assert (shown["state"], shown["driver"], shown["num_cpus"]) == ("running", "simulated", 1)
+    assert (shown["state"], shown["hypervisor"], shown["num_cpus"]) == ("running", "simulated", 1)
     assert shown["memory_details"] == {"maximum": 128, "used": 128}
     assert [nic["mac_address"] for nic in shown["nic_details"]] == [port.mac_addr]
     assert (shown["num_nics"], shown["num_disks"], shown["config_drive"]) == (1, 1, False)

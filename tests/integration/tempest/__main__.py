@@ -52,7 +52,9 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
     with (directory / "tempest.errors").open("wb") as said:
         tests = subprocess.Popen(command, env=environment, cwd=workspace, stdout=subprocess.PIPE, stderr=said)
         report = subprocess.Popen(
-            [BIN / "python", HERE / "report.py", EXCLUSIONS, tests_file], env=environment, stdin=tests.stdout
+            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, tests_file],
+            env=environment,
+            stdin=tests.stdout,
         )
         assert tests.stdout is not None
         tests.stdout.close()

@@ -268,7 +268,8 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         with self.files.locked(uuid):
             guest = self._running(uuid)
             return Diagnostics(
-                driver="simulated",
+                # The API has no word for this one.
+                driver="libvirt",
                 hypervisor="simulated",
                 hypervisor_os="simulated",
                 memory_maximum=guest.memory_mb,

@@ -1,7 +1,7 @@
-"""What Tempest says, read as subunit from standard input: a line per test as it ends, and counts with all failures at the end.
+"""What a suite says, read as subunit from standard input: a line per test as it ends, and counts with all failures at the end.
 
-``report.py EXCLUSIONS TESTS``: the file of what is not run (regular expression # reason), and one with the names of all tests.
-Run with Tempest's own interpreter. Status 0 only if no test failed.
+``subunit_report.py EXCLUSIONS TESTS``: the file of what is not run (regular expression # reason), and one that names all tests.
+Run with the suite's own interpreter. Status 0 only if no test failed.
 """
 
 import re

@@ -1,0 +1,103 @@
+"""``python -m tests.integration.clients [--suite NAME] [--regex R] [--directory D]``.
+
+Status 0 only if every test that was run passed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+from tests.integration.clients.cloud import cloud
+
+HERE = Path(__file__).parent
+BIN = HERE.parents[2] / ".venv-clients/bin"
+EXCLUSIONS = HERE / "exclusions.txt"
+# suite -> its package, and which of its modules are of the Compute API
+SUITES = {
+    "openstacksdk": ("openstack/tests/functional", r"\.compute\.|\.cloud\.test_(compute|inventory|meta)$"),
+    "openstack": ("openstackclient/tests/functional", r"\.compute\."),
+    "nova": ("novaclient/tests/functional", ""),
+}
+# Seconds: for all of a suite.
+PATIENCE = 3600.0
+
+
+def environment(clouds: Path, directory: Path) -> dict[str, str]:
+    """Without the caller's: no cloud but this one is ever touched."""
+    return {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "HOME": str(directory),
+        "LANG": "C.UTF-8",
+        "OS_CLIENT_CONFIG_FILE": str(clouds),
+        "OS_NOVACLIENT_EXEC_DIR": str(BIN),
+        "OS_NOVACLIENT_NETWORK": "demo-net",
+        "OS_TEST_TIMEOUT": "300",
+        "PYTHONWARNINGS": "ignore",
+        "TOX_ENV_DIR": str(BIN.parent),
+    }
+
+
+def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
+    """Runs a suite; what its tests say goes to standard output."""
+    package, wanted = SUITES[suite]
+    given = environment(clouds, directory)
+    (site,) = BIN.parent.glob("lib/python*/site-packages")
+    files = sorted(file.relative_to(site).with_suffix("") for file in (site / package).rglob("test_*.py"))
+    modules = [name for name in (".".join(file.parts) for file in files) if re.search(wanted, name)]
+    listed = subprocess.run(
+        [BIN / "python", "-m", "testtools.run", "--list", *modules],
+        env=given, cwd=directory, check=True, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    tests = [name for name in listed.stdout.split() if re.search(regex, name)]
+    excluded = [re.compile(line.partition("#")[0].strip()) for line in EXCLUSIONS.read_text().splitlines() if line]
+    all_tests, list_of_tests = directory / f"{suite}.tests", directory / f"{suite}.run"
+    all_tests.write_text("\n".join(tests))
+    list_of_tests.write_text("\n".join(name for name in tests if not any(each.search(name) for each in excluded)))
+    with (directory / f"{suite}.errors").open("wb") as said:
+        testing = subprocess.Popen(
+            [BIN / "python", "-m", "subunit.run", "--load-list", list_of_tests, *modules],
+            env=given, cwd=directory, stdout=subprocess.PIPE, stderr=said,
+        )  # fmt: skip
+        report = subprocess.Popen(
+            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests], env=given, stdin=testing.stdout
+        )
+        assert testing.stdout is not None
+        testing.stdout.close()
+        try:
+            return report.wait(PATIENCE)
+        finally:
+            for process in (testing, report):
+                process.terminate()
+                process.wait(30)
+
+
+@click.command()
+@click.option("--suite", "suites", type=click.Choice(list(SUITES)), multiple=True, help="Only these; all by default.")
+@click.option("--regex", default="", help="Which tests of them.")
+@click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
+def main(suites: tuple[str, ...], regex: str, directory: Path | None) -> None:
+    """The functional tests of three clients against a cloud of ``causeway up``."""
+    if not (BIN / "python").exists():
+        raise click.ClickException("the clients are not installed: make clients does that")
+    with ExitStack() as opened:
+        if directory is None:
+            temporary = tempfile.TemporaryDirectory(prefix="causeway-clients-", ignore_cleanup_errors=True)
+            directory = Path(opened.enter_context(temporary))
+        else:
+            directory.mkdir(parents=True)
+        clouds = opened.enter_context(cloud(directory.absolute()))
+        statuses = {}
+        for suite in suites or SUITES:
+            click.echo(f"\n{suite}:")
+            statuses[suite] = run(suite, regex, clouds, directory.absolute())
+    sys.exit(any(statuses.values()))
+
+
+main()

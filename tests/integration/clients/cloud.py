@@ -1,0 +1,72 @@
+"""A cloud of ``causeway up`` with what the tests of clients want to be there."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import openstack
+import yaml
+
+# The first image and the smallest flavor that the tests find are these.
+IMAGE = "cirros-0-uec"
+FLAVORS = {"m1.nano": (64, 1), "m1.micro": (128, 1), "m1.tiny": (192, 1)}
+_ENDS_WITHIN = 60.0
+_QUOTAS = {"instances": 100, "cores": 200, "ram": 102_400}
+
+
+@contextmanager
+def cloud(directory: Path) -> Iterator[Path]:
+    """Gives its clouds.yaml, with the names that the tests know; everything has ended afterwards."""
+    state, options = directory / "state", directory / "causeway.conf"
+    options.write_text("\n".join(["[quota]", *(f"{name} = {value}" for name, value in _QUOTAS.items()), ""]))
+    command = [
+        *(Path(sys.executable).with_name("causeway"), "up", "--state-dir", state, "--port", "0"),
+        *("--hosts-per-cell", "2", "--config-file", options),
+    ]
+    with (directory / "cloud.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert process.stdout is not None
+        try:
+            if not process.stdout.readline().startswith("ready: "):
+                raise RuntimeError(f"causeway up did not become ready; what it said is in {log.name}")
+            yield _prepare(state / "clouds.yaml", directory / "clouds.yaml")
+        finally:
+            process.terminate()
+            process.wait(_ENDS_WITHIN)
+
+
+def _prepare(given: Path, wanted: Path) -> Path:
+    clouds: dict[str, Any] = yaml.safe_load(given.read_text())["clouds"]
+    member, admin = clouds["causeway"], clouds["causeway-admin"]
+    with openstack.connect(load_envvars=False, load_yaml_config=False, **_connection(admin)) as connection:
+        for name, (ram, disk) in FLAVORS.items():
+            connection.compute.create_flavor(name=name, id=name, vcpus=1, ram=ram, disk=disk)
+        connection.image.create_image(
+            name=IMAGE, disk_format="raw", container_format="bare", visibility="public", data=bytes(4096)
+        )
+        password = secrets.token_hex(8)
+        project = connection.identity.create_project(name="alt_demo")
+        user = connection.identity.create_user(name="alt_demo", password=password, default_project_id=project.id)
+        role = connection.identity.find_role("member")
+        connection.identity.assign_project_role_to_user(project, user, role)
+    alt = member | {"auth": member["auth"] | {"username": "alt_demo", "password": password, "project_name": "alt_demo"}}
+    named = {
+        "devstack": member,
+        "devstack-alt": alt,
+        "devstack-admin": admin,
+        "devstack-system-admin": admin,
+        "functional_admin": admin,
+    }
+    wanted.touch(mode=0o600)
+    wanted.write_text(yaml.safe_dump({"clouds": named}))
+    return wanted
+
+
+def _connection(found: dict[str, Any]) -> dict[str, Any]:
+    return {"auth": found["auth"], "region_name": found["region_name"]}
