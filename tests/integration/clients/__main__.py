@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import click
-from tests.integration.clients.cloud import cloud
+from tests.integration.clients.cloud import PRIVATE, cloud
 
 HERE = Path(__file__).parent
 BIN = HERE.parents[2] / ".venv-clients/bin"
@@ -37,7 +37,7 @@ def environment(clouds: Path, directory: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "OS_CLIENT_CONFIG_FILE": str(clouds),
         "OS_NOVACLIENT_EXEC_DIR": str(BIN),
-        "OS_NOVACLIENT_NETWORK": "demo-net",
+        "OS_NOVACLIENT_NETWORK": PRIVATE,
         "OS_TEST_TIMEOUT": "300",
         "PYTHONWARNINGS": "ignore",
         "TOX_ENV_DIR": str(BIN.parent),

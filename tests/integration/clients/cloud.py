@@ -13,9 +13,16 @@ from typing import Any
 import openstack
 import yaml
 
-# The first image and the smallest flavor that the tests find are these.
+# As the tests know them from the field's development clouds: RAM in MiB, disk in GiB.
 IMAGE = "cirros-0-uec"
-FLAVORS = {"m1.nano": (64, 1), "m1.micro": (128, 1), "m1.tiny": (192, 1)}
+FLAVORS = {
+    "m1.tiny": (512, 1),
+    "m1.small": (2048, 20),
+    "m1.medium": (4096, 40),
+    "m1.large": (8192, 80),
+    "m1.xlarge": (16384, 160),
+}
+PRIVATE, PUBLIC = "private", "public"
 _ENDS_WITHIN = 60.0
 _QUOTAS = {"instances": 100, "cores": 200, "ram": 102_400}
 
@@ -45,11 +52,18 @@ def _prepare(given: Path, wanted: Path) -> Path:
     clouds: dict[str, Any] = yaml.safe_load(given.read_text())["clouds"]
     member, admin = clouds["causeway"], clouds["causeway-admin"]
     with openstack.connect(load_envvars=False, load_yaml_config=False, **_connection(admin)) as connection:
+        for flavor in list(connection.compute.flavors()):
+            connection.compute.delete_flavor(flavor)
         for name, (ram, disk) in FLAVORS.items():
             connection.compute.create_flavor(name=name, id=name, vcpus=1, ram=ram, disk=disk)
         connection.image.create_image(
             name=IMAGE, disk_format="raw", container_format="bare", visibility="public", data=bytes(4096)
         )
+        # The one network that servers of users get.
+        connection.network.update_network(connection.network.find_network("demo-net"), name=PRIVATE)
+        owner = connection.identity.find_project("service")
+        network = connection.network.create_network(name=PUBLIC, is_router_external=True, project_id=owner.id)
+        connection.network.create_subnet(network_id=network.id, ip_version=4, cidr="192.0.2.0/24")
         password = secrets.token_hex(8)
         project = connection.identity.create_project(name="alt_demo")
         user = connection.identity.create_user(name="alt_demo", password=password, default_project_id=project.id)
