@@ -12,7 +12,8 @@ from typing import Protocol
 
 import re2
 
-MAX_LENGTH = 255
+# How long an expression every database takes; what it is compared with is not longer either.
+LONGEST_FOR_DATABASES = 255
 # Bytes that one expression may take; those that repeat repetitions would take more.
 MAX_MEMORY = 1 << 20
 # One piece of an expression that says the same to every database and to RE2: a character, a set of them, an anchor, "or".
@@ -34,8 +35,6 @@ class Pattern(Protocol):
 @lru_cache(maxsize=128)
 def compile_pattern(text: str) -> Pattern:
     """Raises InvalidPattern."""
-    if len(text) > MAX_LENGTH:
-        raise InvalidPattern(f"a regular expression may have at most {MAX_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_MEMORY
@@ -56,7 +55,9 @@ def _reason(error: Exception) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a database that backtracks can be given the expression: no groups, and at most one repetition."""
+    """Whether a database that backtracks can be given the expression: short, no groups, and at most one repetition."""
+    if len(text) > LONGEST_FOR_DATABASES:
+        return False
     repetitions = place = 0
     while place < len(text):
         piece = _PIECE.match(text, place)
