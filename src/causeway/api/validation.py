@@ -193,11 +193,12 @@ def _to_the_end(schema: Any) -> Any:
     return [_to_the_end(part) for part in schema] if isinstance(schema, list) else schema
 
 
-def _message(error: jsonschema.ValidationError, where: str) -> str:
+def _message(error: jsonschema.ValidationError, where: str, place: int) -> str:
+    """``place``: which part of the error's path is the name that the user knows."""
     if not error.path:
         return str(error.message)
     why = f": {error.cause}" if isinstance(error.cause, InvalidPattern) else ""
-    return f"Invalid input for {where} {error.path[-1]}. Value: {error.instance}. {error.message}{why}"
+    return f"Invalid input for {where} {error.path[place]}. Value: {error.instance}. {error.message}{why}"
 
 
 def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
@@ -217,7 +218,7 @@ def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
 def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:
     """Raises ValidationFailed."""
     for error in _validator(schema, legacy).iter_errors(body):
-        raise errors.ValidationFailed(_message(error, "field/attribute"))
+        raise errors.ValidationFailed(_message(error, "field/attribute", -1))
 
 
 def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool = False) -> None:
@@ -225,4 +226,4 @@ def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool
     if not query and "required" not in schema:
         return
     for error in _validator(schema, legacy).iter_errors(query):
-        raise errors.ValidationFailed(_message(error, "query parameters"))
+        raise errors.ValidationFailed(_message(error, "query parameters", 0))

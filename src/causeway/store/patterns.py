@@ -12,7 +12,8 @@ from typing import Protocol
 
 import re2
 
-# How long an expression every database takes; what it is compared with is not longer either.
+# Each character may cost time on each text that is looked at.
+MAX_LENGTH = 4096
 LONGEST_FOR_DATABASES = 255
 # Bytes that one expression may take; those that repeat repetitions would take more.
 MAX_MEMORY = 1 << 20
@@ -35,6 +36,8 @@ class Pattern(Protocol):
 @lru_cache(maxsize=128)
 def compile_pattern(text: str) -> Pattern:
     """Raises InvalidPattern."""
+    if len(text) > MAX_LENGTH:
+        raise InvalidPattern(f"a regular expression may have at most {MAX_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MAX_MEMORY

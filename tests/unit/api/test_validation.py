@@ -23,7 +23,7 @@ def test_a_refusal_names_field_value_and_reason() -> None:
     )
     with pytest.raises(errors.ValidationFailed) as refused:
         validation.check_query({"limit": ["x"]}, common.query({"limit": common.many(common.LIMIT)}))
-    assert refused.value.message.startswith("Invalid input for query parameters 0. Value: x.")
+    assert refused.value.message.startswith("Invalid input for query parameters limit. Value: x.")
     with pytest.raises(errors.ValidationFailed) as refused:
         validation.check_body({}, SCHEMA)
     assert refused.value.message == "'thing' is a required property"

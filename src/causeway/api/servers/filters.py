@@ -34,19 +34,16 @@ _FOR_ALL: dict[str, int] = {
 }  # fmt: skip
 _PAGING = frozenset({"limit", "marker", "sort_key", "sort_dir"})
 _EXACT = {
-    "reservation_id": "reservation_id", "image": "image_ref", "flavor": "flavorid", "availability_zone": "availability_zone",
-    "key_name": "key_name", "vm_state": "vm_state", "user_id": "user_id", "project_id": "project_id",
-    "tenant_id": "project_id", "host": "host", "node": "node", "uuid": "uuid", "kernel_id": "kernel_id",
-    "ramdisk_id": "ramdisk_id", "root_device_name": "root_device_name", "locked_by": "locked_by",
-    "access_ip_v4": "access_ip_v4", "access_ip_v6": "access_ip_v6",
+    "image": "image_ref", "flavor": "flavorid", "vm_state": "vm_state", "user_id": "user_id", "project_id": "project_id",
+    "tenant_id": "project_id", "host": "host", "uuid": "uuid",
 }  # fmt: skip
-_PATTERNS = {
-    "name": "display_name",
-    "display_name": "display_name",
-    "hostname": "hostname",
-    "description": "display_description",
-    "display_description": "display_description",
-}
+_PATTERNS = {"name": "display_name", "description": "display_description"} | {
+    column: column
+    for column in (
+        "display_name", "display_description", "hostname", "reservation_id", "availability_zone", "key_name", "node",
+        "kernel_id", "ramdisk_id", "root_device_name", "locked_by", "access_ip_v4", "access_ip_v6",
+    )
+}  # fmt: skip
 _NUMBERS = {"power_state": "power_state", "progress": "progress", "launch_index": "launch_index"}
 _FLAGS = {"config_drive": "config_drive", "auto_disk_config": "auto_disk_config", "locked": "locked"}
 _TIMES = {"created_at": "created_at", "launched_at": "launched_at", "terminated_at": "terminated_at"}
