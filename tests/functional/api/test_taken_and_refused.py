@@ -111,6 +111,8 @@ BODIES: list[Row] = [
     ("POST", "/servers/{server}/action", {"addSecurityGroup": {"name": " " + LONG}}, 104, 202),
     ("POST", "/servers/{server}/action", {"removeSecurityGroup": {"name": " g "}}, 104, 202),
     ("POST", "/servers/{server}/action", {"addSecurityGroup": {"name": ""}}, 104, 400),
+    ("POST", "/servers/{server}/action", {"trigger_crash_dump": None}, 104, 202),
+    ("POST", "/servers/{server}/action", {"trigger_crash_dump": {}}, 104, 400),
     # Names
     ("POST", "/os-server-groups", {"server_group": {"name": " g", "policy": "affinity"}}, 104, 400),
     ("POST", "/servers", create(name=" n", networks="none"), 104, 400),
@@ -223,6 +225,7 @@ PATTERNS = [
 ]  # fmt: skip
 PROXIED: list[Row] = [
     ("GET", "/images?page_size=0", None, 35, 400),
+    ("POST", f"/servers/{UUID}/action", {"removeFloatingIp": {"address": "10.0.0.1", "zz": 1}}, 35, 400),
     ("GET", "/images?page_size=x", None, 1, 400),
     ("GET", "/images?page_size=", None, 1, 400),
     ("GET", "/images/detail?limit=0", None, 35, 400),
