@@ -149,6 +149,7 @@ IGNORE_FOR_EVER = [
     ("GET", "/servers/{server}/tags/t", None, 204),
     ("GET", f"/servers/{{server}}/os-volume_attachments/{UUID}", None, 404),
     ("GET", "/os-quota-sets/project/defaults", None, 200),
+    ("GET", "/versions/v2.1", None, 200),
     ("POST", "/servers/{server}/action", {"pause": None}, 202),
     ("POST", "/os-aggregates", {"aggregate": {"name": "a"}}, 200),
     ("PUT", "/servers/{server}", {"server": {"name": "new"}}, 200),
@@ -171,6 +172,8 @@ def unknown_parameters() -> list[Row]:
 
 
 QUERIES: list[Row] = [
+    ("GET", "/servers/{server}/shares?zz=1", None, 97, 400),
+    ("GET", f"/servers/{{server}}/shares/{UUID}?zz=1", None, 97, 400),
     ("GET", "/os-migrations?instance_uuid=abc", None, 58, 200),
     ("GET", "/os-migrations?instance_uuid=abc", None, 59, 200),
     ("GET", "/os-migrations?instance_uuid=abc", None, 79, 200),
