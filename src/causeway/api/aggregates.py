@@ -13,7 +13,6 @@ from causeway import errors
 from causeway.api import zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.unavailable import Unavailable
 from causeway.api.views import common
 from causeway.model.host import Aggregate
@@ -56,13 +55,13 @@ def _answer(request: ApiRequest, aggregate: Aggregate) -> Response:
     return Response(200, {"aggregate": _view(request, store.get(request.services.api, aggregate.id))})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     return Response(200, {"aggregates": [_view(request, one) for one in store.list_all(request.services.api)]})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "show")
     return Response(200, {"aggregate": _view(request, _find(request, aggregate_id))})

@@ -7,7 +7,6 @@ import msgspec
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.api.schemas.flavor_access import NO_QUERY
 
 RULE = "causeway:audit"
 PLACE: VersionedSchemas = [(1, None, common.query({"cell": {}, "host": {}}))]
@@ -19,13 +18,13 @@ def _audit(request: ApiRequest, *, fix: bool) -> Response:
     return Response(200, {"audit": msgspec.to_builtins(report) | {"is_clean": report.is_clean}})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show(request: ApiRequest) -> Response:
     """Holds all records and services against each other: every disagreement (`causeway.model.audit.Report`)."""
     return _audit(request, fix=False)
 
 
-@handler(query=NO_QUERY)
+@handler()
 def mend(request: ApiRequest) -> Response:
     """The same, and mends what is safe first."""
     return _audit(request, fix=True)

@@ -6,7 +6,6 @@ from typing import Any
 
 from causeway.api import zones
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.views import common
 
 RULE = "os_compute_api:os-availability-zone:"
@@ -24,7 +23,7 @@ def _is_available(members: list[zones.ServiceInCell]) -> bool:
     return any(not member.service.disabled for member in members)
 
 
-@handler(query=NO_QUERY)
+@handler()
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     internal = request.services.conf.internal_service_availability_zone
@@ -40,7 +39,7 @@ def index(request: ApiRequest) -> Response:
     )
 
 
-@handler(query=NO_QUERY)
+@handler()
 def detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "detail")
     return Response(

@@ -11,15 +11,13 @@ import msgspec
 
 from causeway import errors
 from causeway.api import auth, faults, validation, versions
-from causeway.api.request import ApiRequest, Handler, Response, schema_for
+from causeway.api.request import ApiRequest, Handler, JsonSchema, Response, schema_for
+from causeway.api.schemas.common import NO_QUERY, takes_nothing
 from causeway.api.services import ApiServices
 from causeway.http.strict import BrokenBody
 
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
 MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
-# From this minor version no operation takes a query parameter that it does not know.
-NO_UNKNOWN_QUERY = 102
-_NO_PARAMETERS = {"type": "object", "additionalProperties": False}
 VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
 
 _encode = msgspec.json.Encoder().encode
@@ -103,21 +101,31 @@ class Endpoint:
             query=_query(req.query_string),
             body=body,
         )
-        legacy = state.prefix == LEGACY_PREFIX
-        handler = route.handler
-        if handler.query is not None:
-            schema = schema_for(handler.query, minor)
-            if schema is not None:
-                validation.check_query(request.query, schema, legacy=legacy)
-        elif request.query and minor >= NO_UNKNOWN_QUERY:
-            validation.check_query(request.query, _NO_PARAMETERS, legacy=legacy)
-        if handler.body is not None:
-            schema = schema_for(handler.body, minor)
-            if schema is not None:
-                if body is None:
-                    raise errors.BadRequest("Malformed request body: it is missing.")
-                validation.check_body(body, schema, legacy=legacy)
-        return handler.run(request, **parameters)
+        _check(request, route, legacy=state.prefix == LEGACY_PREFIX)
+        return route.handler.run(request, **parameters)
+
+
+def query_schema(route: Route, minor: int) -> JsonSchema | None:
+    """What the query parameters must be, if that matters: who only reads takes no unknown ones from 2.102 on."""
+    schemas = route.handler.query
+    if schemas is None and route.method == "GET":
+        schemas = NO_QUERY
+    return None if schemas is None else schema_for(schemas, minor)
+
+
+def _check(request: ApiRequest, route: Route, *, legacy: bool) -> None:
+    """Raises ValidationFailed, or BadRequest if there is no body at all."""
+    minor = request.version.minor
+    schema = query_schema(route, minor)
+    if schema is not None:
+        validation.check_query(request.query, schema, legacy=legacy)
+    schema = schema_for(route.handler.body, minor) if route.handler.body is not None else None
+    if schema is not None:
+        if request.body is None and not takes_nothing(schema):
+            raise errors.BadRequest("Malformed request body: it is missing.")
+        if legacy:
+            request.body = validation.without_outer_spaces(request.body, schema)
+        validation.check_body(request.body, schema, legacy=legacy)
 
 
 @dataclass(slots=True)

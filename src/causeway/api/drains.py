@@ -17,7 +17,6 @@ from causeway import errors
 from causeway.api import paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import drains as schemas
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.validation import is_uuid
 from causeway.decoding import all_fields
 from causeway.model.drains import (
@@ -84,7 +83,7 @@ def plan(request: ApiRequest) -> Response:
     return Response(200, {"plan": _plan(found, with_servers=True)})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show(request: ApiRequest, drain_id: str) -> Response:
     return Response(200, {"drain": _view(request, _find(request, drain_id, "show"))})
 
@@ -121,7 +120,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
     return Response(200, {"drain": _view(request, changed)})
 
 
-@handler(query=NO_QUERY, statuses=(204,))
+@handler(statuses=(204,))
 def delete(request: ApiRequest, drain_id: str) -> Response:
     """The record of one that nobody works on. What it moved stays where it is."""
     drain = _find(request, drain_id, "delete")

@@ -6,7 +6,6 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.schemas.flavor_access import NO_QUERY
 
 _UPDATED = "2014-12-03T00:00:00Z"
 _NAMES = {
@@ -59,13 +58,13 @@ def _view(alias: str) -> dict[str, Any]:
     }
 
 
-@handler(query=NO_QUERY)
+@handler()
 def index(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:extensions")
     return Response(200, {"extensions": [_view(alias) for alias in sorted(_NAMES)]})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show(request: ApiRequest, alias: str) -> Response:
     request.authorize("os_compute_api:extensions")
     if alias not in _NAMES:

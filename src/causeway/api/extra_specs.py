@@ -20,13 +20,13 @@ def _check(request: ApiRequest, specs: dict[str, object]) -> dict[str, str]:
     return checked
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def index(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE + "index")
     return Response(200, {"extra_specs": flavors.find(request, flavor_id).extra_specs})
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def show(request: ApiRequest, flavor_id: str, key: str) -> Response:
     request.authorize(RULE + "show")
     specs = flavors.find(request, flavor_id).extra_specs

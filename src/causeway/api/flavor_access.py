@@ -19,7 +19,7 @@ def _answer(request: ApiRequest, flavor: Flavor) -> Response:
     )
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def index(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE)
     flavor = flavors.find(request, flavor_id)

@@ -92,7 +92,7 @@ def _one(request: ApiRequest, flavor: Flavor) -> Response:
     return Response(200, {"flavor": views.detailed(request, flavor, extra_specs=specs)})
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def show(request: ApiRequest, flavor_id: str) -> Response:
     return _one(request, find(request, flavor_id))
 

@@ -12,7 +12,7 @@ class Gone(errors.CausewayError):
     status, code = 410, "gone"
 
 
-@handler(query=[(1, None, common.query({}))], statuses=(410,))
+@handler(query=common.IGNORED_QUERY, statuses=(410,))
 def gone(_request: ApiRequest, **_parameters: str) -> Response:
     """Removed from the Compute API."""
     raise Gone("This resource is no longer available. No forwarding address is given.")

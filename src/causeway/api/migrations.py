@@ -13,7 +13,6 @@ from causeway import errors
 from causeway.api import paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import migrations as schemas
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.servers import live_migration
 from causeway.api.validation import parse_time
 from causeway.api.views import migrations as views
@@ -121,7 +120,7 @@ def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
     raise errors.MigrationNotFound(f"Migration {migration_id} for server {server_id} is not live-migration.")
 
 
-@handler(query=NO_QUERY)
+@handler()
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
     """Moves of the server that are under way. The field shows live migrations only; here resizes can be watched, too."""
     _authorize_server(request, server_id, "index")
@@ -132,7 +131,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"migrations": entries})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     _authorize_server(request, server_id, "show")
     found = _find(request, server_id, migration_id)
@@ -140,7 +139,7 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
     return Response(200, {"migration": views.entry_of_server(request, found, progress.get(found.uuid), hosts=True)})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     """Stops what has not passed its pivot; the server is given back. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")

@@ -8,6 +8,7 @@ from typing import Any
 from causeway.api import faults, versions
 from causeway.api.dispatch import JSON_TYPES, Route
 from causeway.api.request import Handler, JsonSchema, schema_for
+from causeway.api.schemas.common import takes_nothing
 
 _PARAMETER = re.compile(r"{(\w+)}")
 _REFUSALS = {
@@ -103,7 +104,10 @@ def _operation(route: Route, version: versions.Version) -> dict[str, Any]:
     }
     body = _body(route, version)
     if body is not None:
-        operation["requestBody"] = {"required": True, "content": {sorted(JSON_TYPES)[0]: {"schema": body}}}
+        operation["requestBody"] = {
+            "required": not takes_nothing(body),
+            "content": {sorted(JSON_TYPES)[0]: {"schema": body}},
+        }
     return operation
 
 

@@ -13,7 +13,6 @@ from causeway import errors
 from causeway.api import paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import operations as schemas
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.api.validation import is_uuid
 from causeway.model.operations import Operation
 from causeway.model.progress import progress_of, version_of, why_not_cancellable
@@ -73,7 +72,7 @@ def show(request: ApiRequest, operation_id: str) -> Response:
     )
 
 
-@handler(query=NO_QUERY, statuses=(202,))
+@handler(statuses=(202,))
 def cancel(request: ApiRequest, operation_id: str) -> Response:
     """Stops an operation that can still be taken back: what it did is undone."""
     found = _find(request, operation_id, "cancel")

@@ -15,6 +15,11 @@ RULE = "os_compute_api:os-quota-sets:"
 CLASS_RULE = "os_compute_api:os-quota-class-sets:"
 
 
+def _user(request: ApiRequest) -> str | None:
+    """Whose quotas are meant; None, and an empty name: the project's."""
+    return request.param("user_id") or None
+
+
 def _shown(names: list[str], values: dict[str, Any], absent: Any) -> dict[str, Any]:
     """``absent``: what is shown for resources that the network service has quotas for."""
     return {name: values.get(name, absent) for name in names}
@@ -27,14 +32,14 @@ def _names(request: ApiRequest) -> list[str]:
 @handler(query=schemas.QUERY)
 def show(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "show", {"project_id": tenant_id})
-    limits = quota.limits(request.services, tenant_id, request.param("user_id"))
+    limits = quota.limits(request.services, tenant_id, _user(request))
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), limits, quota.UNLIMITED)})
 
 
 @handler(query=schemas.QUERY)
 def detail(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "detail", {"project_id": tenant_id})
-    user_id = request.param("user_id")
+    user_id = _user(request)
     limits = quota.limits(request.services, tenant_id, user_id)
     used = quota.in_use(request.services, tenant_id, user_id)
     values = {name: {"limit": limits[name], "in_use": used[name], "reserved": 0} for name in limits}
@@ -42,7 +47,7 @@ def detail(request: ApiRequest, tenant_id: str) -> Response:
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), values, absent)})
 
 
-@handler(query=schemas.NO_QUERY)
+@handler(query=common.IGNORED_QUERY)
 def defaults(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "defaults", {"project_id": tenant_id})
     values = quota.defaults(request.services)
@@ -52,7 +57,7 @@ def defaults(request: ApiRequest, tenant_id: str) -> Response:
 @handler(body=schemas.UPDATE, query=schemas.QUERY)
 def update(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "update", {"project_id": tenant_id})
-    user_id = request.param("user_id")
+    user_id = _user(request)
     wanted = dict(request.body["quota_set"])
     force = common.to_bool(wanted.pop("force", False))
     new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES}
@@ -83,7 +88,7 @@ def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: 
 @handler(query=schemas.QUERY, statuses=(202,))
 def delete(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "delete", {"project_id": tenant_id})
-    store.delete_limits(request.services.api, tenant_id, request.param("user_id") or "")
+    store.delete_limits(request.services.api, tenant_id, _user(request) or "")
     return Response(202)
 
 
@@ -93,7 +98,7 @@ def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
     return _shown(names, limits, quota.UNLIMITED)
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def show_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "show", {"quota_class": quota_class})
     return Response(200, {"quota_class_set": {"id": quota_class} | _class_limits(request, quota_class)})

@@ -9,7 +9,6 @@ from causeway import errors
 from causeway.api import paging, quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import server_groups as schemas
-from causeway.api.schemas.flavor_access import NO_QUERY
 from causeway.model.host import ServerGroup
 from causeway.store.api import groups as store
 from causeway.store.api import mappings
@@ -57,7 +56,7 @@ def index(request: ApiRequest) -> Response:
     return Response(200, {"server_groups": [_view(request, group, living) for group in groups]})
 
 
-@handler(query=NO_QUERY)
+@handler()
 def show(request: ApiRequest, group_id: str) -> Response:
     group = _find(request, group_id, "show")
     return Response(200, {"server_group": _view(request, group, _living(request, [group]))})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import ipaddress
 import re
 import uuid
@@ -43,9 +42,10 @@ def is_uuid(value: str) -> bool:
 
 @_format("base64")
 def is_base64(value: str) -> bool:
+    """Characters that are none of base64 don't count, as in the field; what they leave must be whole."""
     try:
-        base64.b64decode(re.sub(r"\s", "", value).encode(), validate=True)
-    except (binascii.Error, UnicodeEncodeError):
+        base64.b64decode(value)
+    except ValueError:
         return False
     return True
 
@@ -106,18 +106,7 @@ def is_date_time(value: str) -> bool:
 @_format("name")
 def is_name(value: str) -> bool:
     """Printable (spaces of every kind included), and neither first nor last a space."""
-    return value == value.strip() and bool(value) and _is_printable(value)
-
-
-@_format("name_with_leading_trailing_spaces")
-def is_name_with_spaces(value: str) -> bool:
-    """As ``name``, but spaces around it are cut off later (legacy v2)."""
-    return bool(value.strip()) and _is_printable(value)
-
-
-@_format("name_skip_leading_trailing_spaces")
-def is_name_skipping_spaces(value: str) -> bool:
-    return bool(value.strip()) and _is_printable(value)
+    return value == value.strip() and bool(value) and is_printable(value)
 
 
 @_format("az_name")
@@ -126,7 +115,8 @@ def is_az_name(value: str) -> bool:
     return is_name(value) and ":" not in value
 
 
-def _is_printable(value: str) -> bool:
+@_format("printable")
+def is_printable(value: str) -> bool:
     return all(
         character.isprintable() or (character.isspace() and character not in "\t\n\r\v\f") for character in value
     )
@@ -203,17 +193,32 @@ def _to_the_end(schema: Any) -> Any:
     return [_to_the_end(part) for part in schema] if isinstance(schema, list) else schema
 
 
-def _message(error: jsonschema.ValidationError, where: str) -> str:
+def _message(error: jsonschema.ValidationError, where: str, place: int) -> str:
+    """``place``: which part of the error's path is the name that the user knows."""
     if not error.path:
         return str(error.message)
     why = f": {error.cause}" if isinstance(error.cause, InvalidPattern) else ""
-    return f"Invalid input for {where} {error.path[-1]}. Value: {error.instance}. {error.message}{why}"
+    return f"Invalid input for {where} {error.path[place]}. Value: {error.instance}. {error.message}{why}"
+
+
+def without_outer_spaces(value: Any, schema: JsonSchema) -> Any:
+    """The value with its names as the legacy endpoint takes them: it cuts off spaces around them."""
+    for choice in schema.get("oneOf", []):
+        value = without_outer_spaces(value, choice)
+    if isinstance(value, str):
+        return value.strip() if schema.get("format") in ("name", "az_name") else value
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        return {key: without_outer_spaces(part, known.get(key, {})) for key, part in value.items()}
+    if isinstance(value, list):
+        return [without_outer_spaces(part, schema.get("items", {})) for part in value]
+    return value
 
 
 def check_body(body: Any, schema: JsonSchema, *, legacy: bool = False) -> None:
     """Raises ValidationFailed."""
     for error in _validator(schema, legacy).iter_errors(body):
-        raise errors.ValidationFailed(_message(error, "field/attribute"))
+        raise errors.ValidationFailed(_message(error, "field/attribute", -1))
 
 
 def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool = False) -> None:
@@ -221,4 +226,4 @@ def check_query(query: dict[str, list[str]], schema: JsonSchema, *, legacy: bool
     if not query and "required" not in schema:
         return
     for error in _validator(schema, legacy).iter_errors(query):
-        raise errors.ValidationFailed(_message(error, "query parameters"))
+        raise errors.ValidationFailed(_message(error, "query parameters", 0))

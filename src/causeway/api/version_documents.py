@@ -8,6 +8,7 @@ from typing import Any
 from causeway import errors
 from causeway.api import faults, versions
 from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas.common import IGNORED_QUERY
 
 UPDATED = {"v2.0": "2011-01-21T11:33:21Z", "v2.1": "2013-07-23T11:33:21Z"}
 PATHS = {"v2.0": "v2", "v2.1": "v2.1"}
@@ -38,7 +39,7 @@ def answer(path: str, root: str) -> Response:
     return Response(300, {"choices": choices})
 
 
-@handler()
+@handler(query=IGNORED_QUERY)
 def show(request: ApiRequest, version_id: str) -> Response:
     """A version's document by its id; the legacy endpoint has its own only."""
     name = version_id if request.api_prefix == "/v2.1" else "v2.0"

@@ -179,7 +179,7 @@ class HasTags:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What no column tells: metadata, addresses."""
+    """What no column tells, such as addresses."""
 
     test: Callable[[Listed], bool]
     columns: frozenset[str]
@@ -190,14 +190,6 @@ class Predicate:
 
     def matches(self, server: Listed) -> bool:
         return self.test(server)
-
-
-def has_metadata(wanted: dict[str, str]) -> Predicate:
-    def test(server: Listed) -> bool:
-        metadata = server.metadata
-        return all(metadata.get(key) == value for key, value in wanted.items())
-
-    return Predicate(test, frozenset({"metadata"}))
 
 
 def has_address(pattern: str, version: int) -> Predicate:
@@ -225,5 +217,4 @@ __all__ = [
     "OneOf",
     "Predicate",
     "has_address",
-    "has_metadata",
 ]

@@ -12,7 +12,9 @@ from typing import Protocol
 
 import re2
 
-MAX_LENGTH = 255
+# Each character may cost time on each text that is looked at.
+MAX_LENGTH = 4096
+LONGEST_FOR_DATABASES = 255
 # Bytes that one expression may take; those that repeat repetitions would take more.
 MAX_MEMORY = 1 << 20
 # One piece of an expression that says the same to every database and to RE2: a character, a set of them, an anchor, "or".
@@ -56,7 +58,9 @@ def _reason(error: Exception) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a database that backtracks can be given the expression: no groups, and at most one repetition."""
+    """Whether a database that backtracks can be given the expression: short, no groups, and at most one repetition."""
+    if len(text) > LONGEST_FOR_DATABASES:
+        return False
     repetitions = place = 0
     while place < len(text):
         piece = _PIECE.match(text, place)

@@ -7,6 +7,8 @@ from typing import Any
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from causeway.api import openapi
+from causeway.api.routes import ROUTES
 from causeway.model.audit import Report
 from causeway.model.candidates import MoveCandidates, MoveContents
 from causeway.store.database import utcnow
@@ -41,3 +43,9 @@ def test_nothing_that_the_description_allows_ends_in_a_server_error(app: Any, cl
         answered()
     assert broken == []
     assert tried > 100
+
+
+def test_what_takes_no_body_is_described_so() -> None:
+    paths = openapi.description(ROUTES)["paths"]
+    assert paths["/servers/{server_id}/tags/{tag}"]["put"]["requestBody"]["required"] is False
+    assert paths["/servers"]["post"]["requestBody"]["required"] is True

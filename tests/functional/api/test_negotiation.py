@@ -114,9 +114,10 @@ def test_bodies_that_are_no_good(admin: Any, body: str | bytes, content_type: st
     assert answer.message
 
 
-def test_unknown_query_parameters_are_refused_everywhere_from_2_102(admin: Any) -> None:
-    assert admin.delete("/os-aggregates/1?colour=red", version="2.102").status == 400
-    assert admin.delete("/os-aggregates/1?colour=red", version="2.101").status == 404
+def test_unknown_query_parameters_of_what_is_read_are_refused_from_2_102(admin: Any) -> None:
+    assert admin.get("/os-aggregates/1?colour=red", version="2.102").status == 400
+    assert admin.get("/os-aggregates/1?colour=red", version="2.101").status == 404
+    assert admin.delete("/os-aggregates/1?colour=red", version="2.102").status == 404
 
 
 def test_nul_is_nowhere(admin: Any) -> None:

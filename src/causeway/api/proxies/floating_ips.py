@@ -36,9 +36,7 @@ _ADD: VersionedSchemas = [
         common.body("addFloatingIp", common.properties(["address"], address=_IP, fixed_address=_IP)),
     )
 ]
-_REMOVE: VersionedSchemas = [
-    (1, 43, common.body("removeFloatingIp", common.properties(["address"], True, address=_IP)))
-]
+_REMOVE: VersionedSchemas = [(1, 43, common.body("removeFloatingIp", common.properties(["address"], address=_IP)))]
 
 
 def _pools(request: ApiRequest) -> list[dict[str, Any]]:

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from causeway import errors
-from causeway.api.request import ApiRequest
+from causeway.api.request import ApiRequest, VersionedSchemas
+from causeway.api.schemas import common
+
+WINDOW: VersionedSchemas = [
+    (1, None, common.query({"limit": common.many(common.NUMBER), "offset": common.many(common.NUMBER)}))
+]
 
 Query = Mapping[str, Any] | Iterable[tuple[str, Any]] | None
 
@@ -22,13 +27,6 @@ def ask(
 
 
 def window(request: ApiRequest, found: list[Any]) -> list[Any]:
-    """The part that limit and offset ask for; raises BadRequest if they are no numbers."""
-    bounds = []
-    for name in ("offset", "limit"):
-        text = request.param(name)
-        if text is not None and not (text.isascii() and text.isdigit()):
-            raise errors.BadRequest(f"{name} param must be an integer")
-        bounds.append(int(text) if text is not None else None)
-    offset = bounds[0] or 0
-    most = min(bounds[1] or len(found), int(request.services.conf.api.max_limit))
-    return found[offset : offset + most]
+    """The part that limit and offset (`WINDOW`) ask for."""
+    offset, limit = (int(request.param(name) or 0) for name in ("offset", "limit"))
+    return found[offset : offset + min(limit or len(found), int(request.services.conf.api.max_limit))]

@@ -29,6 +29,10 @@ _METADATA: VersionedSchemas = [(1, 38, common.body("metadata", common.METADATA))
 _ITEM: VersionedSchemas = [(1, 38, common.body("meta", common.METADATA | {"minProperties": 1, "maxProperties": 1}))]
 
 
+_POSITIVE = common.many(common.NUMBER | {"minimum": 1})
+_LIST: VersionedSchemas = [(1, 35, common.query(dict.fromkeys(("limit", "page_size", "offset"), _POSITIVE)))]
+
+
 def _get(request: ApiRequest, image_id: str) -> dict[str, Any]:
     missing = errors.ImageNotFound(f"Image {image_id} could not be found.")
     if not is_uuid(image_id):
@@ -116,9 +120,7 @@ def _filters(request: ApiRequest) -> dict[str, str]:
 def _list(request: ApiRequest) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """A page, and its links."""
     limit = request.param("limit")
-    if limit is not None and not (limit.isascii() and limit.isdigit()):
-        raise errors.BadRequest("limit param must be an integer")
-    most = min(int(limit or 0) or 1000, int(request.services.conf.api.max_limit))
+    most = min(int(limit or 1000), int(request.services.conf.api.max_limit))
     found: list[dict[str, Any]] = []
     query: dict[str, Any] = _filters(request) | {"sort_key": "created_at", "sort_dir": "desc"}
     marker = request.param("marker")
@@ -141,13 +143,13 @@ def _answer(images: list[dict[str, Any]], links: list[dict[str, str]]) -> Respon
     return Response(200, {"images": images} | ({"images_links": links} if links else {}))
 
 
-@handler()
+@handler(query=_LIST)
 def index(request: ApiRequest) -> Response:
     found, links = _list(request)
     return _answer([_brief(request, image) for image in found], links)
 
 
-@handler()
+@handler(query=_LIST)
 def detail(request: ApiRequest) -> Response:
     found, links = _list(request)
     return _answer([_detail(request, image) for image in found], links)

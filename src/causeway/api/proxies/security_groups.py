@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
-from causeway.api.proxies.forward import ask, window
+from causeway.api.proxies.forward import WINDOW, ask, window
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.schemas.common import to_bool
@@ -14,11 +14,34 @@ from causeway.api.validation import is_cidr, is_uuid
 RULE = "os_compute_api:os-security-groups:"
 GROUPS, GROUP = "/v2.0/security-groups", "/v2.0/security-groups/{group_id}"
 RULES, ONE_RULE = "/v2.0/security-group-rules", "/v2.0/security-group-rules/{rule_id}"
-_TEXT = {"type": ["string", "null"]}
+_TEXT = {"type": "string", "maxLength": 255}
 _GROUP: VersionedSchemas = [
-    (1, None, common.body("security_group", common.properties([], True, name=_TEXT, description=_TEXT)))
+    (
+        1,
+        None,
+        common.properties(
+            ["security_group"],
+            True,
+            security_group=common.properties(["name", "description"], True, name=_TEXT, description=_TEXT),
+        ),
+    )
 ]
-_RULE: VersionedSchemas = [(1, None, common.body("security_group_rule", {"type": "object"}))]
+_RULE: VersionedSchemas = [
+    (
+        1,
+        None,
+        common.properties(
+            ["security_group_rule"],
+            True,
+            security_group_rule=common.properties(
+                ["parent_group_id"],
+                True,
+                parent_group_id=common.UUID,
+                group_id={"type": ["string", "null"], "format": "uuid"},
+            ),
+        ),
+    )
+]
 _PROTOCOLS = ("tcp", "udp", "icmp")
 _LAST_PORT = 65535
 
@@ -73,7 +96,7 @@ def _get(request: ApiRequest, group_id: str) -> dict[str, Any]:
     return found
 
 
-@handler()
+@handler(query=WINDOW)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "get")
     everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
@@ -91,12 +114,9 @@ def show(request: ApiRequest, group_id: str) -> Response:
 def _wanted(request: ApiRequest) -> dict[str, str]:
     """Raises BadRequest for a name that is none."""
     given = request.body["security_group"]
-    for key in ("name", "description"):
-        if given.get(key) is not None and len(given[key]) > 255:
-            raise errors.BadRequest(f"Security group {key} should not be greater than 255 characters.")
-    if not (given.get("name") or "").strip():
+    if not given["name"].strip():
         raise errors.BadRequest("Security group name cannot be empty.")
-    return {"name": given["name"], "description": given.get("description") or ""}
+    return {"name": given["name"], "description": given["description"]}
 
 
 @handler(body=_GROUP)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
-from causeway.api.proxies.forward import ask, window
+from causeway.api.proxies.forward import WINDOW, ask, window
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 
 RULE = "os_compute_api:os-volumes:"
 VOLUMES, VOLUME = "/v3/volumes", "/v3/volumes/{volume_id}"
 SNAPSHOTS, SNAPSHOT = "/v3/snapshots", "/v3/snapshots/{snapshot_id}"
-_TEXT = {"type": ["string", "null"]}
 _CREATE: VersionedSchemas = [
     (
         1,
@@ -21,14 +20,13 @@ _CREATE: VersionedSchemas = [
             "volume",
             common.properties(
                 ["size"],
-                True,
-                size={"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 1},
-                display_name=_TEXT,
-                display_description=_TEXT,
-                volume_type=_TEXT,
-                metadata={"type": ["object", "null"]},
-                snapshot_id=_TEXT,
-                availability_zone=_TEXT,
+                size={"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 1, "maxLength": 255},
+                display_name=common.ANY_STRING,
+                display_description=common.ANY_STRING,
+                volume_type=common.ANY_STRING,
+                metadata={"type": "object"},
+                snapshot_id=common.ANY_STRING,
+                availability_zone=common.ANY_STRING,
             ),
         ),
     )
@@ -41,11 +39,10 @@ _SNAPSHOT: VersionedSchemas = [
             "snapshot",
             common.properties(
                 ["volume_id"],
-                True,
-                volume_id={"type": "string"},
+                volume_id=common.ANY_STRING,
                 force=common.BOOLEAN,
-                display_name=_TEXT,
-                display_description=_TEXT,
+                display_name=common.ANY_STRING,
+                display_description=common.ANY_STRING,
             ),
         ),
     )
@@ -99,13 +96,13 @@ def _missing(volume_id: str) -> errors.VolumeNotFound:
     return errors.VolumeNotFound(f"Volume {volume_id} could not be found.")
 
 
-@handler()
+@handler(query=WINDOW)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     return _list(request)
 
 
-@handler()
+@handler(query=WINDOW)
 def detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "detail")
     return _list(request)
@@ -122,8 +119,6 @@ def show(request: ApiRequest, volume_id: str) -> Response:
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     given = request.body["volume"]
-    if int(given["size"]) < 1:
-        raise errors.BadRequest("Invalid volume: the size must be at least 1.")
     names = {
         "display_name": "name",
         "display_description": "description",
@@ -166,13 +161,13 @@ def _snapshots(request: ApiRequest) -> Response:
     return Response(200, {"snapshots": [_snapshot_view(each) for each in window(request, found)]})
 
 
-@handler()
+@handler(query=WINDOW)
 def snapshot_index(request: ApiRequest) -> Response:
     request.authorize(RULE + "snapshots:list")
     return _snapshots(request)
 
 
-@handler()
+@handler(query=WINDOW)
 def snapshot_detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "snapshots:detail")
     return _snapshots(request)

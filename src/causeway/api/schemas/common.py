@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from causeway.api.request import JsonSchema
+from causeway.api.request import JsonSchema, VersionedSchemas
 
 MAX_INTEGER = 0x7FFFFFFF
+MAX_TAGS = 50  # of a server
 
 BOOLEAN: JsonSchema = {
     "type": ["boolean", "string"],
     "enum": [
-        True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t",
-        False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f",
+        True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes",
+        False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no",
     ],
 }  # fmt: skip
-BOOLEAN_WORDS = frozenset(str(word).lower() for word in BOOLEAN["enum"])
+# Filters know shorter words as well.
+BOOLEAN_WORDS = frozenset(str(word).lower() for word in BOOLEAN["enum"]) | {"y", "t", "n", "f"}
 NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "name"}
 AZ_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "format": "az_name"}
-DESCRIPTION: JsonSchema = {
-    "type": ["string", "null"],
-    "minLength": 0,
-    "maxLength": 255,
-    "pattern": r"^[^\x00-\x08\x0e-\x1f]*$",
-}
+DESCRIPTION: JsonSchema = {"type": ["string", "null"], "maxLength": 255, "format": "printable"}
 HOSTNAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9-._]*$"}
 UUID: JsonSchema = {"type": "string", "format": "uuid"}
 PROJECT_ID: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9-]*$"}
@@ -50,7 +47,7 @@ NOTHING: JsonSchema = {"type": "null"}
 
 # Query parameters: what one value must be. All values are strings.
 ANY_STRING: JsonSchema = {"type": "string"}
-NUMBER: JsonSchema = {"type": "string", "pattern": "^[0-9]+$", "maxLength": 10}
+NUMBER: JsonSchema = {"type": "string", "pattern": "^[0-9]+$", "maxLength": 255}
 UUID_VALUE: JsonSchema = UUID
 TIME: JsonSchema = {"type": "string", "format": "date-time"}
 LIMIT = NUMBER
@@ -77,9 +74,20 @@ def query(
     return schema
 
 
+# No parameter is known: others are ignored always, or refused from 2.102 on.
+IGNORED_QUERY: VersionedSchemas = [(1, None, query({}))]
+NO_QUERY: VersionedSchemas = [(1, 101, query({})), (102, None, query({}, strict=True))]
+
+
 def body(key: str, value: JsonSchema) -> JsonSchema:
     """A body with one key."""
     return {"type": "object", "properties": {key: value}, "required": [key], "additionalProperties": False}
+
+
+def takes_nothing(schema: JsonSchema) -> bool:
+    """Whether there may be no body."""
+    kinds = schema.get("type", [])
+    return "null" in ([kinds] if isinstance(kinds, str) else kinds)
 
 
 def properties(required: list[str], additional: bool = False, /, **fields: JsonSchema) -> JsonSchema:

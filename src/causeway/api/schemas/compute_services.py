@@ -20,25 +20,22 @@ UPDATE: VersionedSchemas = [
         ),
     )
 ]
-BY_HOST: VersionedSchemas = [(1, 52, common.properties(["host", "binary"], host=common.HOSTNAME, binary=_BINARY))]
-WITH_REASON: VersionedSchemas = [
-    (
-        1,
-        52,
-        common.properties(
-            ["host", "binary", "disabled_reason"], host=common.HOSTNAME, binary=_BINARY, disabled_reason=_REASON
-        ),
-    )
-]
-FORCE_DOWN: VersionedSchemas = [
-    (
-        11,
-        52,
-        common.properties(
-            ["host", "binary", "forced_down"], host=common.HOSTNAME, binary=_BINARY, forced_down=common.BOOLEAN
-        ),
-    )
-]
+_NAMED = {"host": common.HOSTNAME, "binary": _BINARY, "disabled_reason": _REASON}
+_NAMED_11 = _NAMED | {"forced_down": common.BOOLEAN}
+
+
+def _by_host(*required: str) -> VersionedSchemas:
+    """All of them know the fields of one another, and ignore those."""
+    always = ["host", "binary"]
+    return [
+        (1, 10, common.properties([*always, *required], **_NAMED)),
+        (11, 52, common.properties([*always, *required], **_NAMED_11)),
+    ]
+
+
+BY_HOST = _by_host()
+WITH_REASON = _by_host("disabled_reason")
+FORCE_DOWN = _by_host("forced_down")
 
 _LIST = {"host": common.many(common.ANY_STRING), "binary": common.many(common.ANY_STRING)}
 LIST: VersionedSchemas = [(1, 74, common.query(_LIST)), (75, None, common.query(_LIST, strict=True))]

@@ -10,8 +10,7 @@ ADD: VersionedSchemas = [(1, None, common.body("addTenantAccess", _TENANT))]
 REMOVE: VersionedSchemas = [(1, None, common.body("removeTenantAccess", _TENANT))]
 
 _KEY = r"^[a-zA-Z0-9-_:. ]{1,255}$"
-_VALUE: JsonSchema = {"type": ["string", "number"], "minLength": 1, "maxLength": 255}
+_VALUE: JsonSchema = {"type": ["string", "number"], "maxLength": 255}
 _SPECS: JsonSchema = {"type": "object", "patternProperties": {_KEY: _VALUE}, "additionalProperties": False}
 CREATE_SPECS: VersionedSchemas = [(1, None, common.body("extra_specs", _SPECS))]
 UPDATE_SPEC: VersionedSchemas = [(1, None, _SPECS | {"minProperties": 1, "maxProperties": 1})]
-NO_QUERY: VersionedSchemas = [(1, 101, common.query({})), (102, None, common.query({}, strict=True))]

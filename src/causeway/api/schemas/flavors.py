@@ -15,12 +15,7 @@ _ID: JsonSchema = {
 }
 _SIZE: JsonSchema = common.NON_NEGATIVE_INTEGER
 _COUNT: JsonSchema = common.POSITIVE_INTEGER
-DESCRIPTION: JsonSchema = {
-    "type": ["string", "null"],
-    "minLength": 0,
-    "maxLength": 65535,
-    "pattern": r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$",
-}
+DESCRIPTION: JsonSchema = common.DESCRIPTION | {"maxLength": 65535}
 
 _FIELDS: dict[str, JsonSchema] = {
     "name": _NAME,
@@ -32,6 +27,7 @@ _FIELDS: dict[str, JsonSchema] = {
     "swap": _SIZE,
     "rxtx_factor": {
         "type": ["number", "string"], "pattern": r"^[0-9]+(\.[0-9]+)?$", "maxLength": 38, "minimum": 0, "maximum": 3.40282e38,
+        "not": {"enum": [0]},
     },
     "os-flavor-access:is_public": common.BOOLEAN,
 }  # fmt: skip
@@ -63,11 +59,10 @@ _LIST: dict[str, JsonSchema] = {
     "minRam": common.many(common.ANY_STRING),
     "minDisk": common.many(common.ANY_STRING),
     "sort_key": common.many(_SORTS),
-    "sort_dir": common.many(common.ANY_STRING),
+    "sort_dir": common.many({"type": "string", "enum": ["asc", "desc"]}),
 }
 LIST: VersionedSchemas = [
     (1, 74, common.query(_LIST)),
     (75, 101, common.query(_LIST, strict=True)),
-    (102, None, common.query(_LIST | {"name": common.many({"type": "string", "maxLength": 255})}, strict=True)),
+    (102, None, common.query(_LIST | {"name": common.many(common.ANY_STRING)}, strict=True)),
 ]
-NO_QUERY: VersionedSchemas = [(1, 101, common.query({})), (102, None, common.query({}, strict=True))]

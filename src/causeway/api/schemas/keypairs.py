@@ -7,7 +7,7 @@ from typing import Any
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
 
-_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[a-zA-Z0-9 _-]+(?<! )$"}
+_NAME: JsonSchema = common.NAME | {"pattern": r"^(?! )[a-zA-Z0-9 _-]+(?<! )$"}
 _NAME_2_92: JsonSchema = _NAME | {"pattern": r"^(?! )[a-zA-Z0-9 _@.-]+(?<! )$"}
 _KEY: JsonSchema = {"type": "string"}
 _TYPE: JsonSchema = {"type": "string", "enum": ["ssh", "x509"]}

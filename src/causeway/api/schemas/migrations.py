@@ -10,14 +10,12 @@ _LIST = {
     for name in ("hidden", "host", "instance_uuid", "source_compute", "status", "migration_type")
 }
 _LIST_2_59 = _LIST | {
-    "instance_uuid": common.once(common.UUID),
     "limit": common.once(common.LIMIT),
-    "marker": common.once(common.UUID),
+    "marker": common.once(common.MARKER),
     "changes-since": common.once(common.TIME),
 }
 _LIST_2_66 = _LIST_2_59 | {"changes-before": common.once(common.TIME)}
-_OWNER = {"type": "string", "minLength": 1, "maxLength": 255}
-_LIST_2_80 = _LIST_2_66 | {"user_id": common.once(_OWNER), "project_id": common.once(_OWNER)}
+_LIST_2_80 = _LIST_2_66 | {name: common.once(common.ANY_STRING) for name in ("user_id", "project_id")}
 LIST: VersionedSchemas = [
     (1, 58, common.query(_LIST)),
     (59, 65, common.query(_LIST_2_59, strict=True)),

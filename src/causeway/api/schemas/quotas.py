@@ -39,26 +39,17 @@ UPDATE: VersionedSchemas = [
     (
         first,
         last,
-        common.body(
-            "quota_set", common.properties([], **dict.fromkeys([*names, "tenant_id"], _LIMIT), force=common.BOOLEAN)
-        ),
+        common.body("quota_set", common.properties([], **dict.fromkeys(names, _LIMIT), force=common.BOOLEAN)),
     )
     for first, last, names in SET_RESOURCES
 ]
-for _first, _last, _schema in UPDATE:
-    _schema["properties"]["quota_set"]["properties"]["tenant_id"] = common.ANY_STRING
+# Groups' quotas are taken in every version, though they are shown from 2.50 on.
 UPDATE_CLASS: VersionedSchemas = [
-    (first, last, common.body("quota_class_set", common.properties([], **dict.fromkeys(names, _LIMIT))))
+    (first, last, common.body("quota_class_set", common.properties([], **dict.fromkeys([*names, *_GROUPS], _LIMIT))))
     for first, last, names in CLASS_RESOURCES
 ]
 
-_USER = {"user_id": common.many({"type": "string", "minLength": 1, "maxLength": 255})}
+_USER = {"user_id": common.many(common.ANY_STRING)}
 QUERY: VersionedSchemas = [(1, 74, common.query(_USER)), (75, None, common.query(_USER, strict=True))]
 _TENANT = {"tenant_id": common.many(common.ANY_STRING)}
-_RESERVED = {"reserved": common.many(common.ANY_STRING)}
-# The field knows no ``reserved``, but the openstack client sends it with every version; it means nothing.
-LIMITS_QUERY: VersionedSchemas = [
-    (1, 74, common.query(_TENANT | _RESERVED)),
-    (75, None, common.query(_TENANT | _RESERVED, strict=True)),
-]
-NO_QUERY: VersionedSchemas = [(1, 101, common.query({})), (102, None, common.query({}, strict=True))]
+LIMITS_QUERY: VersionedSchemas = [(1, 74, common.query(_TENANT)), (75, None, common.query(_TENANT, strict=True))]

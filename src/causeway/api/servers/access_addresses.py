@@ -9,10 +9,6 @@ from typing import Any
 _FIELDS = {"accessIPv4": "access_ip_v4", "accessIPv6": "access_ip_v6"}
 
 
-def changes(wanted: Mapping[str, Any]) -> dict[str, str | None]:
-    """field of an instance -> its value, for what a body has of them; an empty string takes an address away."""
-    return {
-        field: str(ipaddress.ip_address(wanted[key])) if wanted[key] else None
-        for key, field in _FIELDS.items()
-        if key in wanted
-    }
+def changes(wanted: Mapping[str, Any]) -> dict[str, str]:
+    """field of an instance -> its value, for what a body has of them."""
+    return {field: str(ipaddress.ip_address(wanted[key])) for key, field in _FIELDS.items() if key in wanted}

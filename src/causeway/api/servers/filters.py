@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-import msgspec
-
 from causeway import errors
 from causeway.api.request import ApiRequest
-from causeway.api.schemas.common import BOOLEAN_WORDS, to_bool
+from causeway.api.schemas.common import BOOLEAN_WORDS, MAX_TAGS, to_bool
 from causeway.api.validation import parse_time
 from causeway.model.states import ServerStatus
 from causeway.store.conditions import (
@@ -22,7 +20,6 @@ from causeway.store.conditions import (
     Matches,
     OneOf,
     has_address,
-    has_metadata,
 )
 from causeway.store.listing import NEWEST_FIRST, SortKey
 from causeway.store.patterns import InvalidPattern, compile_pattern
@@ -37,22 +34,24 @@ _FOR_ALL: dict[str, int] = {
 }  # fmt: skip
 _PAGING = frozenset({"limit", "marker", "sort_key", "sort_dir"})
 _EXACT = {
-    "reservation_id": "reservation_id", "image": "image_ref", "flavor": "flavorid", "availability_zone": "availability_zone",
-    "key_name": "key_name", "vm_state": "vm_state", "user_id": "user_id", "project_id": "project_id",
-    "tenant_id": "project_id", "host": "host", "node": "node", "uuid": "uuid", "kernel_id": "kernel_id",
-    "ramdisk_id": "ramdisk_id", "root_device_name": "root_device_name", "locked_by": "locked_by",
-    "access_ip_v4": "access_ip_v4", "access_ip_v6": "access_ip_v6",
+    "image": "image_ref", "flavor": "flavorid", "vm_state": "vm_state", "user_id": "user_id", "project_id": "project_id",
+    "tenant_id": "project_id", "host": "host", "uuid": "uuid",
 }  # fmt: skip
-_PATTERNS = {
-    "name": "display_name",
-    "display_name": "display_name",
-    "hostname": "hostname",
-    "description": "display_description",
-    "display_description": "display_description",
-}
+_PATTERNS = {"name": "display_name", "description": "display_description"} | {
+    column: column
+    for column in (
+        "display_name", "display_description", "hostname", "reservation_id", "availability_zone", "key_name", "node",
+        "kernel_id", "ramdisk_id", "root_device_name", "locked_by", "access_ip_v4", "access_ip_v6",
+    )
+}  # fmt: skip
 _NUMBERS = {"power_state": "power_state", "progress": "progress", "launch_index": "launch_index"}
 _FLAGS = {"config_drive": "config_drive", "auto_disk_config": "auto_disk_config", "locked": "locked"}
 _TIMES = {"created_at": "created_at", "launched_at": "launched_at", "terminated_at": "terminated_at"}
+
+# Known to nobody outside: a list can't be searched for them.
+INTERNAL_FILTERS = (
+    "block_device_mapping", "services", "metadata", "system_metadata", "info_cache", "security_groups", "pci_devices",
+)  # fmt: skip
 
 SORT_KEYS = {
     "access_ip_v4": "access_ip_v4", "access_ip_v6": "access_ip_v6", "auto_disk_config": "auto_disk_config",
@@ -64,11 +63,22 @@ SORT_KEYS = {
     "root_device_name": "root_device_name", "task_state": "task_state", "terminated_at": "terminated_at",
     "updated_at": "updated_at", "user_id": "user_id", "uuid": "uuid", "vm_state": "vm_state", "locked": "locked",
 }  # fmt: skip
+# Until 2.74 they are taken, and mean nothing; ``locked`` means something from 2.73 on.
+IGNORED_SORT_KEYS = frozenset({
+    "architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device", "deleted", "deleted_at",
+    "disable_terminate", "ephemeral_gb", "ephemeral_key_uuid", "id", "key_data", "launched_on", "memory_mb", "os_type",
+    "reservation_id", "root_gb", "shutdown_terminate", "user_data", "vcpus", "vm_mode",
+})  # fmt: skip
+_FIRST_WITH_LOCKED = 73
+_OF_ADMINISTRATORS = ("host", "node")
 
 
 def wanted(request: ApiRequest) -> dict[str, str]:
     """The filters that count for this caller; unknown ones and those of administrators are dropped silently."""
     given = {name: values[-1] for name, values in request.query.items() if values and name not in _PAGING}
+    for name in given:
+        if name in INTERNAL_FILTERS or name.startswith("_"):
+            raise errors.BadRequest(f"Invalid filter field: {name}.")
     if request.allows(ALL_FILTERS):
         return given
     minor = request.version.minor
@@ -93,10 +103,21 @@ def asks_all_tenants(filters: dict[str, str]) -> bool:
     return to_bool(text)
 
 
+def _sorting(request: ApiRequest) -> tuple[list[str], list[str]]:
+    """What to sort by, and the directions: without the keys that mean nothing, and their directions."""
+    names, directions = list(request.query.get("sort_key", [])), list(request.query.get("sort_dir", []))
+    for place in reversed(range(len(names))):
+        name = names[place]
+        if name in IGNORED_SORT_KEYS or (name == "locked" and request.version.minor < _FIRST_WITH_LOCKED):
+            del names[place], directions[place : place + 1]
+        elif name in _OF_ADMINISTRATORS and not request.context.is_admin:
+            raise errors.Forbidden(f"Only administrators can sort servers by {name}")
+    return names, directions
+
+
 def sort_keys(request: ApiRequest) -> tuple[SortKey, ...]:
     """From ``sort_key`` and ``sort_dir``; missing directions are the first one's, and that is descending if missing."""
-    names = request.query.get("sort_key", [])
-    directions = request.query.get("sort_dir", [])
+    names, directions = _sorting(request)
     if not names:
         descending = not directions or directions[0] == "desc"
         return (SortKey("created_at", descending),) if directions else NEWEST_FIRST
@@ -204,15 +225,13 @@ def _flag(name: str, text: str) -> bool:
     return to_bool(text)
 
 
-def _metadata(name: str, text: str) -> Condition:
-    try:
-        return has_metadata(msgspec.json.decode(text, type=dict[str, str]))
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        raise errors.BadRequest(f"Invalid value for the filter {name}: it must be a JSON object of strings.") from None
-
-
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(sorted({tag for tag in text.split(",") if tag}))
+
+
+def _all_tags(text: str) -> tuple[str, ...]:
+    """One more than a server can have is enough to find none that has all of them."""
+    return _tags(text)[: MAX_TAGS + 1]
 
 
 def _task_state(_name: str, text: str) -> Condition:
@@ -227,12 +246,11 @@ def _makers() -> dict[str, Callable[[str, str], Condition]]:
     makers |= {name: lambda n, text, c=column: OneOf(c, (_flag(n, text),)) for name, column in _FLAGS.items()}  # type: ignore[misc]
     makers |= {name: lambda n, text, c=column: OneOf(c, (_time(n, text),)) for name, column in _TIMES.items()}  # type: ignore[misc]
     makers["task_state"] = _task_state
-    makers["metadata"] = _metadata
     makers["ip"] = lambda name, text: has_address(_pattern(name, text), 4)
     makers["ip6"] = lambda name, text: has_address(_pattern(name, text), 6)
-    makers["tags"] = lambda _name, text: HasTags(_tags(text), all_of=True)
+    makers["tags"] = lambda _name, text: HasTags(_all_tags(text), all_of=True)
     makers["tags-any"] = lambda _name, text: HasTags(_tags(text), all_of=False)
-    makers["not-tags"] = lambda _name, text: HasTags(_tags(text), all_of=True, negated=True)
+    makers["not-tags"] = lambda _name, text: HasTags(_all_tags(text), all_of=True, negated=True)
     makers["not-tags-any"] = lambda _name, text: HasTags(_tags(text), all_of=False, negated=True)
     return makers
 

@@ -55,7 +55,8 @@ def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
 
 @handler(body=schemas.ATTACH_INTERFACE)
 def create(request: ApiRequest, server_id: str) -> Response:
-    wanted = request.body["interfaceAttachment"]
+    # Without anything it is a port in one of the networks that the project has.
+    wanted = request.body.get("interfaceAttachment", {})
     network_id, port_id = wanted.get("net_id"), wanted.get("port_id")
     fixed_ips = wanted.get("fixed_ips")
     if network_id and port_id:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
-from causeway.api.servers.filters import SORT_KEYS
+from causeway.api.servers.filters import IGNORED_SORT_KEYS, INTERNAL_FILTERS, SORT_KEYS
 
 
 def fields(known: dict[str, JsonSchema], required: tuple[str, ...] = ()) -> JsonSchema:
@@ -13,59 +13,58 @@ def fields(known: dict[str, JsonSchema], required: tuple[str, ...] = ()) -> Json
     return schema | {"required": list(required)} if required else schema
 
 
-NO_QUERY: VersionedSchemas = [(1, 101, common.query({})), (102, None, common.query({}, strict=True))]
-
 # --- lists
 
 _REGEX: JsonSchema = {"type": "string", "format": "regex"}
+_PATTERNS = (
+    "name", "display_name", "description", "display_description", "hostname", "ip", "ip6", "access_ip_v4", "access_ip_v6",
+    "kernel_id", "ramdisk_id", "key_name", "power_state", "node", "flavor", "reservation_id", "availability_zone",
+    "locked_by", "root_device_name", "config_drive", "auto_disk_config", "progress", "created_at", "launched_at",
+    "terminated_at",
+)  # fmt: skip
 _LIST: dict[str, JsonSchema] = {
     name: common.many(common.ANY_STRING)
     for name in (
-        "user_id", "project_id", "tenant_id", "launch_index", "image_ref", "image", "kernel_id", "ramdisk_id", "hostname",
-        "key_name", "instance_type_id", "locked_by", "display_name", "node", "host", "availability_zone", "config_drive",
-        "auto_disk_config", "access_ip_v4", "access_ip_v6", "reservation_id", "created_at", "launched_at",
-        "terminated_at", "power_state", "task_state", "vm_state", "progress", "uuid", "root_device_name",
-        "display_description", "description", "deleted", "soft_deleted", "status", "flavor", "all_tenants", "metadata",
-        "system_metadata", "block_device_mapping", "services", "security_groups", "info_cache", "pci_devices", "host_status",
+        "user_id", "project_id", "tenant_id", "launch_index", "image_ref", "image", "task_state", "vm_state", "host", "uuid",
+        "deleted", "soft_deleted", "status", "all_tenants", *INTERNAL_FILTERS,
     )
-} | {
-    "name": common.many(_REGEX),
-    "ip": common.many(_REGEX),
-    "ip6": common.many(_REGEX),
+} | {name: common.many(_REGEX) for name in _PATTERNS} | {
     "changes-since": common.many(common.TIME),
     "limit": common.many(common.NUMBER),
     "marker": common.many(common.ANY_STRING),
     "sort_dir": common.many({"type": "string", "enum": ["asc", "desc"]}),
 }  # fmt: skip
 _KEYS = sorted(set(SORT_KEYS) - {"locked"})
-# Sorting by what is joined to a server was ignored once, and is refused now.
-_SORT = {"sort_key": common.many({"type": "string", "enum": _KEYS})}
-_SORT_73 = {"sort_key": common.many({"type": "string", "enum": [*_KEYS, "locked"]})}
-_TAGS = {
-    name: common.many({"type": "string", "minLength": 1, "maxLength": 3050})
-    for name in ("tags", "tags-any", "not-tags", "not-tags-any")
-}
+_IGNORED = sorted(IGNORED_SORT_KEYS)
+
+
+def _sort(*keys: str) -> dict[str, JsonSchema]:
+    return {"sort_key": common.many({"type": "string", "enum": [*_KEYS, "locked", *keys]})}
+
+
+_TAGS = {name: common.many(_REGEX) for name in ("tags", "tags-any", "not-tags", "not-tags-any")}
 _BEFORE = {"changes-before": common.many(common.TIME)}
 _LOCKED = {"locked": common.many(common.ANY_STRING)}
 
 LIST: VersionedSchemas = [
-    (1, 25, common.query(_LIST | _SORT)),
-    (26, 65, common.query(_LIST | _SORT | _TAGS)),
-    (66, 72, common.query(_LIST | _SORT | _TAGS | _BEFORE)),
-    (73, 74, common.query(_LIST | _SORT_73 | _TAGS | _BEFORE | _LOCKED)),
-    (75, None, common.query(_LIST | _SORT_73 | _TAGS | _BEFORE | _LOCKED, strict=True)),
+    (1, 25, common.query(_LIST | _sort(*_IGNORED))),
+    (26, 65, common.query(_LIST | _sort(*_IGNORED) | _TAGS)),
+    (66, 72, common.query(_LIST | _sort(*_IGNORED) | _TAGS | _BEFORE)),
+    (73, 74, common.query(_LIST | _sort(*_IGNORED) | _TAGS | _BEFORE | _LOCKED)),
+    (75, None, common.query(_LIST | _sort() | _TAGS | _BEFORE | _LOCKED, strict=True)),
 ]
 
 # --- update
 
-_ADDRESS_4: JsonSchema = {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv4"}, {"enum": [""]}]}
-_ADDRESS_6: JsonSchema = {"type": "string", "maxLength": 45, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]}
+ADDRESSES: dict[str, JsonSchema] = {
+    "accessIPv4": {"type": "string", "format": "ipv4"},
+    "accessIPv6": {"type": "string", "format": "ipv6"},
+}
 DISK_CONFIG: JsonSchema = {"type": "string", "enum": ["AUTO", "MANUAL"]}
 _UPDATE: dict[str, JsonSchema] = {
     "name": common.NAME,
     "OS-DCF:diskConfig": DISK_CONFIG,
-    "accessIPv4": _ADDRESS_4,
-    "accessIPv6": _ADDRESS_6,
+    **ADDRESSES,
 }
 HOST_NAME: JsonSchema = {
     "type": "string",
@@ -73,13 +72,9 @@ HOST_NAME: JsonSchema = {
     "maxLength": 63,
     "pattern": r"^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
 }
-FQDN: JsonSchema = {
-    "type": "string",
-    "minLength": 2,
-    "maxLength": 255,
-    "pattern": r"^[a-zA-Z0-9]+[a-zA-Z0-9-.]*[a-zA-Z0-9]+$",
-}
-_ZONE: JsonSchema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
+FQDN: JsonSchema = common.HOSTNAME
+# Whether there is one of this name is looked up.
+NAME_OR_NONE: JsonSchema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
 _UPDATE_19 = _UPDATE | {"description": common.DESCRIPTION}
 
 
@@ -95,9 +90,7 @@ UPDATE: VersionedSchemas = [
     (
         104,
         None,
-        _update(
-            _UPDATE_19 | {"hostname": FQDN, "pinned_availability_zone": {"type": ["string", "null"], "maxLength": 255}}
-        ),
+        _update(_UPDATE_19 | {"hostname": FQDN, "pinned_availability_zone": NAME_OR_NONE}),
     ),
 ]
 
@@ -114,10 +107,13 @@ def bare(name: str) -> VersionedSchemas:
     return [(1, None, action(name, {}))]
 
 
+HOST_OR_NONE: JsonSchema = FQDN | {"type": ["string", "null"]}
+FLAVOR_REF: JsonSchema = {"type": ["string", "integer"], "minLength": 1}
+# It is kept nowhere, so it may be as long as a body.
+PASSWORD: JsonSchema = {"type": "string"}
 CHANGE_PASSWORD: VersionedSchemas = [
-    (1, None, action("changePassword", fields({"adminPass": {"type": "string"}}, ("adminPass",))))
+    (1, None, action("changePassword", fields({"adminPass": PASSWORD}, ("adminPass",))))
 ]
-
 RESIZE: VersionedSchemas = [
     (
         1,
@@ -126,7 +122,7 @@ RESIZE: VersionedSchemas = [
             "resize",
             fields(
                 {
-                    "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255},
+                    "flavorRef": FLAVOR_REF,
                     "OS-DCF:diskConfig": DISK_CONFIG,
                 },
                 ("flavorRef",),
@@ -141,8 +137,7 @@ MIGRATE: VersionedSchemas = [
         None,
         action(
             "migrate",
-            common.properties([], host={"type": ["string", "null"], "minLength": 1, "maxLength": 255})
-            | {"type": ["object", "null"]},
+            common.properties([], host=HOST_OR_NONE) | {"type": ["object", "null"]},
         ),
     ),
 ]
@@ -183,14 +178,18 @@ CONSOLE: VersionedSchemas = [
             "os-getConsoleOutput",
             common.properties(
                 [],
-                length={"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$", "minimum": -1, "maxLength": 10},
+                length={
+                    "type": ["integer", "string", "null"],
+                    "pattern": "^-?[0-9]+$",
+                    "minimum": -1,
+                    "maxLength": 255,
+                },
             ),
         ),
     )
 ]
-_GROUP_NAME: JsonSchema = common.properties(
-    ["name"], name={"type": "string", "minLength": 1, "maxLength": 255, "format": "name"}
-)
+# It may be a name that only the network service would take.
+_GROUP_NAME: JsonSchema = common.properties(["name"], name={"type": "string", "minLength": 1})
 ADD_GROUP: VersionedSchemas = [(1, None, action("addSecurityGroup", _GROUP_NAME))]
 REMOVE_GROUP: VersionedSchemas = [(1, None, action("removeSecurityGroup", _GROUP_NAME))]
 
@@ -199,10 +198,11 @@ REMOVE_GROUP: VersionedSchemas = [(1, None, action("removeSecurityGroup", _GROUP
 METADATA: VersionedSchemas = [(1, None, common.body("metadata", common.METADATA))]
 META: VersionedSchemas = [(1, None, common.body("meta", common.METADATA | {"minProperties": 1, "maxProperties": 1}))]
 TAG: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
-MAX_TAGS = 50
 TAGS: VersionedSchemas = [
-    (26, None, common.body("tags", {"type": "array", "items": TAG, "maxItems": MAX_TAGS})),
+    (26, None, common.body("tags", {"type": "array", "items": TAG, "maxItems": common.MAX_TAGS})),
 ]
+
+NO_BODY: VersionedSchemas = [(1, None, common.NOTHING)]
 
 # --- volumes and interfaces
 
@@ -249,15 +249,15 @@ _FIXED_IPS: JsonSchema = {
 }
 _INTERFACE: dict[str, JsonSchema] = {"net_id": common.UUID, "port_id": common.UUID, "fixed_ips": _FIXED_IPS}
 ATTACH_INTERFACE: VersionedSchemas = [
-    (1, 48, common.body("interfaceAttachment", fields(_INTERFACE))),
-    (49, None, common.body("interfaceAttachment", fields(_INTERFACE | {"tag": DEVICE_TAG}))),
+    (1, 48, fields({"interfaceAttachment": fields(_INTERFACE)})),
+    (49, None, fields({"interfaceAttachment": fields(_INTERFACE | {"tag": DEVICE_TAG})})),
 ]
 
 # --- instance actions
 
 _ACTIONS = {
     "limit": common.once(common.NUMBER),
-    "marker": common.once({"type": "string", "minLength": 1, "maxLength": 255}),
+    "marker": common.once(common.MARKER),
     "changes-since": common.once(common.TIME),
 }
 LIST_ACTIONS: VersionedSchemas = [

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
-from causeway.api.servers.schemas import DEVICE_TAG, DISK_CONFIG, FQDN, HOST_NAME, MAX_TAGS, TAG, fields
+from causeway.api.servers.schemas import (
+    ADDRESSES,
+    DEVICE_TAG,
+    DISK_CONFIG,
+    FLAVOR_REF,
+    FQDN,
+    HOST_NAME,
+    PASSWORD,
+    TAG,
+    fields,
+)
 
 MAX_USER_DATA = 65535
-_ADDRESS: JsonSchema = {"type": "string", "maxLength": 45}
 _COUNT: JsonSchema = common.POSITIVE_INTEGER
-_ANY_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255}
 _BOOT_INDEX: JsonSchema = {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$", "maxLength": 10}
-_SIZE: JsonSchema = {"type": ["integer", "string", "null"], "pattern": "^[0-9]+$", "minimum": 1, "minLength": 1, "maxLength": 10,
+_SIZE: JsonSchema = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 1, "minLength": 1, "maxLength": 10,
                      "maximum": common.MAX_INTEGER}  # fmt: skip
+
+_DEVICE_NAME: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"}
 
 # The form that was there before block_device_mapping_v2.
 _LEGACY_DEVICE = fields(
@@ -21,7 +31,7 @@ _LEGACY_DEVICE = fields(
         "volume_id": common.UUID,
         "snapshot_id": common.UUID,
         "volume_size": _SIZE,
-        "device_name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "device_name": _DEVICE_NAME,
         "delete_on_termination": common.BOOLEAN,
         "no_device": {},
         "connection_info": {"type": "string", "maxLength": 16777215},
@@ -33,7 +43,7 @@ _DEVICE: dict[str, JsonSchema] = {
     "snapshot_id": common.UUID,
     "image_id": common.UUID,
     "volume_size": _SIZE,
-    "device_name": {"type": "string", "minLength": 1, "maxLength": 255},
+    "device_name": _DEVICE_NAME,
     "delete_on_termination": common.BOOLEAN,
     "no_device": {},
     "connection_info": {"type": "string", "maxLength": 16777215},
@@ -62,7 +72,7 @@ def _networks(minor: int) -> JsonSchema:
     known: dict[str, JsonSchema] = {
         "fixed_ip": {"type": "string", "format": "ip"},
         "port": {"oneOf": [{"type": "null"}, common.UUID]},
-        "uuid": {"type": "string", "format": "uuid"} if minor >= 37 else {"type": "string", "maxLength": 255},
+        "uuid": {"type": "string", "format": "uuid"} if minor >= 37 else common.ANY_STRING,
     }
     if 32 <= minor <= 36 or minor >= 42:
         known["tag"] = DEVICE_TAG
@@ -88,12 +98,12 @@ SCHEDULER_HINTS: JsonSchema = {
     "properties": {
         "group": common.UUID,
         "different_host": {"oneOf": [common.UUID, {"type": "array", "items": common.UUID}]},
-        "same_host": {"oneOf": [common.UUID, {"type": "array", "items": common.UUID}]},
-        "query": {"type": ["string", "object", "array"]},
-        "target_cell": {"type": "string", "minLength": 1, "maxLength": 255},
-        "different_cell": {"type": ["string", "array"]},
+        "same_host": {"type": ["string", "array"], "items": common.UUID},
+        "query": {"type": ["string", "object"]},
+        "target_cell": common.NAME,
+        "different_cell": {"type": ["string", "array"], "items": {"type": "string"}},
         "build_near_host_ip": {"type": "string", "format": "ip"},
-        "cidr": {"type": "string", "maxLength": 255},
+        "cidr": {"type": "string", "pattern": "^/[0-9a-f.:]+$"},
     },
     "additionalProperties": True,
 }  # fmt: skip
@@ -102,25 +112,24 @@ SCHEDULER_HINTS: JsonSchema = {
 def _server(minor: int) -> JsonSchema:
     known: dict[str, JsonSchema] = {
         "name": common.NAME,
-        "imageRef": {"type": "string", "maxLength": 255},
-        "flavorRef": {"type": ["string", "integer"], "minLength": 1, "maxLength": 255},
-        "adminPass": {"type": "string", "maxLength": 255},
+        "imageRef": {"type": "string", "anyOf": [{"format": "uuid"}, {"enum": [""]}]},
+        "flavorRef": FLAVOR_REF,
+        "adminPass": PASSWORD,
         "metadata": common.METADATA,
         "networks": _networks(minor),
         "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": _ADDRESS | {"anyOf": [{"format": "ipv4"}, {"enum": [""]}]},
-        "accessIPv6": _ADDRESS | {"anyOf": [{"format": "ipv6"}, {"enum": [""]}]},
-        "availability_zone": _ANY_NAME | {"format": "name"},
+        **ADDRESSES,
+        "availability_zone": common.NAME,
         "block_device_mapping": {"type": "array", "items": _LEGACY_DEVICE},
         "block_device_mapping_v2": _devices(minor),
         "config_drive": common.BOOLEAN,
-        "key_name": {"type": "string", "minLength": 1, "maxLength": 255},
+        "key_name": common.NAME,
         "min_count": _COUNT,
         "max_count": _COUNT,
         "return_reservation_id": common.BOOLEAN,
         "security_groups": {
             "type": "array",
-            "items": fields({"name": {"type": "string", "minLength": 1, "maxLength": 255}}),
+            "items": fields({"name": common.NAME}),
         },
         "user_data": {"type": "string", "format": "base64", "maxLength": MAX_USER_DATA},
     }
@@ -129,12 +138,12 @@ def _server(minor: int) -> JsonSchema:
     if minor >= 19:
         known["description"] = common.DESCRIPTION
     if minor >= 52:
-        known["tags"] = {"type": "array", "items": TAG, "maxItems": MAX_TAGS}
+        known["tags"] = {"type": "array", "items": TAG, "maxItems": common.MAX_TAGS}
     if minor >= 63:
         known["trusted_image_certificates"] = CERTIFICATES
     if minor >= 74:
-        known["host"] = _ANY_NAME | {"pattern": "^[a-zA-Z0-9-._]*$"}
-        known["hypervisor_hostname"] = _ANY_NAME | {"pattern": "^[a-zA-Z0-9-._]*$"}
+        known["host"] = common.HOSTNAME
+        known["hypervisor_hostname"] = common.HOSTNAME
     if minor >= 90:
         known["hostname"] = HOST_NAME if minor < 94 else FQDN
     required = ["name", "flavorRef"] + (["networks"] if minor >= 37 else [])

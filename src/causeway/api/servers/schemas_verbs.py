@@ -5,29 +5,35 @@ from __future__ import annotations
 from causeway.api.request import JsonSchema, VersionedSchemas
 from causeway.api.schemas import common
 from causeway.api.servers import schemas_create
-from causeway.api.servers.schemas import DISK_CONFIG, FQDN, HOST_NAME, action, fields
-
-_HOST: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
-_PASSWORD: JsonSchema = {"type": "string", "maxLength": 255}
+from causeway.api.servers.schemas import (
+    ADDRESSES,
+    DISK_CONFIG,
+    FQDN,
+    HOST_NAME,
+    HOST_OR_NONE,
+    NAME_OR_NONE,
+    PASSWORD,
+    action,
+    fields,
+)
 
 
 def _rebuild(minor: int) -> JsonSchema:
     known: dict[str, JsonSchema] = {
-        "imageRef": {"type": "string", "minLength": 1, "maxLength": 255},
+        "imageRef": common.UUID,
         "name": common.NAME,
-        "adminPass": _PASSWORD,
+        "adminPass": PASSWORD,
         "metadata": common.METADATA,
         "preserve_ephemeral": common.BOOLEAN,
         "OS-DCF:diskConfig": DISK_CONFIG,
-        "accessIPv4": {"type": "string", "maxLength": 39, "anyOf": [{"format": "ipv4"}, {"enum": [""]}]},
-        "accessIPv6": {"type": "string", "maxLength": 45, "anyOf": [{"format": "ipv6"}, {"enum": [""]}]},
+        **ADDRESSES,
     }
     if minor < 57:
         known["personality"] = schemas_create.PERSONALITY
     if minor >= 19:
         known["description"] = common.DESCRIPTION
     if minor >= 54:
-        known["key_name"] = {"type": ["string", "null"], "minLength": 1, "maxLength": 255}
+        known["key_name"] = NAME_OR_NONE
     if minor >= 57:
         known["user_data"] = {
             "oneOf": [
@@ -48,7 +54,7 @@ REBUILD: VersionedSchemas = [
     for first, following in zip(_CHANGES, [*_CHANGES[1:], None], strict=True)
 ]
 
-_EVACUATE: dict[str, JsonSchema] = {"host": _HOST, "adminPass": _PASSWORD}
+_EVACUATE: dict[str, JsonSchema] = {"host": common.HOSTNAME, "adminPass": PASSWORD}
 _SHARED: dict[str, JsonSchema] = {"onSharedStorage": common.BOOLEAN}
 EVACUATE: VersionedSchemas = [
     (1, 13, action("evacuate", fields(_EVACUATE | _SHARED, ("onSharedStorage",)))),
@@ -57,11 +63,10 @@ EVACUATE: VersionedSchemas = [
     (68, None, action("evacuate", fields(_EVACUATE))),
 ]
 
-_ZONE: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255}
-_TO_ZONE: JsonSchema = fields({"availability_zone": _ZONE}, ("availability_zone",)) | {"type": ["object", "null"]}
-_ANYWHERE: JsonSchema = fields({"availability_zone": _ZONE | {"type": ["string", "null"]}, "host": _HOST}) | {
-    "type": ["object", "null"],
-    "minProperties": 1,
+_TO_ZONE: JsonSchema = fields({"availability_zone": common.NAME}, ("availability_zone",)) | {"type": ["object", "null"]}
+# Whether there is such a zone or host is looked up.
+_ANYWHERE: JsonSchema = fields({"availability_zone": {"type": ["string", "null"]}, "host": common.ANY_STRING}) | {
+    "type": ["object", "null"]
 }
 UNSHELVE: VersionedSchemas = [
     (1, 76, action("unshelve", {})),
@@ -81,8 +86,8 @@ CREATE_BACKUP: VersionedSchemas = [
             fields(
                 {
                     "name": common.NAME,
-                    "backup_type": {"type": "string", "minLength": 1, "maxLength": 255},
-                    "rotation": {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0, "maxLength": 10},
+                    "backup_type": common.ANY_STRING,
+                    "rotation": {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0, "maxLength": 255},
                     "metadata": common.METADATA,
                 },
                 ("name", "backup_type", "rotation"),
@@ -91,9 +96,8 @@ CREATE_BACKUP: VersionedSchemas = [
     )
 ]
 
-_LIVE_HOST: JsonSchema = {"type": ["string", "null"], "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-._]*$"}
 _BLOCK: JsonSchema = {"enum": [*common.BOOLEAN["enum"], "auto"]}
-_LIVE: dict[str, JsonSchema] = {"host": _LIVE_HOST, "block_migration": _BLOCK}
+_LIVE: dict[str, JsonSchema] = {"host": HOST_OR_NONE, "block_migration": _BLOCK}
 MIGRATE_LIVE: VersionedSchemas = [
     (
         1,
@@ -101,7 +105,7 @@ MIGRATE_LIVE: VersionedSchemas = [
         action(
             "os-migrateLive",
             fields(
-                {"host": _LIVE_HOST, "block_migration": common.BOOLEAN, "disk_over_commit": common.BOOLEAN},
+                {"host": HOST_OR_NONE, "block_migration": common.BOOLEAN, "disk_over_commit": common.BOOLEAN},
                 ("host", "block_migration", "disk_over_commit"),
             ),
         ),

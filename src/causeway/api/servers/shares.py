@@ -14,9 +14,10 @@ _TAG: JsonSchema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern
 _CREATE: VersionedSchemas = [
     (97, None, common.body("share", common.properties(["share_id"], share_id=common.UUID, tag=_TAG)))
 ]
+_STRICT: VersionedSchemas = [(97, None, common.query({}, strict=True))]
 
 
-@handler()
+@handler(query=_STRICT)
 def index(request: ApiRequest, server_id: str) -> Response:
     loading.load(request, server_id, RULE + "index", columns=frozenset(), tags=False)
     return Response(200, {"shares": []})
@@ -29,7 +30,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     raise Unavailable.ATTACH_SHARE.refusal(f"server {server_id}")
 
 
-@handler()
+@handler(query=_STRICT)
 def show(request: ApiRequest, server_id: str, share_id: str) -> Response:
     loading.load(request, server_id, RULE + "show", columns=frozenset(), tags=False)
     raise _not_attached(server_id, share_id)

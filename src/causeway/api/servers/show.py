@@ -6,7 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.servers import hosts, loading, schemas, specs
+from causeway.api.servers import hosts, loading, specs
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
 from causeway.store.api import groups, mappings
 from causeway.store.cell import actions
@@ -15,7 +15,7 @@ from causeway.store.listing import Listed
 SHOW = "os_compute_api:servers:show"
 
 
-@handler(query=schemas.NO_QUERY)
+@handler()
 def show(request: ApiRequest, server_id: str) -> Response:
     view = ServerView(request)
     try:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api import validation
 from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.schemas import common
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
 from causeway.store.cell import instances
@@ -47,19 +48,19 @@ def _change(
     return loading.change(request, home, replace)
 
 
-@handler()
+@handler(query=common.IGNORED_QUERY)
 def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"tags": _read(request, server_id, "index")})
 
 
-@handler(statuses=(204,))
+@handler(query=common.IGNORED_QUERY, statuses=(204,))
 def show(request: ApiRequest, server_id: str, tag: str) -> Response:
     if tag not in _read(request, server_id, "show"):
         raise _missing(server_id, tag)
     return Response(204)
 
 
-@handler(statuses=(201, 204))
+@handler(body=schemas.NO_BODY, statuses=(201, 204))
 def update(request: ApiRequest, server_id: str, tag: str) -> Response:
     try:
         validation.check_body(tag, schemas.TAG)
@@ -68,8 +69,8 @@ def update(request: ApiRequest, server_id: str, tag: str) -> Response:
                                 f"Validation error message: {failure.message}") from failure  # fmt: skip
 
     def add(present: list[str]) -> list[str]:
-        if tag not in present and len(present) >= schemas.MAX_TAGS:
-            raise errors.BadRequest(f"The number of tags exceeded the per-server limit {schemas.MAX_TAGS}")
+        if tag not in present and len(present) >= common.MAX_TAGS:
+            raise errors.BadRequest(f"The number of tags exceeded the per-server limit {common.MAX_TAGS}")
         return [*present, tag]
 
     present, _changed = _change(request, server_id, "update", "update tag", add)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
-from causeway.api.schemas.common import to_bool
+from causeway.api.schemas.common import IGNORED_QUERY, to_bool
 from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.loading import Home
 from causeway.api.unavailable import Unavailable
@@ -81,7 +81,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"volumeAttachments": [_view(request, device) for device in page]})
 
 
-@handler()
+@handler(query=IGNORED_QUERY)
 def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     device = _one(_load(request, server_id, "show"), server_id, volume_id)
     return Response(200, {"volumeAttachment": _view(request, device)})
