@@ -16,6 +16,11 @@ _MAXIMA = {
     "maxServerGroups": "server_groups",
     "maxServerGroupMembers": "server_group_members",
 }
+_NETWORK_MAXIMA = {
+    "maxTotalFloatingIps": "floating_ips",
+    "maxSecurityGroups": "security_groups",
+    "maxSecurityGroupRules": "security_group_rules",
+}
 _USED = {
     "totalInstancesUsed": "instances",
     "totalCoresUsed": "cores",
@@ -42,8 +47,6 @@ def show(request: ApiRequest) -> Response:
     if request.version < (2, 39):
         absolute["maxImageMeta"] = limits["metadata_items"]
     if request.version < (2, 36):
-        absolute |= dict.fromkeys(
-            ("maxTotalFloatingIps", "maxSecurityGroups", "maxSecurityGroupRules"), quota.UNLIMITED
-        )
+        absolute |= {name: limits[resource] for name, resource in _NETWORK_MAXIMA.items()}
         absolute |= dict.fromkeys(("totalFloatingIpsUsed", "totalSecurityGroupsUsed"), 0)
     return Response(200, {"limits": {"rate": [], "absolute": absolute}})

@@ -6,15 +6,13 @@ server from cell to cell.
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from causeway import errors
-from causeway.api import paging
+from causeway.api import changes, paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import migrations as schemas
 from causeway.api.servers import live_migration
-from causeway.api.validation import parse_time
 from causeway.api.views import migrations as views
 from causeway.model.migration import LIVE_MIGRATION, Migration
 from causeway.model.states import MIGRATION_ENDED, MigrationStatus
@@ -36,9 +34,8 @@ def _project(request: ApiRequest) -> str | None:
     return request.project_id
 
 
-def _time(request: ApiRequest, name: str, first_minor: int) -> datetime | None:
-    text = request.param(name)
-    return parse_time(text) if text is not None and request.version >= (2, first_minor) else None
+def _given_since(request: ApiRequest, name: str, first_minor: int) -> str | None:
+    return request.param(name) if request.version >= (2, first_minor) else None
 
 
 @handler(query=schemas.LIST)
@@ -46,9 +43,9 @@ def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     paged = request.version >= (2, 59)
     status = request.param("status")
-    since, before = _time(request, "changes-since", 59), _time(request, "changes-before", 66)
-    if since is not None and before is not None and before < since:
-        raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    since, before = changes.window(
+        _given_since(request, "changes-since", 59), _given_since(request, "changes-before", 66)
+    )
     try:
         found = store.search(
             request.services.api,

@@ -30,6 +30,11 @@ RESOURCES = {
     "server_groups": "server_groups",
     "server_group_members": "server_group_members",
 }
+# The network service enforces its own; as in the field, what is set here is kept and shown and limits nothing.
+NETWORK = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules")
+# The field keeps these for projects only: what is set for a user is set for the project.
+WHOLE_PROJECT = ("fixed_ips", "floating_ips")
+_ALL = (*RESOURCES, *NETWORK)
 
 
 @dataclass(frozen=True)
@@ -44,11 +49,12 @@ class Usage:
 def defaults(services: ApiServices) -> dict[str, int]:
     """The options, overlaid by the quota class ``default``."""
     found = _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
-    return {resource: found[resource] for resource in RESOURCES}
+    return {resource: found[resource] for resource in _ALL}
 
 
 def _options(services: ApiServices) -> dict[str, int]:
-    return {resource: services.conf.quota[option] for resource, option in RESOURCES.items()}
+    configured = {resource: services.conf.quota[option] for resource, option in RESOURCES.items()}
+    return configured | dict.fromkeys(NETWORK, UNLIMITED)
 
 
 def limits(
@@ -57,7 +63,7 @@ def limits(
     """What applies to a project, or to a user in it, for every resource; -1 is no limit. ``known``: what was read before."""
     whole, own = known or quotas.effective(services.api, project_id, user_id or "")
     found = _options(services) | whole | (own if user_id else {})
-    return {resource: found[resource] for resource in RESOURCES}
+    return {resource: found[resource] for resource in _ALL}
 
 
 def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
@@ -159,7 +165,7 @@ def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -
     """Usage by resource, for quota details and limits; what belongs to single servers or users is 0, as in the field."""
     used = usage(services, project_id, user_id)
     owned = [group for group in groups.list_for(services.api, project_id) if user_id in (None, group.user_id)]
-    found = dict.fromkeys(RESOURCES, 0)
+    found = dict.fromkeys(_ALL, 0)
     found |= {"instances": used.instances, "cores": used.cores, "ram": used.ram, "server_groups": len(owned)}
     return found
 

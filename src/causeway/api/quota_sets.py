@@ -20,20 +20,16 @@ def _user(request: ApiRequest) -> str | None:
     return request.param("user_id") or None
 
 
-def _shown(names: list[str], values: dict[str, Any], absent: Any) -> dict[str, Any]:
-    """``absent``: what is shown for resources that the network service has quotas for."""
-    return {name: values.get(name, absent) for name in names}
-
-
-def _names(request: ApiRequest) -> list[str]:
-    return schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)
+def _shown(request: ApiRequest, values: dict[str, Any]) -> dict[str, Any]:
+    """Those that the version knows."""
+    return {name: values[name] for name in schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)}
 
 
 @handler(query=schemas.QUERY)
 def show(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "show", {"project_id": tenant_id})
     limits = quota.limits(request.services, tenant_id, _user(request))
-    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), limits, quota.UNLIMITED)})
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, limits)})
 
 
 @handler(query=schemas.QUERY)
@@ -43,15 +39,14 @@ def detail(request: ApiRequest, tenant_id: str) -> Response:
     limits = quota.limits(request.services, tenant_id, user_id)
     used = quota.in_use(request.services, tenant_id, user_id)
     values = {name: {"limit": limits[name], "in_use": used[name], "reserved": 0} for name in limits}
-    absent = {"limit": quota.UNLIMITED, "in_use": 0, "reserved": 0}
-    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), values, absent)})
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, values)})
 
 
 @handler(query=common.IGNORED_QUERY)
 def defaults(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "defaults", {"project_id": tenant_id})
     values = quota.defaults(request.services)
-    return Response(200, {"quota_set": {"id": tenant_id} | _shown(_names(request), values, quota.UNLIMITED)})
+    return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, values)})
 
 
 @handler(body=schemas.UPDATE, query=schemas.QUERY)
@@ -60,11 +55,15 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
     user_id = _user(request)
     wanted = dict(request.body["quota_set"])
     force = common.to_bool(wanted.pop("force", False))
-    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES}
+    new = {name: int(value) for name, value in wanted.items()}
     _check_limits(request, new, tenant_id, user_id, force=force)
-    store.set_limits(request.services.api, tenant_id, new, user_id or "")
+    of_project = {name: limit for name, limit in new.items() if user_id is None or name in quota.WHOLE_PROJECT}
+    store.set_limits(request.services.api, tenant_id, of_project)
+    if user_id is not None:
+        of_user = {name: limit for name, limit in new.items() if name not in of_project}
+        store.set_limits(request.services.api, tenant_id, of_user, user_id)
     limits = quota.limits(request.services, tenant_id, user_id)
-    return Response(200, {"quota_set": _shown(_names(request), limits, quota.UNLIMITED)})
+    return Response(200, {"quota_set": _shown(request, limits)})
 
 
 def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: str | None, *, force: bool) -> None:
@@ -95,7 +94,7 @@ def delete(request: ApiRequest, tenant_id: str) -> Response:
 def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
     limits = quota.defaults(request.services) | store.limits(request.services.api, f"class:{quota_class}")
     names = schemas.resources_of(schemas.CLASS_RESOURCES, request.version.minor)
-    return _shown(names, limits, quota.UNLIMITED)
+    return {name: limits[name] for name in names}
 
 
 @handler()
@@ -107,8 +106,6 @@ def show_class(request: ApiRequest, quota_class: str) -> Response:
 @handler(body=schemas.UPDATE_CLASS)
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
-    wanted = request.body["quota_class_set"]
-    # Those of the network are kept and shown, and mean nothing.
-    new = {name: int(value) for name, value in wanted.items() if name in quota.RESOURCES or name in schemas.NETWORK}
+    new = {name: int(value) for name, value in request.body["quota_class_set"].items()}
     store.set_limits(request.services.api, f"class:{quota_class}", new)
     return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -65,6 +65,21 @@ class OneOf(_OneColumn):
 
 
 @dataclass(frozen=True)
+class Between(_OneColumn):
+    """A column has a time of a span, its ends included."""
+
+    first: datetime
+    last: datetime
+
+    def clause(self) -> sa.ColumnElement[bool]:
+        return TABLE.c[self.column].between(self.first, self.last)
+
+    def matches(self, server: Listed) -> bool:
+        value = server.values[self.column]
+        return value is not None and self.first <= value <= self.last
+
+
+@dataclass(frozen=True)
 class Matches(_OneColumn):
     """A column matches a regular expression somewhere, as the field's ``name`` filter does.
 

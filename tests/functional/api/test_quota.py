@@ -93,6 +93,72 @@ def test_a_class_changes_the_defaults(admin: Any, api: Any) -> None:
     assert api.get("/os-quota-class-sets/default").status == 403
 
 
+KEPT = {
+    "2.1": DEFAULTS | INJECTED | NETWORK,
+    "2.35": DEFAULTS | INJECTED | NETWORK,
+    "2.36": DEFAULTS | INJECTED,
+    "2.56": DEFAULTS | INJECTED,
+    "2.57": DEFAULTS,
+    "2.104": DEFAULTS,
+}
+
+
+@pytest.mark.parametrize("version", KEPT)
+def test_every_quota_that_a_version_takes_is_kept(admin: Any, api: Any, version: str) -> None:
+    """Also those of the network, which limit nothing here."""
+    wanted = {name: 200_000 + number for number, name in enumerate(KEPT[version])}
+    answer = admin.put("/os-quota-sets/project", {"quota_set": wanted}, version=version)
+    assert answer.json == {"quota_set": wanted}
+    assert api.get("/os-quota-sets/project", version=version).json == {"quota_set": {"id": "project"} | wanted}
+    detail = api.get("/os-quota-sets/project/detail", version=version).json["quota_set"]
+    assert {name: value["limit"] for name, value in detail.items() if name != "id"} == wanted
+    defaults = api.get("/os-quota-sets/project/defaults", version=version).json
+    assert defaults == {"quota_set": {"id": "project"} | KEPT[version]}
+    unknown = (NETWORK | INJECTED).keys() - wanted.keys()
+    for name in unknown:
+        assert admin.put("/os-quota-sets/project", {"quota_set": {name: 1}}, version=version).status == 400
+    assert admin.delete("/os-quota-sets/project", version=version).status == 202
+    assert api.get("/os-quota-sets/project", version=version).json == {"quota_set": {"id": "project"} | KEPT[version]}
+
+
+@pytest.mark.parametrize(
+    ("version", "names"),
+    [
+        ("2.1", (DEFAULTS | INJECTED | NETWORK).keys() - {"server_groups", "server_group_members"}),
+        ("2.49", (DEFAULTS | INJECTED | NETWORK).keys() - {"server_groups", "server_group_members"}),
+        ("2.50", (DEFAULTS | INJECTED).keys()),
+        ("2.57", DEFAULTS.keys()),
+    ],
+)
+def test_every_quota_of_a_class_is_kept_and_is_the_default(admin: Any, api: Any, version: str, names: set[str]) -> None:
+    wanted = {name: 30 + number for number, name in enumerate(sorted(names))}
+    answer = admin.put("/os-quota-class-sets/default", {"quota_class_set": wanted}, version=version)
+    assert answer.json == {"quota_class_set": wanted}
+    assert (
+        admin.get("/os-quota-class-sets/default", version=version).json["quota_class_set"] == {"id": "default"} | wanted
+    )
+    for path in ("/os-quota-sets/project", "/os-quota-sets/project/defaults"):
+        assert wanted.items() <= api.get(path, version="2.35").json["quota_set"].items()
+
+
+def test_quotas_of_the_network_are_shown_wherever_limits_are(admin: Any, api: Any) -> None:
+    wanted = {"floating_ips": 4, "security_groups": 5, "security_group_rules": 6, "fixed_ips": 7}
+    assert admin.put("/os-quota-sets/project", {"quota_set": wanted}, version="2.35").status == 200
+    absolute = api.get("/limits", version="2.35").json["limits"]["absolute"]
+    assert absolute.items() >= {"maxTotalFloatingIps": 4, "maxSecurityGroups": 5, "maxSecurityGroupRules": 6}.items()
+    assert api.get("/limits", version="2.36").json["limits"]["absolute"].keys().isdisjoint({"maxTotalFloatingIps"})
+
+
+def test_a_users_quotas_of_addresses_are_the_projects(admin: Any) -> None:
+    """As in the field, which keeps none of these for users."""
+    wanted = {"fixed_ips": 3, "floating_ips": 4, "security_groups": 5}
+    assert admin.put("/os-quota-sets/project?user_id=user", {"quota_set": wanted}, version="2.1").status == 200
+    of_user = admin.get("/os-quota-sets/project?user_id=user", version="2.1").json["quota_set"]
+    of_project = admin.get("/os-quota-sets/project", version="2.1").json["quota_set"]
+    assert of_user.items() >= wanted.items()
+    assert of_project.items() >= {"fixed_ips": 3, "floating_ips": 4, "security_groups": -1}.items()
+
+
 def test_limits(api: Any, admin: Any, cloud: Any) -> None:
     cloud.server(flavor=BIG)
     absolute = api.get("/limits").json["limits"]["absolute"]

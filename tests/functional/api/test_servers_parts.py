@@ -232,6 +232,51 @@ class TestVolumes:
         assert (answer.status, answer.text) == (202, "")
         assert len(conductor.calls) == 2
 
+    @pytest.mark.parametrize(
+        ("version", "more"),
+        [
+            ("2.1", {}),
+            ("2.69", {}),
+            ("2.70", {"tag": None}),
+            ("2.78", {"tag": None}),
+            ("2.79", {"tag": None, "delete_on_termination": False}),
+            ("2.88", {"tag": None, "delete_on_termination": False}),
+            ("2.89", {"tag": None, "delete_on_termination": False}),
+            ("2.100", {"tag": None, "delete_on_termination": False}),
+        ],
+    )
+    @pytest.mark.parametrize("device", ["/dev/vdc", None])
+    def test_what_attaching_answers(
+        self, api: Any, conductor: Any, server: Instance, version: str, more: Any, device: str | None
+    ) -> None:
+        """Not what is listed: the id stays when 2.89 takes it from there, and the device is told even if there is none."""
+        conductor.answers["add_volume"] = lambda *_, **given: BlockDevice(
+            str(uuids.uuid4()), server.uuid, "volume", "volume", volume_id=given["volume_id"], device_name=device
+        )
+        path = f"/servers/{server.uuid}/os-volume_attachments"
+        answer = api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}, version=version)
+        base = {"id": VOLUME, "serverId": server.uuid, "volumeId": VOLUME, "device": device}
+        assert answer.json == {"volumeAttachment": base | more}
+
+    @pytest.mark.parametrize(
+        ("version", "keys"),
+        [
+            ("2.69", {"id"}),
+            ("2.70", {"id", "tag"}),
+            ("2.79", {"id", "tag", "delete_on_termination"}),
+            ("2.88", {"id", "tag", "delete_on_termination"}),
+            ("2.89", {"tag", "delete_on_termination", "attachment_id", "bdm_uuid"}),
+        ],
+    )
+    def test_what_is_shown_in_which_version(
+        self, api: Any, cloud: Any, server: Instance, version: str, keys: set[str]
+    ) -> None:
+        attach(cloud, server)
+        path = f"/servers/{server.uuid}/os-volume_attachments"
+        (listed,) = api.get(path, version=version).json["volumeAttachments"]
+        assert listed == api.get(f"{path}/{VOLUME}", version=version).json["volumeAttachment"]
+        assert listed.keys() == {"volumeId", "serverId", "device"} | keys
+
     def test_also_when_resized(self, api: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.RESIZED)
         path = f"/servers/{server.uuid}/os-volume_attachments"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from causeway import errors
+from causeway.api import changes
 from causeway.api.request import ApiRequest
 from causeway.api.schemas.common import BOOLEAN_WORDS, MAX_TAGS, to_bool
 from causeway.api.validation import parse_time
 from causeway.model.states import ServerStatus
 from causeway.store.conditions import (
+    Between,
     ChangedBefore,
     ChangedSince,
     Condition,
@@ -145,14 +146,14 @@ def conditions(request: ApiRequest, filters: dict[str, str]) -> list[Condition] 
         if name in filters:
             condition = make(name, filters[name])
             found.append(condition)
-    changes = _changes(filters)
-    found += changes
+    changed = _changes(filters)
+    found += changed
     statuses = _statuses(request, filters)
     if statuses is not None:
         if not statuses:
             return None
         found.append(HasStatus(statuses))
-    deleted = _deleted(request, filters, statuses, bool(changes))
+    deleted = _deleted(request, filters, statuses, bool(changed))
     return found if deleted is None else [*found, deleted]
 
 
@@ -171,7 +172,7 @@ def _statuses(request: ApiRequest, filters: dict[str, str]) -> tuple[ServerStatu
 
 
 def _deleted(
-    request: ApiRequest, filters: dict[str, str], statuses: tuple[ServerStatus, ...] | None, changes: bool
+    request: ApiRequest, filters: dict[str, str], statuses: tuple[ServerStatus, ...] | None, changed: bool
 ) -> Deleted | None:
     text = filters.get("deleted")
     if text is not None and request.context.is_admin:
@@ -180,14 +181,11 @@ def _deleted(
         return Deleted(text == "" or to_bool(text))
     if statuses is not None and ServerStatus.DELETED in statuses:
         return Deleted(True) if len(statuses) == 1 else None
-    return None if changes else Deleted(False)
+    return None if changed else Deleted(False)
 
 
 def _changes(filters: dict[str, str]) -> list[Condition]:
-    since = _time("changes-since", filters["changes-since"]) if "changes-since" in filters else None
-    before = _time("changes-before", filters["changes-before"]) if "changes-before" in filters else None
-    if since is not None and before is not None and before < since:
-        raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    since, before = changes.window(filters.get("changes-since"), filters.get("changes-before"))
     found: list[Condition] = []
     if since is not None:
         found.append(ChangedSince(since))
@@ -196,11 +194,12 @@ def _changes(filters: dict[str, str]) -> list[Condition]:
     return found
 
 
-def _time(name: str, text: str) -> datetime:
+def _in_second(name: str, text: str, column: str) -> Condition:
+    """Users see seconds; the databases keep more."""
     moment = parse_time(text)
     if moment is None:
         raise errors.BadRequest(f"Invalid value for {name}: {text} is no time.")
-    return moment
+    return Between(column, *changes.second_of(moment))
 
 
 def _pattern(name: str, text: str) -> str:
@@ -244,7 +243,7 @@ def _makers() -> dict[str, Callable[[str, str], Condition]]:
     makers |= {name: lambda n, text, c=column: Matches(c, _pattern(n, text)) for name, column in _PATTERNS.items()}  # type: ignore[misc]
     makers |= {name: lambda n, text, c=column: OneOf(c, (_number(n, text),)) for name, column in _NUMBERS.items()}  # type: ignore[misc]
     makers |= {name: lambda n, text, c=column: OneOf(c, (_flag(n, text),)) for name, column in _FLAGS.items()}  # type: ignore[misc]
-    makers |= {name: lambda n, text, c=column: OneOf(c, (_time(n, text),)) for name, column in _TIMES.items()}  # type: ignore[misc]
+    makers |= {name: lambda n, text, c=column: _in_second(n, text, c) for name, column in _TIMES.items()}  # type: ignore[misc]
     makers["task_state"] = _task_state
     makers["ip"] = lambda name, text: has_address(_pattern(name, text), 4)
     makers["ip6"] = lambda name, text: has_address(_pattern(name, text), 6)

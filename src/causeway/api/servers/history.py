@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
-from causeway.api import paging
+from causeway.api import changes, paging
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.views import host_id
-from causeway.api.validation import is_uuid, parse_time
+from causeway.api.validation import is_uuid
 from causeway.api.views.common import micros
 from causeway.model.instance import ActionEvent, InstanceAction
 from causeway.store.api import mappings
@@ -46,10 +46,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
         found = [] if database is None else actions.of_instance(database, server_id)
         return Response(200, {"instanceActions": [_action(request, action) for action in found]})
     limit, marker = paging.limit_of(request), request.param("marker")
-    since, before = request.param("changes-since"), request.param("changes-before")
-    changes_since, changes_before = (None if text is None else parse_time(text) for text in (since, before))
-    if changes_since is not None and changes_before is not None and changes_before < changes_since:
-        raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    changes_since, changes_before = changes.window(request.param("changes-since"), request.param("changes-before"))
     if marker is not None and (database is None or actions.get(database, server_id, marker) is None):
         raise errors.BadRequest(f"marker [{marker}] not found")
     found = []

@@ -49,6 +49,22 @@ def _view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
     return shown
 
 
+def _created_view(request: ApiRequest, device: BlockDevice) -> dict[str, Any]:
+    """What POST answers: in the field 2.89 changed how attachments are read, and not this."""
+    minor = request.version.minor
+    shown: dict[str, Any] = {
+        "id": device.volume_id,
+        "serverId": device.instance_uuid,
+        "volumeId": device.volume_id,
+        "device": device.device_name,
+    }
+    if minor >= 70:
+        shown["tag"] = device.tag
+    if minor >= 79:
+        shown["delete_on_termination"] = device.delete_on_termination
+    return shown
+
+
 def _devices(request: ApiRequest, found: Listed) -> list[BlockDevice]:
     uuid = found.instance.uuid
     if found.cell_uuid is None:
@@ -116,7 +132,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     )
     if request.version >= (2, 101):
         return Response(202)
-    return Response(200, {"volumeAttachment": _view(request, device)})
+    return Response(200, {"volumeAttachment": _created_view(request, device)})
 
 
 def _check_volume(request: ApiRequest, volume_id: str) -> None:

@@ -1,0 +1,40 @@
+"""``changes-since`` and ``changes-before``: times of users, and what the databases keep.
+
+Users see seconds (or give them, because the field keeps no more); the databases keep microseconds. So a second that is given is
+meant whole: what changed in it is neither too early for ``changes-since`` nor too late for ``changes-before``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from causeway import errors
+from causeway.api.validation import parse_time
+
+Window = tuple[datetime | None, datetime | None]
+
+
+def window(since: str | None, before: str | None) -> Window:
+    """The first and the last moment, both included. Raises BadRequest for what is no time, or an end before the beginning."""
+    first, last = _time("changes-since", since), _time("changes-before", before)
+    if first is not None and last is not None and last < first:
+        raise errors.BadRequest("The value of changes-since must be less than or equal to changes-before.")
+    return first, None if last is None else end_of_second(last)
+
+
+def second_of(moment: datetime) -> tuple[datetime, datetime]:
+    """The first and the last moment of the second."""
+    return moment.replace(microsecond=0), end_of_second(moment)
+
+
+def end_of_second(moment: datetime) -> datetime:
+    return moment.replace(microsecond=999_999)
+
+
+def _time(name: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    moment = parse_time(text)
+    if moment is None:
+        raise errors.BadRequest(f"Invalid value for {name}: {text} is no time.")
+    return moment
