@@ -15,7 +15,7 @@ from causeway.clients.answers import kind_of, message_of
 from causeway.clients.network_api import BINDING_FAILED, PORT, PORTS, Json, about, binding_failed, port_of
 from causeway.clients.network_bindings import PortBinding, PortBindings
 from causeway.clients.network_cache import NetworkCache
-from causeway.clients.network_info import order_ports, vif_of
+from causeway.clients.network_info import group_names, order_ports, vif_of
 from causeway.clients.network_requests import NetworkRequests
 from causeway.clients.session import ServiceSessions
 from causeway.context import RequestContext
@@ -46,7 +46,7 @@ class NetworkClient(NetworkRequests, PortBindings):
 
     def __init__(self, sessions: ServiceSessions) -> None:
         super().__init__(sessions)
-        self._cache = NetworkCache(self._read_networks, self._read_subnets)
+        self._cache = NetworkCache(self._read_networks, self._read_subnets, self._read_groups)
 
     def ports_of_server(self, context: RequestContext | None, instance_uuid: str) -> list[Json]:
         """All ports of a server, as the service shows them."""
@@ -135,8 +135,7 @@ class NetworkClient(NetworkRequests, PortBindings):
                 f"Using networks with QoS policy is not supported for instance {instance_uuid}. (Network ID is {network_id})"
             )
         _require_bound(port, host)
-        networks, subnets = self._cache.of_ports([port])
-        vif = vif_of(port, networks, subnets, {})
+        vif = vif_of(port, self._cache.of_ports([port]), {})
         vif.tag = tag
         return vif
 
@@ -197,7 +196,7 @@ class NetworkClient(NetworkRequests, PortBindings):
         A port that is not in ``previous`` was plugged by somebody who died before they wrote it down. If it may be its user's
         own it is not deleted with the server.
 
-        One call for the ports; networks and subnets are remembered for some seconds. Floating IPs are those of
+        One call for the ports; networks, subnets and security groups are remembered for some seconds. Floating IPs are those of
         ``previous`` unless a port was not there, or ``refresh_floating_ips``: then they are asked for.
         """
         known = {vif.id: vif for vif in previous}
@@ -205,7 +204,7 @@ class NetworkClient(NetworkRequests, PortBindings):
             ports = self.ports_of_server(context, instance_uuid)
         if not ports:
             return []
-        networks, subnets = self._cache.of_ports(ports)
+        around = self._cache.of_ports(ports)
         floating: dict[tuple[str, str], list[str]] = {}
         if refresh_floating_ips or any(port["id"] not in known for port in ports):
             floating = self._floating_ips(context, [port["id"] for port in ports])
@@ -214,7 +213,7 @@ class NetworkClient(NetworkRequests, PortBindings):
                 floating.update({(vif.id, ip.address): list(ip.floating_ips) for ip in vif.fixed_ips})
         vifs = []
         for port in order_ports(ports, list(known)):
-            vif = vif_of(port, networks, subnets, floating)
+            vif = vif_of(port, around, floating)
             if port["id"] in known:
                 vif.tag, vif.preserve_on_delete = known[port["id"]].tag, known[port["id"]].preserve_on_delete
             else:
@@ -226,10 +225,14 @@ class NetworkClient(NetworkRequests, PortBindings):
         self, context: RequestContext | None, port: Json, *, tag: str | None = None, preserve_on_delete: bool = True
     ) -> Vif:
         """A port that was there before its server, as the server's."""
-        networks, subnets = self._cache.of_ports([port])
-        vif = vif_of(port, networks, subnets, self._floating_ips(context, [port["id"]]))
+        vif = vif_of(port, self._cache.of_ports([port]), self._floating_ips(context, [port["id"]]))
         vif.tag, vif.preserve_on_delete = tag, preserve_on_delete
         return vif
+
+    def group_names(self, ports: list[Json]) -> dict[str, list[str]]:
+        """The names of the security groups of ports, by the ports' ids."""
+        groups = self._cache.groups_of_ports(ports)
+        return {port["id"]: group_names(port, groups) for port in ports}
 
     # Reading what changes rarely
 
@@ -242,6 +245,12 @@ class NetworkClient(NetworkRequests, PortBindings):
         answer = self._own(None, "GET", "/v2.0/subnets", "list subnets", query={"id": ids})
         subnets: list[Json] = answer.json()["subnets"]
         return subnets
+
+    def _read_groups(self, ids: list[str]) -> list[Json]:
+        query = [*(("id", each) for each in ids), ("fields", "id"), ("fields", "name")]
+        answer = self._own(None, "GET", "/v2.0/security-groups", "list security groups", query=query)
+        groups: list[Json] = answer.json()["security_groups"]
+        return groups
 
     def _floating_ips(self, context: RequestContext | None, port_ids: list[str]) -> dict[tuple[str, str], list[str]]:
         answer = self._own(

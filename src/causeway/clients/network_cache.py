@@ -1,4 +1,4 @@
-"""Networks and subnets, remembered for some seconds: every look at a server's ports needs them, and they rarely change."""
+"""Networks, subnets and security groups, remembered for some seconds: every look at ports needs them, and they rarely change."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from causeway.clients.network_info import Around
 
 Json = dict[str, Any]
 Reader = Callable[[list[str]], list[Json]]
@@ -15,25 +17,35 @@ MOST_ENTRIES = 2000
 
 
 class NetworkCache:
-    """``read_networks`` and ``read_subnets`` ask the service for those of given ids."""
+    """The readers ask the service for those of given ids."""
 
-    def __init__(self, read_networks: Reader, read_subnets: Reader, lifetime: float = LIFETIME_SECONDS) -> None:
+    def __init__(
+        self, read_networks: Reader, read_subnets: Reader, read_groups: Reader, lifetime: float = LIFETIME_SECONDS
+    ) -> None:
         self._lifetime = lifetime
         self._lock = threading.Lock()
         self._networks: dict[str, tuple[float, Json]] = {}
         self._subnets: dict[str, tuple[float, Json]] = {}
+        self._groups: dict[str, tuple[float, Json]] = {}
         self._read_networks = read_networks
         self._read_subnets = read_subnets
+        self._read_groups = read_groups
 
-    def of_ports(self, ports: Iterable[Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-        """The networks and the subnets of ports, by id. What the service does not show (any more) is left out."""
+    def of_ports(self, ports: Iterable[Json]) -> Around:
+        """What ports refer to. What the service does not show (any more) is left out."""
         ports = list(ports)
         networks = {port["network_id"] for port in ports}
         subnets = {ip["subnet_id"] for port in ports for ip in port.get("fixed_ips") or []}
-        return (
+        return Around(
             self._get(self._networks, self._read_networks, networks),
             self._get(self._subnets, self._read_subnets, subnets),
+            self.groups_of_ports(ports),
         )
+
+    def groups_of_ports(self, ports: Iterable[Json]) -> dict[str, Json]:
+        """The security groups of ports, by id; only those that the service shows."""
+        groups = {group for port in ports for group in port.get("security_groups") or []}
+        return self._get(self._groups, self._read_groups, groups)
 
     def _get(self, kept: dict[str, tuple[float, Json]], read: Reader, ids: set[str]) -> dict[str, Json]:
         oldest = time.monotonic() - self._lifetime

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from causeway.model.network import FixedIp, Vif
@@ -17,20 +18,30 @@ PROVIDER_ATTRIBUTES = {
 }
 
 
+@dataclass(frozen=True)
+class Around:
+    """What ports refer to, by id."""
+
+    networks: Mapping[str, Json]
+    subnets: Mapping[str, Json]
+    security_groups: Mapping[str, Json]
+
+
 def order_ports(ports: list[Json], known: list[str]) -> list[Json]:
     """Ports in the order in which they are known; new ones after them, the older first."""
     places = {port_id: place for place, port_id in enumerate(known)}
     return sorted(ports, key=lambda port: (places.get(port["id"], len(places)), port.get("created_at") or ""))
 
 
-def vif_of(
-    port: Mapping[str, Any],
-    networks: Mapping[str, Json],
-    subnets: Mapping[str, Json],
-    floating_ips: Mapping[tuple[str, str], list[str]],
-) -> Vif:
-    """``networks`` and ``subnets`` by id; ``floating_ips`` by (port id, fixed address)."""
-    network = networks.get(port["network_id"], {})
+def group_names(port: Mapping[str, Any], groups: Mapping[str, Json]) -> list[str]:
+    """The names of a port's security groups, those that are known; one without a name goes by its id, as in the field."""
+    ids = port.get("security_groups") or []
+    return [groups[each].get("name") or each for each in ids if each in groups]
+
+
+def vif_of(port: Mapping[str, Any], around: Around, floating_ips: Mapping[tuple[str, str], list[str]]) -> Vif:
+    """``floating_ips``: by (port id, fixed address)."""
+    network = around.networks.get(port["network_id"], {})
     details = dict(port.get("binding:vif_details") or {})
     for attribute, name in PROVIDER_ATTRIBUTES.items():
         if network.get(attribute) is not None:
@@ -41,7 +52,7 @@ def vif_of(
         network_id=port["network_id"],
         network_label=network.get("name") or "",
         fixed_ips=[
-            _fixed_ip(ip, subnets.get(ip["subnet_id"], {}), floating_ips.get((port["id"], ip["ip_address"]), []))
+            _fixed_ip(ip, around.subnets.get(ip["subnet_id"], {}), floating_ips.get((port["id"], ip["ip_address"]), []))
             for ip in port.get("fixed_ips") or []
         ],
         mtu=network.get("mtu") or Vif.mtu,
@@ -50,6 +61,7 @@ def vif_of(
         details=details,
         profile=dict(port.get("binding:profile") or {}),
         active=port.get("status") == "ACTIVE",
+        security_groups=group_names(port, around.security_groups),
     )
 
 

@@ -35,6 +35,8 @@ class Vif:
     tag: str | None = None
     # True: the port was there before the server and outlives it.
     preserve_on_delete: bool = False
+    # The names of its security groups (the id of one without a name). None: seen by a release that did not look.
+    security_groups: list[str] | None = None
 
     @property
     def devname(self) -> str:

@@ -1,4 +1,4 @@
-"""``changes-since``, ``changes-before`` and times as filters: a second that is given is meant whole, in every list that takes one."""
+"""``changes-since``, ``changes-before`` and times as filters: a second that is given is meant whole."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ EXPECTED = {
     "changes-before=2026-05-01T12:00:00%2B02:00": ["at", "before"],
 }
 
+
 def names(answer: Any) -> list[str]:
     assert answer.status == 200, answer.text
     return sorted(server["name"] for server in answer.json["servers"])
@@ -46,7 +47,12 @@ def pending(cloud: Any, name: str, moment: datetime) -> None:
     """A server that has no cell yet."""
     flavor = Flavor("1", "m1.tiny", vcpus=1, memory_mb=512, root_gb=1)
     instance = Instance(
-        uuid=str(uuid.uuid4()), project_id="project", user_id="user", display_name=name, flavor=flavor, created_at=moment
+        uuid=str(uuid.uuid4()),
+        project_id="project",
+        user_id="user",
+        display_name=name,
+        flavor=flavor,
+        created_at=moment,
     )
     request = build_requests.BuildRequest(instance.uuid, "project", moment, instance)
     with cloud.services.api.write() as connection:

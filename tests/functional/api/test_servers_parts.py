@@ -429,17 +429,92 @@ class TestSecurityGroups:
             {"id": group, "name": group[3:], "description": "", "project_id": "project"} for group in sorted(ids)
         ]
 
+    @pytest.fixture(autouse=True)
+    def ports(self, network: Any) -> dict[str, list[str]]:
+        """The groups of the server's only port, as the network service has them."""
+        groups = {PORT: ["id-default"]}
+
+        def update(_context: Any, port_id: str, changes: dict[str, Any]) -> dict[str, Any]:
+            groups[port_id] = changes["security_groups"]
+            return {"id": port_id, **changes}
+
+        network.answers["ports_of_server"] = lambda *_: [{"id": PORT, "security_groups": list(groups[PORT])}]
+        network.answers["update_port"] = update
+        network.answers["group_names"] = lambda ports: {
+            port["id"]: [each[3:] for each in port["security_groups"]] for port in ports
+        }
+        return groups
+
+    def shown(self, api: Any, server: Instance) -> list[str]:
+        """Alike in every view."""
+        path = f"/servers/{server.uuid}"
+        (listed,) = api.get("/servers/detail").json["servers"]
+        shown = api.get(path).json["server"]
+        changed = api.put(path, {"server": {"name": shown["name"]}}, version="2.75").json["server"]
+        found = [one.get("security_groups", []) for one in (shown, listed, changed)]
+        assert found[0] == found[1] == found[2]
+        return [group["name"] for group in found[0]]
+
+    def keep(self, cloud: Any, server: Instance, *groups: list[str] | None, **changes: Any) -> None:
+        """Its record: ports with these groups."""
+        vifs = [
+            Vif(f"{PORT[:-1]}{number}", "fa:16:3e:00:00:01", "net", security_groups=names)
+            for number, names in enumerate(groups)
+        ]
+        instances.update(cloud.cell("cell1"), server.uuid, network_info=vifs, security_groups=["asked"], **changes)
+
+    def test_shown_are_those_of_the_ports_not_those_that_were_asked_for(
+        self, api: Any, cloud: Any, server: Instance
+    ) -> None:
+        self.keep(cloud, server, ["web"], ["web", "db"], [])
+        # Twice, as in the field: port by port.
+        assert self.shown(api, server) == ["web", "web", "db"]
+        self.keep(cloud, server, [])
+        assert self.shown(api, server) == []
+        assert "security_groups" not in api.get(f"/servers/{server.uuid}").json["server"]
+
+    def test_a_server_without_ports_has_none_once_it_is_built(self, api: Any, cloud: Any, server: Instance) -> None:
+        self.keep(cloud, server, vm_state=VmState.BUILDING)
+        assert self.shown(api, server) == ["asked"]
+        self.keep(cloud, server, vm_state=VmState.ACTIVE)
+        assert self.shown(api, server) == []
+        self.keep(cloud, server, vm_state=VmState.ERROR)
+        assert self.shown(api, server) == []
+
+    def test_while_it_is_built_its_ports_tell_as_soon_as_they_are_there(
+        self, api: Any, cloud: Any, server: Instance
+    ) -> None:
+        self.keep(cloud, server, ["web"], vm_state=VmState.BUILDING)
+        assert self.shown(api, server) == ["web"]
+
+    def test_what_the_former_release_wrote_shows_what_was_asked_for(
+        self, api: Any, cloud: Any, server: Instance
+    ) -> None:
+        self.keep(cloud, server, None)
+        assert self.shown(api, server) == ["asked"]
+        self.keep(cloud, server, ["web"], None)
+        assert self.shown(api, server) == ["asked"]
+
     def test_of_the_ports(self, api: Any, server: Instance) -> None:
         (group,) = api.get(f"/servers/{server.uuid}/os-security-groups").json["security_groups"]
         assert group["id"] == "id-default" and group["name"] == "default" and group["tenant_id"] == "project"
 
-    def test_added_and_removed(self, api: Any, cloud: Any, network: Any, server: Instance) -> None:
-        path = f"/servers/{server.uuid}/action"
+    def test_added_and_removed(
+        self, api: Any, cloud: Any, network: Any, server: Instance, ports: dict[str, list[str]]
+    ) -> None:
+        path, vif = f"/servers/{server.uuid}/action", Vif(PORT, "fa:16:3e:00:00:01", "net")
+        instances.update(cloud.cell("cell1"), server.uuid, network_info=[vif], security_groups=[])
         assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 202
-        assert network.calls[-1][1]["args"][1:] == (PORT, {"security_groups": ["id-default", "id-web"]})
+        assert ports == {PORT: ["id-default", "id-web"]}
+        assert self.shown(api, server) == ["default", "web"]
         assert instances.get(cloud.cell("cell1"), server.uuid).security_groups == ["web"]
-        assert api.post(path, {"removeSecurityGroup": {"name": "web"}}).status == 404
+        assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 202
+        assert ports == {PORT: ["id-default", "id-web"]}
+        assert api.post(path, {"removeSecurityGroup": {"name": "db"}}).status == 404
         assert api.post(path, {"removeSecurityGroup": {"name": "default"}}).status == 202
+        assert ports == {PORT: ["id-web"]} and self.shown(api, server) == ["web"]
+        network.answers["ports_of_server"] = []
+        assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 404
         network.answers["security_group_ids"] = errors.BadRequest("Security group nope not found.")
         assert api.post(path, {"addSecurityGroup": {"name": "nope"}}).status == 404
         assert api.post(path, {"addSecurityGroup": {"name": ""}}).status == 400

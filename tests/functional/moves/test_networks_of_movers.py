@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
+from moves_cloud import Cloud, until
 
 ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
 WAYS = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
@@ -80,6 +80,11 @@ def test_everything_about_several_ports_survives(
     network.set_tags(mine, ["front", "paid"])
     server = cloud.boot(networks=[{"port": mine.id, "tag": "front"}, {"uuid": cloud.network_id, "tag": "back"}])
     floating = network.create_ip(floating_network_id=external.id, port_id=mine.id)
+    until(
+        lambda: cloud.show(server).addresses,
+        lambda found: floating.floating_ip_address in {each["addr"] for of_net in found.values() for each in of_net},
+        "the floating IP to be shown",
+    )
     if power == "SHUTOFF":
         cloud.member.compute.stop_server(server.id)
         cloud.wait(server, "SHUTOFF")

@@ -15,6 +15,7 @@ from causeway.clients.answers import kind_of, message_of
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.network_cache import NetworkCache
+from causeway.clients.network_info import Around
 from causeway.clients.session import ServiceSessions
 from causeway.clients.volume import VolumeClient
 from causeway.conf import new_config
@@ -217,13 +218,13 @@ def test_networks_are_remembered_for_some_time_only() -> None:
         return [{"id": each} for each in ids if each != "gone"]
 
     port = {"network_id": "n", "fixed_ips": []}
-    kept = NetworkCache(read, read, lifetime=60)
+    kept = NetworkCache(read, read, read, lifetime=60)
     for _ in range(3):
         kept.of_ports([port, {"network_id": "m"}])
     assert asked == [["m", "n"]]
-    assert kept.of_ports([{"network_id": "gone"}]) == ({}, {})
+    assert kept.of_ports([{"network_id": "gone"}]) == Around({}, {}, {})
     asked.clear()
-    forgetful = NetworkCache(read, read, lifetime=0)
+    forgetful = NetworkCache(read, read, read, lifetime=0)
     for _ in range(2):
         forgetful.of_ports([port])
     assert asked == [["n"], ["n"]]

@@ -1,8 +1,12 @@
-"""Security groups of a server: those of its ports. ``/servers/{server_id}/os-security-groups`` and the two actions."""
+"""Security groups of a server: those of its ports. ``/servers/{server_id}/os-security-groups`` and the two actions.
+
+The names in the server's own view are kept in its record: the actions write what they changed there at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,11 +44,11 @@ def _view(group: dict[str, Any]) -> dict[str, Any]:
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
     home, group = _take(request, server_id, "addSecurityGroup", name)
-    for port in _ports(request, home):
-        present = list(port.get("security_groups", []))
-        if group not in present:
-            request.services.network.update_port(request.context, port["id"], {"security_groups": [*present, group]})
-    _change_names(request, home, lambda names: names if name in names else [*names, name])
+    ports = [
+        port if group in (present := list(port.get("security_groups", []))) else _set(request, port, [*present, group])
+        for port in _ports(request, home)
+    ]
+    _write(request, home, ports, lambda names: names if name in names else [*names, name])
     return Response(202)
 
 
@@ -55,19 +59,32 @@ def remove(request: ApiRequest, server_id: str) -> Response:
     ports = [port for port in _ports(request, home) if group in port.get("security_groups", [])]
     if not ports:
         raise errors.NotFound(f"Security group {name} not associated with the instance {server_id}")
-    for port in ports:
-        left = [other for other in port["security_groups"] if other != group]
-        request.services.network.update_port(request.context, port["id"], {"security_groups": left})
-    _change_names(request, home, lambda names: [other for other in names if other not in (name, group)])
+    changed = [_set(request, port, [other for other in port["security_groups"] if other != group]) for port in ports]
+    _write(request, home, changed, lambda names: [other for other in names if other not in (name, group)])
     return Response(202)
 
 
-def _change_names(request: ApiRequest, home: Home, change: Callable[[list[str]], list[str]]) -> None:
-    """The record's list; two requests at once keep what the other one did."""
+def _set(request: ApiRequest, port: dict[str, Any], groups: list[str]) -> dict[str, Any]:
+    changed: dict[str, Any] = request.services.network.update_port(
+        request.context, port["id"], {"security_groups": groups}
+    )
+    return changed
+
+
+def _write(
+    request: ApiRequest, home: Home, ports: list[dict[str, Any]], change: Callable[[list[str]], list[str]]
+) -> None:
+    """What its ports have now, and ``change``: what ports that are made later will have. Two requests at once keep what the
+    other one did."""
+    uuid, of_ports = home.instance.uuid, request.services.network.group_names(ports)
 
     def write(connection: sa.Connection) -> None:
-        present = instances.get_in(connection, home.instance.uuid, with_tags=False).security_groups
-        instances.update_in(connection, home.instance.uuid, security_groups=change(present))
+        present = instances.get_in(connection, uuid, with_tags=False)
+        vifs = [
+            replace(vif, security_groups=of_ports[vif.id]) if vif.id in of_ports else vif
+            for vif in present.network_info
+        ]
+        instances.update_in(connection, uuid, security_groups=change(present.security_groups), network_info=vifs)
 
     loading.change(request, home, write)
 
@@ -86,5 +103,5 @@ def _take(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[
 def _ports(request: ApiRequest, home: Home) -> list[dict[str, Any]]:
     ports: list[dict[str, Any]] = request.services.network.ports_of_server(request.context, home.instance.uuid)
     if not ports:
-        raise errors.BadRequest(f"Instance {home.instance.uuid} has no port to put a security group on.")
+        raise errors.NotFound(f"instance_id {home.instance.uuid} could not be found as device id on any ports")
     return ports

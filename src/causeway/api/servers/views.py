@@ -18,7 +18,7 @@ import msgspec
 
 from causeway.api.request import ApiRequest
 from causeway.model.instance import InstanceFault, name_guest
-from causeway.model.states import ServerStatus
+from causeway.model.states import ServerStatus, VmState
 from causeway.store.api.mappings import InstanceMapping
 from causeway.store.listed import Listed, ShownVif
 
@@ -168,6 +168,7 @@ class ServerView:
         uuid, project_id, host = row["uuid"], row["project_id"], row["host"]
         status = server.status
         sight = self.sight(server)
+        vifs = server.vifs
         shown: dict[str, Any] = {
             "id": uuid,
             "name": row["display_name"],
@@ -180,7 +181,7 @@ class ServerView:
             "flavor": self._flavor(row["flavor"], sight),
             "created": _seconds(row["created_at"]),
             "updated": _seconds(row["updated_at"] or row["created_at"]),
-            "addresses": addresses(server.vifs, extended=whole),
+            "addresses": addresses(vifs, extended=whole),
             "accessIPv4": row["access_ip_v4"] or "",
             "accessIPv6": row["access_ip_v6"] or "",
             "links": self.links(uuid),
@@ -191,7 +192,7 @@ class ServerView:
         if extras.fault is not None and status in WITH_FAULT:
             shown["fault"] = self._fault(extras.fault)
         if whole:
-            self._extend(shown, server, extras, sight)
+            self._extend(shown, server, vifs, extras, sight)
         if minor >= 9:
             shown["locked"] = row["locked"]
         if minor >= 73:
@@ -212,14 +213,16 @@ class ServerView:
             shown["scheduler_hints"] = extras.hints
         return shown
 
-    def _extend(self, shown: dict[str, Any], server: Listed, extras: Extras, sight: Sight) -> None:
+    def _extend(
+        self, shown: dict[str, Any], server: Listed, vifs: list[ShownVif], extras: Extras, sight: Sight
+    ) -> None:
         row = server.values
         shown["OS-EXT-AZ:availability_zone"] = row["availability_zone"] or (self._default_zone if row["host"] else "")
         shown["config_drive"] = "True" if row["config_drive"] else ""
         shown["key_name"] = row["key_name"]
         shown["OS-SRV-USG:launched_at"] = _micros(row["launched_at"])
         shown["OS-SRV-USG:terminated_at"] = _micros(row["terminated_at"])
-        security_groups = self._named(row["security_groups"])
+        security_groups = _groups_of(vifs) if _tells_groups(row, vifs) else self._named(row["security_groups"])
         if security_groups:
             shown["security_groups"] = security_groups
         shown["OS-EXT-STS:task_state"] = row["task_state"]
@@ -244,7 +247,7 @@ class ServerView:
             shown["host_status"] = extras.host_status
 
     def _named(self, text: str) -> list[dict[str, str]]:
-        """Security groups."""
+        """Security groups as they were asked for."""
         found = self._security_groups.get(text)
         if found is None:
             found = self._security_groups[text] = [{"name": name} for name in _decode_names(text)]
@@ -313,6 +316,18 @@ class ServerView:
 def host_id(project_id: str, host: str | None) -> str:
     """Names a host to a project without telling which one it is."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
+
+
+def _tells_groups(row: dict[str, Any], vifs: list[ShownVif]) -> bool:
+    """Whether the record knows the ports' security groups: not before there are ports, nor if an older release wrote it."""
+    if not vifs:
+        return bool(row["vm_state"] != VmState.BUILDING)
+    return all(vif.security_groups is not None for vif in vifs)
+
+
+def _groups_of(vifs: list[ShownVif]) -> list[dict[str, str]]:
+    """Port by port: what two ports have is there twice, as in the field."""
+    return [{"name": name} for vif in vifs for name in vif.security_groups or []]
 
 
 def addresses(vifs: Iterable[ShownVif], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:

@@ -1,10 +1,18 @@
-"""External events on their way from the API to hosts."""
+"""External events on their way from the API to hosts; and what a conductor does about them itself."""
 
 from __future__ import annotations
 
+import logging
+
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model.events import HostEvents
+from causeway.parts import shown_ports
 from causeway.parts.services import ConductorServices
+
+LOG = logging.getLogger(__name__)
+
+CHANGED = "network-changed"
 
 
 class EventsEndpoint:
@@ -14,5 +22,19 @@ class EventsEndpoint:
         self._services = services
 
     def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
+        # First those who wait: for them it is urgent.
         for each in hosts:
             self._services.computes(each.cell_uuid).external_instance_events(context, each.host, events=each.events)
+        for uuid in sorted({event.server_uuid for each in hosts for event in each.events if event.name == CHANGED}):
+            self._refresh_ports(uuid)
+
+    def _refresh_ports(self, uuid: str) -> None:
+        try:
+            shown_ports.refresh(self._services, uuid)
+        except errors.CausewayError as failure:
+            LOG.warning(
+                "What is shown of the ports of server %s is as old as before: %s %s",
+                uuid,
+                failure.message,
+                failure.details,
+            )

@@ -169,8 +169,10 @@ def update(call: Call, port_id: str) -> Json:
         raise forbidden("The port belongs to another project.")
     given = call.body("port")
     _check_rights(call, given)
-    before = call.cloud.plugger.signature(row)
+    before, groups_before = call.cloud.plugger.signature(row), list(row.security_groups)
     _set(call, row, given)
+    if row.security_groups != groups_before:
+        call.cloud.plugger.notify(call.after_commit, row, "network-changed")
     if given.get("mac_address") and attributes.mac(given["mac_address"]) != row.mac_address:
         call.require_privileged()
         row.mac_address = _mac(call, call.session.get_one(Network, row.network_id), given["mac_address"])
