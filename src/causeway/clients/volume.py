@@ -73,6 +73,15 @@ class Attachment:
 Listed = TypeVar("Listed", Attachment, Volume)
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A volume as it was. ``size`` in GiB."""
+
+    id: str
+    volume_id: str
+    size: int
+
+
 class VolumeClient:
     """Volumes are the users': calls are made with their token while it is valid, and with a service token beside it
     where the service asks for one (deleting a connected attachment).
@@ -238,6 +247,19 @@ class VolumeClient:
         )
         snapshot_id: str = answer.json()["snapshot"]["id"]
         return snapshot_id
+
+    def show_snapshot(self, context: RequestContext, snapshot_id: str) -> Snapshot:
+        """Raises NotFound."""
+        answer = self._call(
+            context,
+            "GET",
+            "/v3/snapshots/{snapshot_id}",
+            f"show snapshot {snapshot_id}",
+            snapshot_id=snapshot_id,
+            missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
+        )
+        found = answer.json()["snapshot"]
+        return Snapshot(found["id"], found["volume_id"], found["size"])
 
     # Attachments
 

@@ -57,6 +57,10 @@ def blank(**fields: Any) -> dict[str, Any]:
     return {"source_type": "blank", "destination_type": "local", **fields}
 
 
+# What clients send beside imageRef as soon as there are other devices.
+ROOT = {"source_type": "image", "destination_type": "local", "uuid": IMAGE, "boot_index": 0}
+
+
 def local(device: Any) -> tuple[Any, ...]:
     return device.guest_format, device.volume_size, device.boot_index
 
@@ -119,6 +123,7 @@ class TestCreated:
 
     def test_with_further_disks(self, api: Any, cloud: Any) -> None:
         devices = [
+            ROOT,
             {"source_type": "volume", "destination_type": "volume", "uuid": VOLUME, "boot_index": -1},
             {"source_type": "blank", "destination_type": "volume", "volume_size": 1, "delete_on_termination": True},
         ]
@@ -132,7 +137,7 @@ class TestCreated:
         assert [local(device) for device in request.block_devices[1:]] == [(None, 3, -1), ("swap", 64, -1)]
 
     def test_ephemeral_space_divided_and_less_swap(self, api: Any, cloud: Any) -> None:
-        devices = [blank(volume_size=1, guest_format="vfat"), blank(volume_size=2, delete_on_termination=False)]
+        devices = [ROOT, blank(volume_size=1, guest_format="vfat"), blank(volume_size=2, delete_on_termination=False)]
         cloud.option("DEFAULT", "max_local_block_devices", -1)
         devices.append(blank(guest_format="swap", volume_size=32, boot_index=-1))
         request = created(cloud, api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices)))
@@ -140,7 +145,7 @@ class TestCreated:
         assert found == [("vfat", 1, -1), (None, 2, -1), ("swap", 32, -1)]
 
     def test_what_has_no_size_has_the_flavors(self, api: Any, cloud: Any) -> None:
-        devices = [blank(guest_format="ext4"), blank(guest_format="swap")]
+        devices = [ROOT, blank(guest_format="ext4"), blank(guest_format="swap")]
         request = created(cloud, api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices)))
         assert [local(device) for device in request.block_devices[1:]] == [("ext4", 3, -1), ("swap", 64, -1)]
         request = created(cloud, api.post("/servers", body(block_device_mapping_v2=devices)))
@@ -288,7 +293,6 @@ class TestRefused:
             ({"block_device_mapping_v2": [{"source_type": "tape", "uuid": VOLUME}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": "x"}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME, "destination_type": "local"}]}, "2.96"),
-            ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME, "boot_index": 0}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME, "boot_index": 2}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME, "boot_index": "9" * 10}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "image", "uuid": IMAGE, "destination_type": "local"}]}, "2.96"),
@@ -296,8 +300,8 @@ class TestRefused:
             ({"block_device_mapping_v2": [{"source_type": "blank", "destination_type": "volume"}]}, "2.96"),
             ({"block_device_mapping_v2": [{"source_type": "blank", "volume_type": "ssd"}]}, "2.67"),
             ({"block_device_mapping_v2": [{"source_type": "blank", "volume_size": "0"}]}, "2.1"),
-            ({"block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME}], "max_count": 2}, "2.96"),
-            ({"block_device_mapping_v2": [{"source_type": "blank"}] * 4}, "2.96"),
+            ({"block_device_mapping_v2": [ROOT, {"source_type": "volume", "uuid": VOLUME}], "max_count": 2}, "2.96"),
+            ({"block_device_mapping_v2": [ROOT, *[{"source_type": "blank"}] * 4]}, "2.96"),
             ({"imageRef": "", "block_device_mapping_v2": [{"source_type": "volume", "uuid": VOLUME}]}, "2.96"),
         ],
     )  # fmt: skip
@@ -321,7 +325,7 @@ class TestRefused:
         ],
     )
     def test_local_disks_that_the_flavor_does_not_give(self, api: Any, devices: list[Any], message: str) -> None:
-        answer = api.post("/servers", body(flavorRef="2", block_device_mapping_v2=devices))
+        answer = api.post("/servers", body(flavorRef="2", block_device_mapping_v2=[ROOT, *devices]))
         assert answer.status == 400 and message in answer.message
 
     @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
+from moves_cloud import PATIENCE, Cloud
 
 ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
 WAYS = pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])
@@ -248,3 +248,27 @@ def test_servers_are_made_with_a_multiattach_volume(cloud: Cloud, multiattach: s
     for server in servers:
         check = cloud.attachments(server)
         assert [(each["volume_id"], each["status"]) for each in check] == [(volume.id, "attached")]
+
+
+@pytest.mark.parametrize("source", ["image", "volume", "snapshot", "blank"])
+def test_a_server_with_an_image_boots_from_a_volume_and_moves(cloud: Cloud, source: str) -> None:
+    """The image tells what the guest needs; what is on its root disk is up to the volume."""
+    storage = cloud.member.block_storage
+    made = [cloud.volume()] if source in ("volume", "snapshot") else []
+    snapshot = storage.create_snapshot(volume_id=made[0].id) if source == "snapshot" else None
+    if snapshot is not None:
+        storage.wait_for_status(snapshot, "available", interval=0.05, wait=PATIENCE)
+    identifiers = {"image": cloud.image_id, "volume": made and made[0].id, "snapshot": snapshot and snapshot.id}
+    root = {"boot_index": 0, "source_type": source, "destination_type": "volume", "delete_on_termination": True}
+    root |= {"uuid": identifiers[source]} if source in identifiers else {}
+    root |= {"volume_size": 1} if source in ("image", "blank") else {}
+    server = cloud.boot(block_device_mapping=[root])
+    assert len(cloud.show(server).attached_volumes) == 1
+    moved = cloud.resized(server)
+    assert moved.compute_host.startswith("cell2")
+    cloud.confirmed(server)
+    cloud.clean()
+    if snapshot is not None:
+        storage.delete_snapshot(snapshot)
+    if source == "snapshot":
+        storage.delete_volume(made[0])

@@ -73,11 +73,14 @@ def local_root(cloud: Cloud) -> dict[str, Any]:
 
 
 def ask_for(cloud: Cloud, *devices: dict[str, Any], networks: list[dict[str, Any]] | None = None) -> Any:
+    asked = list(devices) or [local_root(cloud)]
+    is_local = any(device["destination_type"] == "local" for device in asked)
     return cloud.member.compute.create_server(
         name="server",
         flavor_id="any.small",
         networks=networks or [{"uuid": cloud.network_id}],
-        block_device_mapping=list(devices) or [local_root(cloud)],
+        block_device_mapping=asked,
+        **({"image_id": cloud.image_id} if is_local else {}),
     )
 
 

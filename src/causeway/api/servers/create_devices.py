@@ -13,13 +13,17 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.schemas.common import to_bool
-from causeway.api.servers import local_disks
+from causeway.api.servers import legacy_devices, local_disks
 from causeway.api.servers.flavors_and_images import check_fits
+from causeway.api.servers.legacy_devices import new_device
 from causeway.api.validation import is_uuid
+from causeway.clients.volume import Snapshot, Volume
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
+# Those that the field knows; whether a hypervisor has them is another question.
+DISK_BUSES = frozenset({"fdc", "ide", "lxc", "sata", "scsi", "uml", "usb", "virtio", "xen"})
 ZERO_DISK = "os_compute_api:servers:create:zero_disk_flavor"
 
 
@@ -45,16 +49,16 @@ def _invalid(reason: str) -> errors.BadRequest:
 def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int) -> Disks:
     """Checks image, volumes and devices of a create request, and that they fit the flavor."""
     image = _image(request, server)
-    if "block_device_mapping" in server and "block_device_mapping_v2" in server:
+    legacy, given = server.get("block_device_mapping"), server.get("block_device_mapping_v2")
+    if legacy and given:
         raise errors.BadRequest("Using different block_device_mapping syntaxes is not allowed in the same request.")
-    if server.get("block_device_mapping"):
-        devices = [_legacy(given, image) for given in server["block_device_mapping"] if "no_device" not in given]
-    else:
-        devices = [_device(given) for given in server.get("block_device_mapping_v2", []) if not given.get("no_device")]
-    if image is None and not devices:
+    if image is None and not legacy and not given:
         raise errors.BadRequest("Missing imageRef attribute")
-    if image is not None:
-        devices = _with_image(devices, image)
+    if given:
+        # They say it all: the image is a disk only if one of them says so.
+        devices = [_device(each, image) for each in given if not each.get("no_device")]
+    else:
+        devices = legacy_devices.read(legacy or [], image)
     _check_order(devices)
     root = next(device for device in devices if device.is_root)
     devices = local_disks.complete(devices, flavor, request.services.conf.max_local_block_devices)
@@ -84,13 +88,6 @@ def _usable_image(request: ApiRequest, image_id: str) -> ImageMeta:
     return image
 
 
-_BLANK = "00000000-0000-0000-0000-000000000000"
-
-
-def _new(**fields: Any) -> BlockDevice:
-    return BlockDevice(uuid=_BLANK, instance_uuid=_BLANK, **fields)
-
-
 def _boot_index(value: Any) -> int | None:
     if value is None:
         return None
@@ -100,7 +97,8 @@ def _boot_index(value: Any) -> int | None:
     return number if number >= 0 else None
 
 
-def _device(given: dict[str, Any]) -> BlockDevice:
+def _device(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
+    """``image``: the server's (imageRef)."""
     source = given.get("source_type")
     identifier = given.get("uuid")
     if source is None:
@@ -122,10 +120,18 @@ def _device(given: dict[str, Any]) -> BlockDevice:
     boot_index = _boot_index(given.get("boot_index"))
     if source in ("volume", "snapshot") and destination == "local":
         raise _invalid(f"Mapping {source} to local is not supported.")
-    if source == "image" and destination == "local" and boot_index != 0:
-        raise _invalid("Mapping image to local is not supported.")
-    if source == "blank" and boot_index == 0:
-        raise _invalid("A blank device can't be booted from.")
+    if source == "image" and destination == "local":
+        if boot_index != 0 or image is None:
+            raise _invalid("Mapping image to local is not supported.")
+        if identifier != image.id:
+            raise _invalid(f"image {identifier} can't be the local root disk of a server of image {image.id}.")
+    if source == "blank" and destination == "local" and boot_index == 0:
+        raise _invalid("A blank local disk can't be booted from.")
+    name = given.get("device_name")
+    if image is not None and given.get("destination_type") == "volume" and legacy_devices.is_root_name(name, image):
+        raise errors.BadRequest(f"The volume cannot be assigned the same device name as the root device {name}")
+    if given.get("disk_bus") and given["disk_bus"] not in DISK_BUSES:
+        raise _invalid(f"The provided disk bus {given['disk_bus']} is not valid.")
     size = given.get("volume_size")
     if size is not None and int(size) < 1:
         raise _invalid("The size of a volume is at least 1 GiB.")
@@ -138,11 +144,11 @@ def _device(given: dict[str, Any]) -> BlockDevice:
         raise errors.BadRequest(f"{what} need to have a non-zero size specified")
     if given.get("volume_type") and destination != "volume":
         raise errors.BadRequest("Specifying a volume_type with destination_type=local is not supported.")
-    return _new(
+    return new_device(
         source_type=source,
         destination_type=destination,
         boot_index=boot_index,
-        device_name=given.get("device_name"),
+        device_name=name,
         volume_id=identifier if source == "volume" else None,
         snapshot_id=identifier if source == "snapshot" else None,
         image_id=identifier if source == "image" else None,
@@ -154,40 +160,6 @@ def _device(given: dict[str, Any]) -> BlockDevice:
         device_type=given.get("device_type"),
         guest_format=given.get("guest_format"),
     )
-
-
-def _legacy(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
-    source = "volume" if given.get("volume_id") else "snapshot" if given.get("snapshot_id") else "blank"
-    size = given.get("volume_size")
-    if source == "blank":
-        raise _invalid("Missing device UUID.")
-    name = str(given.get("device_name") or "")
-    is_root = image is None and name.removeprefix("/dev/") in ("vda", "sda", "xvda", "hda", "vda1", "sda1", "")
-    return _new(
-        source_type=source,
-        destination_type="volume",
-        boot_index=0 if is_root else None,
-        device_name=name or None,
-        volume_id=given.get("volume_id"),
-        snapshot_id=given.get("snapshot_id"),
-        volume_size=None if size is None else int(size),
-        delete_on_termination=to_bool(given.get("delete_on_termination", False)),
-    )
-
-
-def _with_image(devices: list[BlockDevice], image: ImageMeta) -> list[BlockDevice]:
-    """The image is the local root disk, unless a device already says so."""
-    if any(device.is_root and device.image_id == image.id and device.destination_type == "local" for device in devices):
-        return devices
-    root = _new(
-        source_type="image",
-        destination_type="local",
-        boot_index=0,
-        image_id=image.id,
-        device_type="disk",
-        delete_on_termination=True,
-    )
-    return [root, *devices]
 
 
 def _check_order(devices: list[BlockDevice]) -> None:
@@ -203,24 +175,53 @@ def _check_order(devices: list[BlockDevice]) -> None:
 
 
 def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
-    """Volumes and images that the devices are made from must be there and usable."""
+    """What the devices are made from must be there and usable. What the root disk is made from counts as the server's image,
+    unless it was given one (imageRef): then that tells what the guest needs, whatever is on its disk."""
+    has_image = disks.image is not None
     for device in disks.devices:
         if device.volume_id is not None:
-            _check_volume(request, disks, device, count)
+            volume = _check_volume(request, disks, device, count)
+            if device.is_root and not has_image:
+                if not volume.bootable:
+                    raise errors.BadRequest(f"Block Device {device.volume_id} is not bootable.")
+                disks.image = _image_of_volume(volume.image_metadata)
+        elif device.snapshot_id is not None:
+            snapshot = _check_snapshot(request, device)
+            if device.is_root and not has_image:
+                disks.image = _image_of_snapshot(request, snapshot)
         elif device.image_id is not None and (disks.image is None or device.image_id != disks.image.id):
             image = _usable_image(request, device.image_id)
-            if device.is_root:
+            if device.is_root and not has_image:
                 disks.image = image
 
 
-def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count: int) -> None:
-    volume_id = str(device.volume_id)
+def _check_snapshot(request: ApiRequest, device: BlockDevice) -> Snapshot:
+    """A volume that is made from it has its size, unless another one is asked for."""
+    snapshot_id = str(device.snapshot_id)
     try:
-        volume = request.services.volumes.show(request.context, volume_id)
+        snapshot: Snapshot = request.services.volumes.show_snapshot(request.context, snapshot_id)
+    except errors.NotFound as missing:
+        raise _invalid(f"failed to get snapshot {snapshot_id}.") from missing
+    device.volume_size = device.volume_size or snapshot.size
+    return snapshot
+
+
+def _image_of_snapshot(request: ApiRequest, snapshot: Snapshot) -> ImageMeta:
+    try:
+        volume = request.services.volumes.show(request.context, snapshot.volume_id)
+    except errors.VolumeNotFound as missing:
+        raise _invalid(f"failed to get volume {snapshot.volume_id}.") from missing
+    return _image_of_volume(volume.image_metadata)
+
+
+def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count: int) -> Volume:
+    volume_id = str(device.volume_id)
+    if count > 1:
+        raise errors.BadRequest("Cannot attach one or more volumes to multiple instances")
+    try:
+        volume: Volume = request.services.volumes.show(request.context, volume_id)
     except errors.VolumeNotFound as missing:
         raise _invalid(f"failed to get volume {volume_id}.") from missing
-    if count > 1 and not volume.multiattach:
-        raise errors.BadRequest("Cannot attach one or more volumes to multiple instances")
     if volume.multiattach and request.version < (2, 60):
         raise errors.Conflict(f"Volume {volume_id} is multiattach: version 2.60 or later is needed to use it.")
     if volume.status != "available" and not (volume.multiattach and volume.status == "in-use"):
@@ -230,10 +231,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
         )
     device.volume_size, device.multiattach = volume.size, volume.multiattach
     disks.volume_zones |= {volume.availability_zone} if volume.availability_zone else set()
-    if device.is_root:
-        if not volume.bootable:
-            raise errors.BadRequest(f"Block Device {volume_id} is not bootable.")
-        disks.image = _image_of_volume(volume.image_metadata)
+    return volume
 
 
 def _image_of_volume(metadata: dict[str, str]) -> ImageMeta:
