@@ -59,6 +59,7 @@ ROUTES = (
     "volume DELETE /v3/attachments/{attachment_id}",
     "volume POST /v3/attachments/{attachment_id}/action",
     "volume POST /v3/snapshots",
+    "volume GET /v3/snapshots/{snapshot_id}",
     "volume POST /v3/volumes",
     "volume GET /v3/volumes/detail",
     "volume GET /v3/volumes/{volume_id}",
