@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from moves_cloud import Cloud
+from patience import until
 
 
 class Watch:
@@ -63,8 +65,10 @@ def test_pages_and_times_over_moves_of_many_servers(cloud: Cloud) -> None:
     marker = page["migrations"][-1]["uuid"]
     following = cloud.admin.compute.get(f"/os-migrations?limit=2&marker={marker}").json()["migrations"]
     assert [row["uuid"] for row in following] == [row["uuid"] for row in whole[2:4]]
-    # What changed since the newest one began; a confirm counts as a change.
+    # What changed since the newest one began; a confirm counts as a change. A second is meant whole, so that one is waited for.
     moment = max(row["updated_at"] for row in whole)
+    next_second = datetime.fromisoformat(moment).replace(microsecond=0) + timedelta(seconds=1)
+    until(lambda: datetime.now(UTC).replace(tzinfo=None), lambda now: now >= next_second, "the next second")
     cloud.confirmed(servers[0])
     changed = cloud.admin.compute.get("/os-migrations", params={"changes-since": moment}).json()["migrations"]
     assert servers[0].id in [row["instance_uuid"] for row in changed]
