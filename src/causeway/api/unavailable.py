@@ -17,8 +17,6 @@ class Unavailable(Enum):
 
     RESCUE = (f"{_ACTION} (rescue)", "Rescuing a server")
     UNRESCUE = (f"{_ACTION} (unrescue)", "Ending the rescue of a server")
-    ADD_FIXED_IP = (f"{_ACTION} (addFixedIp)", "Giving a server one more fixed IP")
-    REMOVE_FIXED_IP = (f"{_ACTION} (removeFixedIp)", "Taking a fixed IP away from a server")
     VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
     SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
     SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")

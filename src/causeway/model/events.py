@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What is shown of a server's ports may be another now.
+CHANGED = "network-changed"
+
 
 @dataclass
 class ExternalEvent:

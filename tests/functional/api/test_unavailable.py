@@ -30,18 +30,6 @@ ACTIONS: dict[Unavailable, tuple[str, str, Any, list[Any]]] = {
         ["", {"adminPass": 1}, {"rescue_image_ref": "no uuid"}, {"colour": "red"}],
     ),
     Unavailable.UNRESCUE: ("unrescue", "2.104", {"unrescue": None}, []),
-    Unavailable.ADD_FIXED_IP: (
-        "addFixedIp",
-        "2.43",
-        {"addFixedIp": {"networkId": VOLUME}},
-        [None, {}, {"networkId": ""}],
-    ),
-    Unavailable.REMOVE_FIXED_IP: (
-        "removeFixedIp",
-        "2.1",
-        {"removeFixedIp": {"address": "10.0.0.4"}},
-        [None, {}, {"address": "10.0.0"}],
-    ),
     Unavailable.VNC_CONSOLE: (
         "os-getVNCConsole",
         "2.5",

@@ -11,6 +11,7 @@ from causeway.api.servers import (
     create,
     delete,
     evacuate,
+    fixed_ips,
     guest_states,
     history,
     images,
@@ -84,6 +85,8 @@ ROUTES: list[Route] = [
     _action("injectNetworkInfo", admin.inject_network_info),
     _action("addSecurityGroup", security_groups.add),
     _action("removeSecurityGroup", security_groups.remove),
+    _action("addFixedIp", fixed_ips.add, 1, 43),
+    _action("removeFixedIp", fixed_ips.remove, 1, 43),
     *unavailable.ACTIONS,
     # What belongs to a server
     Route("GET", _METADATA, metadata.index),

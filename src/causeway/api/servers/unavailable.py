@@ -13,10 +13,6 @@ from causeway.api.unavailable import Unavailable
 _RESCUE: JsonSchema = fields({"adminPass": {"type": "string"}, "rescue_image_ref": common.UUID}) | {
     "type": ["object", "null"]
 }
-_NETWORK: JsonSchema = fields(
-    {"networkId": {"type": ["string", "number"], "minLength": 1, "maxLength": 36}}, ("networkId",)
-)
-_ADDRESS: JsonSchema = fields({"address": {"type": "string", "format": "ip"}}, ("address",))
 
 
 def _console_type(*types: str) -> JsonSchema:
@@ -43,8 +39,6 @@ _CONSOLES = "os-remote-consoles"
 ACTIONS = [
     _action("rescue", Unavailable.RESCUE, "os-rescue", _RESCUE),
     _action("unrescue", Unavailable.UNRESCUE, "os-unrescue", common.ANYTHING),
-    _action("addFixedIp", Unavailable.ADD_FIXED_IP, "os-multinic:add", _NETWORK, 1, 43),
-    _action("removeFixedIp", Unavailable.REMOVE_FIXED_IP, "os-multinic:remove", _ADDRESS, 1, 43),
     _action("os-getVNCConsole", Unavailable.VNC_CONSOLE, _CONSOLES, _console_type("novnc", "xvpvnc"), 1, 5),
     _action("os-getSPICEConsole", Unavailable.SPICE_CONSOLE, _CONSOLES, _console_type("spice-html5"), 1, 5),
     _action("os-getSerialConsole", Unavailable.SERIAL_CONSOLE, _CONSOLES, _console_type("serial"), 1, 5),

@@ -6,13 +6,11 @@ import logging
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model.events import HostEvents
+from causeway.model.events import CHANGED, HostEvents
 from causeway.parts import shown_ports
 from causeway.parts.services import ConductorServices
 
 LOG = logging.getLogger(__name__)
-
-CHANGED = "network-changed"
 
 
 class EventsEndpoint:

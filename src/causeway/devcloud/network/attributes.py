@@ -5,7 +5,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from causeway.devcloud.bodies import Json
-from causeway.devcloud.errors import bad_request
+from causeway.devcloud.errors import ApiError, bad_request
 from causeway.devcloud.web import Call
 
 MAC = re.compile(r"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
@@ -89,3 +89,12 @@ def refuse_unknown(given: Json, known: frozenset[str]) -> None:
     unknown = sorted(set(given) - known)
     if unknown:
         raise bad_request(f"Unrecognized attribute(s) '{', '.join(unknown)}'", "HTTPBadRequest")
+
+
+def require_revision(call: Call, revision: int) -> None:
+    """For callers who said (``If-Match``) which revision of a resource they saw; ApiError 412 when there is a newer one."""
+    wanted = call.request.get_header("If-Match")
+    if wanted is not None and wanted != f"revision_number={revision}":
+        raise ApiError(
+            412, f"Constrained to {wanted}, but current revision is {revision}", "RevisionNumberConstraintFailed"
+        )

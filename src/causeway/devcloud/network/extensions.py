@@ -33,6 +33,7 @@ EXTENSIONS = {
     "qos-pps-minimum": "QoS minimum packet rate rule",
     "quotas": "Quota management support",
     "quota_details": "Quota details management support",
+    "revision-if-match": "If-Match constraints based on revision_number",
     "router": "Neutron L3 Router",
     "security-group": "security-group",
     "sorting": "Sorting support",

@@ -169,6 +169,7 @@ def update(call: Call, port_id: str) -> Json:
         raise forbidden("The port belongs to another project.")
     given = call.body("port")
     _check_rights(call, given)
+    attributes.require_revision(call, row.revision)
     before, groups_before = call.cloud.plugger.signature(row), list(row.security_groups)
     _set(call, row, given)
     if row.security_groups != groups_before:

@@ -1,0 +1,96 @@
+"""Fixed IPs that ports of servers get and lose while the servers are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from causeway import errors
+from causeway.clients.answers import error_of, kind_of
+from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about
+from causeway.context import RequestContext
+
+REVISIONS = "revision-if-match"
+# How often a port is looked at anew because somebody else changed it meanwhile.
+ATTEMPTS = 5
+NO_ADDRESS_LEFT = frozenset({"IpAddressGenerationFailure", "ExternalIpAddressExhausted"})
+
+
+class _ChangedMeanwhile(Exception):
+    """Somebody else changed the port after it was looked at."""
+
+
+class _NoneLeft(Exception):
+    """The subnet has no address to spare."""
+
+
+class PortAddresses(NetworkApi):
+    """The part of the network client that changes the addresses of ports."""
+
+    def add_fixed_ip(self, context: RequestContext, instance_uuid: str, network_id: str) -> None:
+        """Gives a port that the server has on the network one more address, of the first subnet with one to spare.
+
+        Raises BadRequest if the server has no port there, or no subnet has an address left; Conflict if others keep on
+        changing the port.
+        """
+
+        def add() -> None:
+            ports = self._ports(context, {"device_id": instance_uuid, "network_id": network_id})
+            if not ports:
+                raise errors.BadRequest(f"Server {instance_uuid} has no port on network {network_id}.")
+            port = ports[0]
+            for subnet_id in self._subnets(context, network_id):
+                with suppress(_NoneLeft):
+                    return self._change(context, port, [*port["fixed_ips"], {"subnet_id": subnet_id}])
+            raise errors.BadRequest(f"No fixed IP addresses available for network: {network_id}")
+
+        _until_unchanged(add, instance_uuid)
+
+    def remove_fixed_ip(self, context: RequestContext, instance_uuid: str, address: str) -> None:
+        """Takes an address away from the server's port that has it.
+
+        Raises BadRequest if none has, Conflict if others keep on changing the port.
+        """
+
+        def remove() -> None:
+            query = {"device_id": instance_uuid, "fixed_ips": f"ip_address={address}"}
+            ports = self._ports(context, query)
+            if not ports:
+                raise errors.BadRequest(f"Server {instance_uuid} does not have the fixed IP {address}.")
+            left = [each for each in ports[0]["fixed_ips"] if each["ip_address"] != address]
+            self._change(context, ports[0], left)
+
+        _until_unchanged(remove, instance_uuid)
+
+    def _change(self, context: RequestContext, port: Json, fixed_ips: list[Json]) -> None:
+        """Only if the port still is as it was seen, where the service can tell. Raises `_ChangedMeanwhile`, `_NoneLeft`."""
+        headers = {"If-Match": f"revision_number={port['revision_number']}"} if self.has_extension(REVISIONS) else {}
+        what = f"change the addresses of port {port['id']}"
+        answer = self._own(
+            context, "PUT", PORT, what,
+            body={"port": {"fixed_ips": fixed_ips}}, headers=headers, accept=(400, 409, 412),
+            # Sent twice it might give two addresses.
+            repeatable=False, **about(port["id"]),
+        )  # fmt: skip
+        if answer.status_code == 412:
+            raise _ChangedMeanwhile
+        if kind_of(answer) in NO_ADDRESS_LEFT:
+            raise _NoneLeft
+        if answer.status_code >= 400:
+            raise error_of("network", answer, what, None)
+
+    def _ports(self, context: RequestContext, query: dict[str, str]) -> list[Json]:
+        ports: list[Json] = self._own(context, "GET", PORTS, "list ports", query=query).json()["ports"]
+        return ports
+
+    def _subnets(self, context: RequestContext, network_id: str) -> list[str]:
+        query = [("network_id", network_id), ("fields", "id")]
+        answer = self._own(context, "GET", "/v2.0/subnets", "list subnets", query=query)
+        return [each["id"] for each in answer.json()["subnets"]]
+
+
+def _until_unchanged(change: Callable[[], None], instance_uuid: str) -> None:
+    for _ in range(ATTEMPTS):
+        with suppress(_ChangedMeanwhile):
+            return change()
+    raise errors.Conflict(f"The ports of server {instance_uuid} are being changed by others. Try again.")
