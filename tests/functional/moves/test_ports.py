@@ -176,3 +176,17 @@ def test_a_port_deleted_while_verifying_does_not_hold_up_the_revert(cloud: Cloud
     assert after.status == "ACTIVE"
     assert list(cloud.ports(server)) == [kept.id]
     assert [vif.id for vif in cloud.record(server, "cell1").network_info] == [kept.id]
+
+
+def test_only_who_may_attaches_servers_to_the_external_networks_of_others(cloud: Cloud) -> None:
+    """Policy ``network:attach_external_network``: administrators, as at a create."""
+    owner = cloud.admin.identity.find_project("service")
+    outside = cloud.admin.network.create_network(name="theirs", is_router_external=True, project_id=owner.id)
+    cloud.admin.network.create_subnet(network_id=outside.id, ip_version=4, cidr="198.51.100.0/24")
+    server = cloud.boot()
+    path, body = f"/servers/{server.id}/os-interface", {"interfaceAttachment": {"net_id": outside.id}}
+    assert cloud.member.compute.post(path, json=body).status_code == 403
+    assert cloud.admin.compute.post(path, json=body).status_code == 200
+    assert "theirs" in cloud.show(server).addresses
+    cloud.clean()
+    cloud.admin.network.delete_network(outside)

@@ -13,14 +13,14 @@ from typing import Any
 import openstack
 import yaml
 
-# As the tests know them from the field's development clouds: RAM in MiB, disk in GiB.
+# As the tests know them from the field's development clouds: vCPUs, RAM in MiB, disk in GiB.
 IMAGE = "cirros-0-uec"
 FLAVORS = {
-    "m1.tiny": (512, 1),
-    "m1.small": (2048, 20),
-    "m1.medium": (4096, 40),
-    "m1.large": (8192, 80),
-    "m1.xlarge": (16384, 160),
+    "m1.tiny": (1, 512, 1),
+    "m1.small": (1, 2048, 20),
+    "m1.medium": (2, 4096, 40),
+    "m1.large": (4, 8192, 80),
+    "m1.xlarge": (8, 16384, 160),
 }
 PRIVATE, PUBLIC = "private", "public"
 _ENDS_WITHIN = 60.0
@@ -54,8 +54,8 @@ def _prepare(given: Path, wanted: Path) -> Path:
     with openstack.connect(load_envvars=False, load_yaml_config=False, **_connection(admin)) as connection:
         for flavor in list(connection.compute.flavors()):
             connection.compute.delete_flavor(flavor)
-        for name, (ram, disk) in FLAVORS.items():
-            connection.compute.create_flavor(name=name, id=name, vcpus=1, ram=ram, disk=disk)
+        for name, (vcpus, ram, disk) in FLAVORS.items():
+            connection.compute.create_flavor(name=name, id=name, vcpus=vcpus, ram=ram, disk=disk)
         connection.image.create_image(
             name=IMAGE, disk_format="raw", container_format="bare", visibility="public", data=bytes(4096)
         )

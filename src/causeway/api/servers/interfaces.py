@@ -7,6 +7,7 @@ from typing import Any
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers.create_networks import EXTERNAL
 from causeway.model import operations
 from causeway.model.network import RequestedNetwork, Vif
 from causeway.model.states import VmState
@@ -74,7 +75,9 @@ def create(request: ApiRequest, server_id: str) -> Response:
         tag=wanted.get("tag"),
     )
     if network_id or port_id:
-        [asked] = request.services.network.validate_networks(request.context, [asked], 1, home.instance.project_id)
+        project_id = home.instance.project_id
+        external = request.allows(EXTERNAL, {"project_id": project_id, "user_id": home.instance.user_id})
+        [asked] = request.services.network.validate_networks(request.context, [asked], 1, project_id, external=external)
     vif = request.services.conductor.add_port(request.context, instance_uuid=server_id, requested=asked)
     return Response(200, {"interfaceAttachment": _view(request, vif)})
 
