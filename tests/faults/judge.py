@@ -147,5 +147,7 @@ def _images(subject: Subject, operation: Operation, now: Holding) -> Iterator[Co
     others = [each for each in now.images if each not in of_shelving]
     unknown = [each for each in others if each[0] not in operation.keeps_images or each[1] != "active"]
     yield from expect(LEAKED, "images that nobody can use", unknown, [])
+    yield from expect(LOST, "states of snapshots that its images name", set(now.snapshots) - {"available"}, set())
+    yield from expect(LEAKED, "snapshots that no image names", now.unnamed, [])
     if len(others) > 1 and not unknown:
         yield Complaint(LEAKED, f"more images than its user wants: {others}")

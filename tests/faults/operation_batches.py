@@ -22,7 +22,7 @@ from .judge import complaints, contradictions, end_of
 from .operations import Operation, Subject, act, status_of, wait_for
 from .roles_site import RolesSite
 from .site import ChildSite, LocalSite, Site, until
-from .world import World, holding, see
+from .world import World, holding, named_snapshots, see
 
 # Whoever meets one of these stands where they are until the process is killed, or the pause is over.
 HOLDING = ("crash", *paused.ACTIONS)
@@ -228,11 +228,14 @@ def _use(site: Site, case: OperationCase, subject: Subject) -> None:
             if (status_of(site, subject)[0] or "").startswith("SHELVED"):
                 _unshelve(site, case, subject)
         with _complaining(case):
+            # First: a volume with snapshots can't be deleted with its server.
+            _delete_images(site, case, subject)
+        with _complaining(case):
             if status_of(site, subject)[0] is not None:
                 _require(call(site, "DELETE", f"/servers/{subject.uuid}"), "to delete the server")
             wait_for_end(site, subject)
     with _complaining(case):
-        _throw_away(site, case, subject)
+        _throw_away(site, subject)
 
 
 def _was_there(subject: Subject) -> bool:
@@ -286,7 +289,7 @@ def wait_for_end(site: Site, subject: Subject) -> None:
     assert seen[0] is None, f"not deleted: {seen[0]} with task {seen[1]}"
 
 
-def _throw_away(site: Site, case: OperationCase, subject: Subject) -> None:
+def _throw_away(site: Site, subject: Subject) -> None:
     """What the user made for the server, and got of it."""
     member = site.member
     if subject.volume_id is not None:
@@ -300,10 +303,17 @@ def _throw_away(site: Site, case: OperationCase, subject: Subject) -> None:
         if port is not None and port.name == subject.name:
             assert (port.device_id, port.binding_host_id or "") == ("", ""), "the user's port is bound still"
             member.network.delete_port(subject.port_id)
-    images = member.image.get("/images", params={"limit": 1000}).json()["images"]
-    for image in images:
+
+
+def _delete_images(site: Site, case: OperationCase, subject: Subject) -> None:
+    """Those that the user has of the server, with the snapshots that they name."""
+    member = site.member
+    for image in member.image.get("/images", params={"limit": 1000}).json()["images"]:
         if subject.uuid and image.get("instance_uuid") == subject.uuid and image["name"] in case.flow.keeps_images:
             member.image.delete_image(image["id"])
+            for snapshot_id in named_snapshots(image):
+                member.block_storage.delete_snapshot(snapshot_id)
+                until(lambda each=snapshot_id: member.block_storage.find_snapshot(each), lambda left: left is None)
 
 
 def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str, Subject]) -> bool:
@@ -324,7 +334,7 @@ def _leftovers(site: Site, pairs: list[Pair], at_first: World, makers: dict[str,
 
 
 def _told_of(world: World, kind: str, identity: str) -> str:
-    if kind not in ("volume", "image", "port"):
+    if kind not in ("volume", "snapshot", "image", "port"):
         return ""
     record = getattr(world, f"{kind}s")[identity]
     return f" ({record['status']}, {record['name'] or 'no name'})"

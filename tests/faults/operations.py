@@ -450,6 +450,14 @@ OPERATIONS = [
         recipes=("create_image",),
     ),
     Operation(
+        "create volume image",
+        _server_on_volume,
+        lambda site, subject: act(site, subject, "createImage", {"name": "picture"}),
+        lambda now, _: ("picture", "active") in now.images and now.snapshots == ["available"],
+        keeps_images=("picture",),
+        recipes=("create_volume_image",),
+    ),
+    Operation(
         "create backup",
         _with_backup,
         _back_up,

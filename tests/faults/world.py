@@ -5,6 +5,7 @@ Nothing here knows how an operation is carried out: a server is compared with wh
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -26,6 +27,7 @@ class World:
     ports: dict[str, Json]
     volumes: dict[str, Json]
     attachments: dict[str, Json]
+    snapshots: dict[str, Json]
     images: dict[str, Json]
     allocations: dict[str, dict[str, int]]
     # Of hosts: "guest UUID on HOST" and "disks UUID on HOST".
@@ -37,7 +39,7 @@ class World:
 
     def new_since(self, before: World) -> Iterator[tuple[str, str]]:
         """(what it is, its id) of everything that was not there before, but for servers."""
-        for kind in ("port", "volume", "attachment", "image"):
+        for kind in ("port", "volume", "attachment", "snapshot", "image"):
             then, now = getattr(before, f"{kind}s"), getattr(self, f"{kind}s")
             yield from ((kind, each) for each in now if each not in then)
         yield from (("allocations of", each) for each in self.allocations if each not in before.allocations)
@@ -56,12 +58,19 @@ def see(site: Site) -> World:
         ports=_by_id(network.get("/ports").json()["ports"]),
         volumes=_by_id(storage.get("/volumes/detail", params=everybody).json()["volumes"]),
         attachments=_by_id(storage.get("/attachments/detail", params=everybody).json()["attachments"]),
+        snapshots=_by_id(storage.get("/snapshots/detail", params=everybody).json()["snapshots"]),
         images=_by_id(image.get("/images", params={"limit": 1000}).json()["images"]),
         allocations=_allocations(site),
         on_hosts=set(_on_hosts(site)),
         waiting={each["instance_uuid"]: each for each in waiting},
         twice=sorted(each for each, count in Counter(server["id"] for server in servers).items() if count > 1),
     )
+
+
+def named_snapshots(image: Json) -> list[str]:
+    """Those that an image of a volume-backed server names."""
+    mapping = json.loads(image.get("block_device_mapping") or "[]")
+    return [each["snapshot_id"] for each in mapping if each.get("snapshot_id")]
 
 
 def _by_id(records: list[Json]) -> dict[str, Json]:
@@ -92,7 +101,8 @@ class Holding:
     ``volumes``: id -> status of those that its record or an attachment names, and of the user's own volume of the case.
     ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
     ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits. ``cell``: the id
-    of the one that it lives in.
+    of the one that it lives in. ``snapshots``: states of those that its images name (None: there is none); ``unnamed``: snapshots
+    of its volumes that none of them names.
     """
 
     status: str | None
@@ -112,6 +122,8 @@ class Holding:
     attachments: list[tuple[str, str]]
     volumes: dict[str, str]
     images: list[tuple[str, str]]
+    snapshots: list[str | None]
+    unnamed: list[str]
     owners: set[str]
     source: str | None = None
     held: dict[str, int] = field(default_factory=dict)
@@ -137,6 +149,8 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
     guests = site.guests.power_states(uuid) if uuid else {}
     (only_host,) = guests if len(guests) == 1 else (None,)
     waiting = world.waiting.get(uuid or "", {})
+    in_images = [each for image in images for each in named_snapshots(image)]
+    of_volumes = [each for each in world.snapshots.values() if each["volume_id"] in volumes]
     return Holding(
         status=server.get("status"),
         task=server.get("OS-EXT-STS:task_state"),
@@ -155,6 +169,8 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         attachments=sorted((each["volume_id"], each["status"]) for each in attachments),
         volumes={each: volume["status"] for each, volume in volumes.items()},
         images=sorted((image["name"], image["status"]) for image in images),
+        snapshots=[world.snapshots.get(each, {}).get("status") for each in in_images],
+        unnamed=sorted(each["id"] for each in of_volumes if each["id"] not in in_images),
         owners={volume["os-vol-tenant-attr:tenant_id"] for volume in volumes.values()}
         | {port["project_id"] for port in ports}
         | {image["owner"] for image in images},

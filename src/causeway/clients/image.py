@@ -120,6 +120,20 @@ class ImageClient:
             return self.show(context, image_id)
         return image_meta(answer.json())
 
+    def set_properties(self, context: RequestContext, image_id: str, properties: Mapping[str, str]) -> None:
+        """Adds properties to an image, or changes them. Raises ImageNotFound."""
+        self._api.call(
+            context,
+            "PATCH",
+            "/v2/images/{image_id}",
+            f"set properties of image {image_id}",
+            body=[{"op": "add", "path": f"/{name}", "value": value} for name, value in properties.items()],
+            headers={"Content-Type": "application/openstack-images-v2.1-json-patch"},
+            missing=not_found(image_id),
+            repeatable=True,
+            image_id=image_id,
+        )
+
     def upload(
         self,
         context: RequestContext,

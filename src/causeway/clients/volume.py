@@ -80,6 +80,10 @@ class Snapshot:
     id: str
     volume_id: str
     size: int
+    status: str = "available"
+
+
+S = TypeVar("S", Volume, Snapshot)
 
 
 class VolumeClient:
@@ -190,20 +194,23 @@ class VolumeClient:
 
         Raises InvalidVolume if it becomes something else, ServiceFailed after ``timeout`` seconds or when ``stop`` is set.
         """
+        volume = self._settled(lambda: self.show(context, volume_id), f"Volume {volume_id}", timeout, stop)
+        if volume.status != "available":
+            raise errors.InvalidVolume(f"Volume {volume_id} did not become available: its status is {volume.status}.")
+        return volume
+
+    def _settled(self, look: Callable[[], S], what: str, timeout: float, stop: threading.Event | None = None) -> S:
+        """What ``look`` sees once its status is not one of `UNFINISHED`; raises ServiceFailed if it stays so."""
         stop = stop or self._stopping
         deadline, pause = time.monotonic() + timeout, FIRST_POLL_SECONDS
         while True:
-            volume = self.show(context, volume_id)
-            if volume.status == "available":
-                return volume
-            if volume.status not in UNFINISHED:
-                raise errors.InvalidVolume(
-                    f"Volume {volume_id} did not become available: its status is {volume.status}."
-                )
+            seen = look()
+            if seen.status not in UNFINISHED:
+                return seen
             left = deadline - time.monotonic()
             if left <= 0 or stop.wait(min(pause, left)):
                 raise errors.ServiceFailed(
-                    f"Volume {volume_id} did not become available within {timeout:g} seconds: it is {volume.status}."
+                    f"{what} did not become available within {timeout:g} seconds: it is {seen.status}."
                 )
             pause = min(pause * 1.5, LONGEST_POLL_SECONDS)
 
@@ -258,8 +265,39 @@ class VolumeClient:
             snapshot_id=snapshot_id,
             missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
         )
-        found = answer.json()["snapshot"]
-        return Snapshot(found["id"], found["volume_id"], found["size"])
+        return _snapshot(answer.json()["snapshot"])
+
+    def wait_for_snapshot(self, context: RequestContext, snapshot_id: str, *, timeout: float = 180.0) -> None:
+        """Raises InvalidVolume if it does not become available, ServiceFailed after ``timeout`` seconds."""
+        snapshot = self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", timeout)
+        if snapshot.status != "available":
+            raise errors.InvalidVolume(
+                f"Snapshot {snapshot_id} of volume {snapshot.volume_id} did not become available: it is {snapshot.status}."
+            )
+
+    def snapshots_named(self, context: RequestContext, name: str, description: str) -> list[Snapshot]:
+        """The snapshots of that name and description, of whatever project, asked for with our own credentials."""
+        query = {"all_tenants": "1", "name": name}
+        what = f"list the snapshots named {name!r}"
+        answer = self._call(context, "GET", "/v3/snapshots/detail", what, query=query, as_service=True)
+        # A service may be configured to ignore filters.
+        return [_snapshot(each) for each in answer.json()["snapshots"] if each.get("description") == description]
+
+    def delete_snapshot(self, context: RequestContext, snapshot_id: str) -> None:
+        """A snapshot that we made; one that is not there (any more) is fine."""
+        what = f"delete snapshot {snapshot_id}"
+        with suppress(errors.NotFound):
+            self._settled(lambda: self.show_snapshot(context, snapshot_id), f"Snapshot {snapshot_id}", 180.0)
+            self._call(context, "DELETE", "/v3/snapshots/{snapshot_id}", what, ours=True, snapshot_id=snapshot_id)
+
+    def check_snapshots_left(self, context: RequestContext, count: int) -> None:
+        """Raises OverQuota if the project of who asks may not make that many more snapshots."""
+        absolute = self._call(context, "GET", "/v3/limits", "show limits").json()["limits"]["absolute"]
+        limit, used = absolute["maxTotalSnapshots"], absolute["totalSnapshotsUsed"]
+        if 0 <= limit < used + count:
+            raise errors.OverQuota(
+                f"Quota exceeded for snapshots: requested {count}, but already used {used} of {limit} snapshots."
+            )
 
     # Attachments
 
@@ -440,6 +478,10 @@ def _volume(document: Mapping[str, Any]) -> Volume:
         shared_targets=document.get("shared_targets"),
         service_uuid=document.get("service_uuid"),
     )
+
+
+def _snapshot(document: Mapping[str, Any]) -> Snapshot:
+    return Snapshot(document["id"], document["volume_id"], document["size"], document["status"])
 
 
 def _attachment(document: Mapping[str, Any]) -> Attachment:

@@ -64,6 +64,7 @@ class OperationBrief:
 
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
+CREATE_VOLUME_IMAGE = "create_volume_image"
 REBUILD, EVACUATE = "rebuild", "evacuate"
 LIVE_MIGRATION = "live_migration"
 LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
@@ -76,7 +77,7 @@ ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
 OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
 # Those for which an image's record is made before they are accepted; others may name an image that a server needs.
-MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_BACKUP, SHELVE})
+MAKE_IMAGE = frozenset({CREATE_IMAGE, CREATE_VOLUME_IMAGE, CREATE_BACKUP, SHELVE})
 
 # Those whose end no other operation of the server waits for: a delete has a resize confirmed on its way, and what devices keep
 # from being done is refused.
@@ -90,6 +91,7 @@ TASKS: dict[str, TaskState | None] = {
     "same_cell_revert": TaskState.RESIZE_REVERTING,
     "cross_cell_revert": TaskState.RESIZE_REVERTING,
     CREATE_IMAGE: server_actions.CREATE_IMAGE.begins,
+    CREATE_VOLUME_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
     REBUILD: server_actions.REBUILD.begins,
     EVACUATE: server_actions.EVACUATE.begins,
@@ -122,6 +124,7 @@ WORK: dict[str, Work] = {
     "same_cell_revert": Work.REVERT,
     "cross_cell_revert": Work.REVERT,
     CREATE_IMAGE: Work.IMAGE,
+    CREATE_VOLUME_IMAGE: Work.IMAGE,
     CREATE_BACKUP: Work.IMAGE,
     REBUILD: Work.REBUILD,
     EVACUATE: Work.EVACUATE,

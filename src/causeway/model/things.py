@@ -12,6 +12,7 @@ class Thing(StrEnum):
     BINDING = "binding"
     VOLUME = "volume"
     ATTACHMENT = "attachment"
+    SNAPSHOT = "snapshot"
     IMAGE = "image"
     ALLOCATION = "allocation"
     CLAIM = "claim"

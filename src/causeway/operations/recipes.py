@@ -16,6 +16,7 @@ from causeway.operations.rebuild import REBUILD
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
+from causeway.operations.volume_images import CREATE_VOLUME_IMAGE
 from causeway.operations.volumes import ATTACH_VOLUME, DETACH_VOLUME
 from causeway.sagas.recipe import Recipe
 
@@ -26,6 +27,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         DELETE,
         CREATE_IMAGE,
         CREATE_BACKUP,
+        CREATE_VOLUME_IMAGE,
         REBUILD,
         EVACUATE,
         LIVE_MIGRATE,

@@ -28,7 +28,11 @@ from causeway.sagas.run import Run
 # Who is asked for what -> what is there then.
 MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
     NetworkClient: {"create_port": {Thing.PORT}, "bind_port": {Thing.BINDING}, "create_binding": {Thing.BINDING}},
-    VolumeClient: {"create": {Thing.VOLUME}, "create_attachment": {Thing.ATTACHMENT}},
+    VolumeClient: {
+        "create": {Thing.VOLUME},
+        "create_attachment": {Thing.ATTACHMENT},
+        "create_snapshot": {Thing.SNAPSHOT},
+    },
     ImageClient: {"create": {Thing.IMAGE}},
     PlacementClient: {
         "claim": {Thing.ALLOCATION},

@@ -199,16 +199,6 @@ def test_an_image_that_fails_leaves_the_server_as_it_was(cloud: Cloud) -> None:
     assert cloud.admin.image.find_image(image_id) is None
 
 
-def test_an_image_of_a_volume_backed_server_names_snapshots(cloud: Cloud) -> None:
-    server = cloud.boot_from_volume()
-    image_id = act(cloud, server, "createImage", {"name": "copy"}).json()["image_id"]
-    image = cloud.admin.image.get_image(image_id)
-    assert (image.status, image.size) == ("active", 0)
-    assert "snapshot_id" in image.properties["block_device_mapping"]
-    assert cloud.show(server).task_state is None
-    cloud.admin.image.delete_image(image_id)
-
-
 def shelved_images(cloud: Cloud) -> list[str]:
     return [image.name for image in cloud.admin.image.images() if image.name.endswith("-shelved")]
 

@@ -12,18 +12,15 @@ from typing import Any
 
 from causeway import errors
 from causeway.api.request import ApiRequest
-from causeway.api.schemas.common import to_bool
-from causeway.api.servers import legacy_devices, local_disks
+from causeway.api.servers import image_devices, legacy_devices, local_disks, requested_devices
 from causeway.api.servers.flavors_and_images import check_fits
-from causeway.api.servers.legacy_devices import new_device
+from causeway.api.servers.requested_devices import invalid
 from causeway.api.validation import is_uuid
 from causeway.clients.volume import Snapshot, Volume
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 
-# Those that the field knows; whether a hypervisor has them is another question.
-DISK_BUSES = frozenset({"fdc", "ide", "lxc", "sata", "scsi", "uml", "usb", "virtio", "xen"})
 ZERO_DISK = "os_compute_api:servers:create:zero_disk_flavor"
 
 
@@ -42,10 +39,6 @@ class Disks:
         return [replace(device, uuid=str(uuids.uuid4()), instance_uuid=instance_uuid) for device in self.devices]
 
 
-def _invalid(reason: str) -> errors.BadRequest:
-    return errors.BadRequest(f"Block Device Mapping is Invalid: {reason}")
-
-
 def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int) -> Disks:
     """Checks image, volumes and devices of a create request, and that they fit the flavor."""
     image = _image(request, server)
@@ -56,9 +49,11 @@ def plan(request: ApiRequest, server: dict[str, Any], flavor: Flavor, count: int
         raise errors.BadRequest("Missing imageRef attribute")
     if given:
         # They say it all: the image is a disk only if one of them says so.
-        devices = [_device(each, image) for each in given if not each.get("no_device")]
+        devices = [requested_devices.read(each, image) for each in given if not each.get("no_device")]
     else:
         devices = legacy_devices.read(legacy or [], image)
+    image = image or _image_of_root(request, devices)
+    devices = image_devices.with_brought(image, devices)
     _check_order(devices)
     root = next(device for device in devices if device.is_root)
     devices = local_disks.complete(devices, flavor, request.services.conf.max_local_block_devices)
@@ -78,6 +73,12 @@ def _image(request: ApiRequest, server: dict[str, Any]) -> ImageMeta | None:
     return _usable_image(request, identifier)
 
 
+def _image_of_root(request: ApiRequest, devices: list[BlockDevice]) -> ImageMeta | None:
+    """The image that the root volume is to be made of, if it is."""
+    root = next((device for device in devices if device.is_root), None)
+    return None if root is None or root.image_id is None else _usable_image(request, root.image_id)
+
+
 def _usable_image(request: ApiRequest, image_id: str) -> ImageMeta:
     try:
         image: ImageMeta = request.services.images.show(request.context, image_id)
@@ -88,90 +89,16 @@ def _usable_image(request: ApiRequest, image_id: str) -> ImageMeta:
     return image
 
 
-def _boot_index(value: Any) -> int | None:
-    if value is None:
-        return None
-    number = int(value)
-    if abs(number) > 1000:
-        raise errors.BadRequest("Boot index is invalid.")
-    return number if number >= 0 else None
-
-
-def _device(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
-    """``image``: the server's (imageRef)."""
-    source = given.get("source_type")
-    identifier = given.get("uuid")
-    if source is None:
-        for kind in ("volume", "snapshot", "image"):
-            if given.get(f"{kind}_id"):
-                source, identifier = kind, given[f"{kind}_id"]
-                break
-        else:
-            raise errors.BadRequest("Block Device Mapping is Invalid: Invalid source_type field.")
-    destination = given.get("destination_type") or ("local" if source in ("image", "blank") else "volume")
-    identifier = identifier or given.get(f"{source}_id")
-    if source == "blank":
-        if identifier:
-            raise _invalid("Invalid device UUID.")
-    elif not identifier:
-        raise _invalid("Missing device UUID.")
-    elif not is_uuid(str(identifier)):
-        raise _invalid("Invalid device UUID.")
-    boot_index = _boot_index(given.get("boot_index"))
-    if source in ("volume", "snapshot") and destination == "local":
-        raise _invalid(f"Mapping {source} to local is not supported.")
-    if source == "image" and destination == "local":
-        if boot_index != 0 or image is None:
-            raise _invalid("Mapping image to local is not supported.")
-        if identifier != image.id:
-            raise _invalid(f"image {identifier} can't be the local root disk of a server of image {image.id}.")
-    if source == "blank" and destination == "local" and boot_index == 0:
-        raise _invalid("A blank local disk can't be booted from.")
-    name = given.get("device_name")
-    if image is not None and given.get("destination_type") == "volume" and legacy_devices.is_root_name(name, image):
-        raise errors.BadRequest(f"The volume cannot be assigned the same device name as the root device {name}")
-    if given.get("disk_bus") and given["disk_bus"] not in DISK_BUSES:
-        raise _invalid(f"The provided disk bus {given['disk_bus']} is not valid.")
-    size = given.get("volume_size")
-    if size is not None and int(size) < 1:
-        raise _invalid("The size of a volume is at least 1 GiB.")
-    if destination == "volume" and source in ("image", "blank") and not size:
-        what = (
-            "Images with destination_type 'volume'"
-            if source == "image"
-            else "Blank volumes (source: 'blank', dest: 'volume')"
-        )
-        raise errors.BadRequest(f"{what} need to have a non-zero size specified")
-    if given.get("volume_type") and destination != "volume":
-        raise errors.BadRequest("Specifying a volume_type with destination_type=local is not supported.")
-    return new_device(
-        source_type=source,
-        destination_type=destination,
-        boot_index=boot_index,
-        device_name=name,
-        volume_id=identifier if source == "volume" else None,
-        snapshot_id=identifier if source == "snapshot" else None,
-        image_id=identifier if source == "image" else None,
-        volume_size=None if size is None else int(size),
-        volume_type=given.get("volume_type"),
-        delete_on_termination=to_bool(given.get("delete_on_termination", destination == "local")),
-        tag=given.get("tag"),
-        disk_bus=given.get("disk_bus"),
-        device_type=given.get("device_type"),
-        guest_format=given.get("guest_format"),
-    )
-
-
 def _check_order(devices: list[BlockDevice]) -> None:
     order = sorted(device.boot_index for device in devices if device.boot_index is not None)
     if not order or order != list(range(len(order))):
-        raise _invalid("Boot sequence for the instance and image/block device mapping combination is not valid.")
+        raise invalid("Boot sequence for the instance and image/block device mapping combination is not valid.")
     names = [device.device_name for device in devices if device.device_name]
     if len(set(names)) != len(names):
-        raise _invalid("Device names must differ.")
+        raise invalid("Device names must differ.")
     volumes = [device.volume_id for device in devices if device.volume_id]
     if len(set(volumes)) != len(volumes):
-        raise _invalid("A volume may be attached once.")
+        raise invalid("A volume may be attached once.")
 
 
 def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
@@ -189,10 +116,12 @@ def _check_sources(request: ApiRequest, disks: Disks, count: int) -> None:
             snapshot = _check_snapshot(request, device)
             if device.is_root and not has_image:
                 disks.image = _image_of_snapshot(request, snapshot)
-        elif device.image_id is not None and (disks.image is None or device.image_id != disks.image.id):
-            image = _usable_image(request, device.image_id)
-            if device.is_root and not has_image:
-                disks.image = image
+        elif device.image_id is not None:
+            image = disks.image
+            if image is None or device.image_id != image.id:
+                image = _usable_image(request, device.image_id)
+            if image_devices.has_root(image):
+                raise invalid(f"image {image.id} has no data: it names the volumes of a server.")
 
 
 def _check_snapshot(request: ApiRequest, device: BlockDevice) -> Snapshot:
@@ -201,7 +130,7 @@ def _check_snapshot(request: ApiRequest, device: BlockDevice) -> Snapshot:
     try:
         snapshot: Snapshot = request.services.volumes.show_snapshot(request.context, snapshot_id)
     except errors.NotFound as missing:
-        raise _invalid(f"failed to get snapshot {snapshot_id}.") from missing
+        raise invalid(f"failed to get snapshot {snapshot_id}.") from missing
     device.volume_size = device.volume_size or snapshot.size
     return snapshot
 
@@ -210,7 +139,7 @@ def _image_of_snapshot(request: ApiRequest, snapshot: Snapshot) -> ImageMeta:
     try:
         volume = request.services.volumes.show(request.context, snapshot.volume_id)
     except errors.VolumeNotFound as missing:
-        raise _invalid(f"failed to get volume {snapshot.volume_id}.") from missing
+        raise invalid(f"failed to get volume {snapshot.volume_id}.") from missing
     return _image_of_volume(volume.image_metadata)
 
 
@@ -221,7 +150,7 @@ def _check_volume(request: ApiRequest, disks: Disks, device: BlockDevice, count:
     try:
         volume: Volume = request.services.volumes.show(request.context, volume_id)
     except errors.VolumeNotFound as missing:
-        raise _invalid(f"failed to get volume {volume_id}.") from missing
+        raise invalid(f"failed to get volume {volume_id}.") from missing
     if volume.multiattach and request.version < (2, 60):
         raise errors.Conflict(f"Volume {volume_id} is multiattach: version 2.60 or later is needed to use it.")
     if volume.status != "available" and not (volume.multiattach and volume.status == "in-use"):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import uuid as uuids
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from causeway import errors
@@ -15,12 +13,14 @@ from causeway.api.servers import loading, metadata, schemas_verbs
 from causeway.api.servers.loading import Home
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
-from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.server_actions import ServerAction
+from causeway.model.states import VmState
 from causeway.operations.images import ImageMemory
 from causeway.operations.requests import ask, discard_image
+from causeway.operations.volume_images import VolumeImageMemory
 from causeway.store.cell import block_devices
+from causeway.virt import quiescing
 
 # Prefixes of properties that are of one image only. Source: Compute service, images of servers.
 _OWN = ("os_glance", "img_signature", "cinder_encryption_key")
@@ -39,7 +39,7 @@ def create_image(request: ApiRequest, server_id: str) -> Response:
     present = block_devices.of_instance(home.database, server_id)
     if is_volume_backed(present):
         request.authorize(rule + ":allow_volume_backed", loading.target_of(home.instance))
-        return _answer(request, _of_volumes(request, home, wanted["name"], given, present).id)
+        return _answer(request, _ask_for_snapshots(request, home, wanted["name"], given, present))
     image_id = ask_with_image(
         request, home, server_actions.CREATE_IMAGE, operations.CREATE_IMAGE, wanted["name"], given, ImageMemory
     )
@@ -70,10 +70,12 @@ def ask_with_image(
     name: str,
     given: dict[str, Any],
     memory: Callable[[str], Any],
+    **record: Any,
 ) -> str:
-    """Asks for an operation that puts the server's root disk into an image; returns the image's id.
+    """Asks for an operation that makes an image of the server; returns the image's id.
 
-    Whoever may not make the image is told so; then nothing has happened.
+    ``record``: what differs from the record of an image of the root disk. Whoever may not make the image is told so; then nothing
+    has happened.
     """
     services, context, image_id = request.services, request.context, str(uuids.uuid4())
     ask(
@@ -84,24 +86,29 @@ def ask_with_image(
         action,
         recipe,
         memory(image_id),
-        prepare=lambda: _make(request, home.instance, image_id, name, given),
+        prepare=lambda: _make(request, home.instance, image_id, name, given, record),
         discard=lambda: discard_image(services, context, image_id),
     )
     return image_id
 
 
-def _make(request: ApiRequest, instance: Instance, image_id: str, name: str, given: dict[str, Any]) -> None:
-    """The record of an image of the server's root disk, with what it inherits of the server's own image."""
+def _make(
+    request: ApiRequest, instance: Instance, image_id: str, name: str, given: dict[str, Any], record: dict[str, Any]
+) -> None:
+    """The record of an image of the server, with what it inherits of the server's own image."""
     meta = instance.image_meta
+    of_disk: dict[str, Any] = {
+        "disk_format": "qcow2",
+        "container_format": "bare",
+        "min_disk": max(meta.min_disk if meta else 0, instance.flavor.root_gb),
+        "min_ram": meta.min_ram if meta else 0,
+    }
     request.services.images.create(
         request.context,
         image_id=image_id,
         name=name,
         properties=properties(request, instance) | given,
-        disk_format="qcow2",
-        container_format="bare",
-        min_disk=max(meta.min_disk if meta else 0, instance.flavor.root_gb),
-        min_ram=meta.min_ram if meta else 0,
+        **(of_disk | record),
     )
 
 
@@ -123,47 +130,24 @@ def _check_metadata(request: ApiRequest, given: dict[str, Any]) -> None:
         metadata.check_quota(request, request.project_id, given)
 
 
-def _of_volumes(
+def _ask_for_snapshots(
     request: ApiRequest, home: Home, name: str, given: dict[str, Any], present: list[BlockDevice]
-) -> ImageMeta:
-    """An image without data that names a snapshot of each volume: servers made from it get volumes made from them."""
-    loading.begin_action(request, home, server_actions.CREATE_IMAGE)
-    try:
-        mapping = [
-            {
-                "source_type": "snapshot",
-                "destination_type": "volume",
-                "snapshot_id": request.services.volumes.create_snapshot(
-                    request.context, device.volume_id, name=f"snapshot for {name}"
-                ),
-                "volume_size": device.volume_size,
-                "boot_index": device.boot_index,
-                "device_name": device.device_name,
-                "delete_on_termination": device.delete_on_termination,
-            }
-            for device in present
-            if device.volume_id is not None
-        ]
-        meta = home.instance.image_meta
-        image = request.services.images.create(
-            request.context,
-            name=name,
-            properties=properties(request, home.instance)
-            | given
-            | {
-                "bdm_v2": "True",
-                "block_device_mapping": json.dumps(mapping),
-                "root_device_name": home.instance.root_device_name,
-            },
-            disk_format="raw",
-            container_format="bare",
-            min_disk=meta.min_disk if meta else 0,
-            min_ram=meta.min_ram if meta else 0,
+) -> str:
+    """Asks for an image that names a snapshot of each volume; returns its id."""
+    instance = home.instance
+    meta = instance.image_meta
+    if instance.vm_state is VmState.ACTIVE and quiescing.is_required(instance):
+        raise errors.Conflict(
+            f"The file systems of server {instance.uuid} have to stand still for an image (os_require_quiesce), which this cloud"
+            " can't do while snapshots of volumes are made. Stop the server first."
         )
-        request.services.images.upload(request.context, image.id, Path("/dev/null"), 0)
-        return image
-    finally:
-        loading.let_go(home)
+    request.services.volumes.check_snapshots_left(request.context, sum(device.is_volume for device in present))
+    memory = partial(VolumeImageMemory, name=name, root=instance.root_device_name or "/dev/vda")
+    min_disk, min_ram = (meta.min_disk, meta.min_ram) if meta else (0, 0)
+    return ask_with_image(
+        request, home, server_actions.CREATE_IMAGE, operations.CREATE_VOLUME_IMAGE, name, given, memory,
+        disk_format="raw", min_disk=min_disk, min_ram=min_ram,
+    )  # fmt: skip
 
 
 def _answer(request: ApiRequest, image_id: str) -> Response:

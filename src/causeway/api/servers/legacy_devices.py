@@ -24,8 +24,11 @@ def new_device(**fields: Any) -> BlockDevice:
 
 
 def read(given: list[dict[str, Any]], image: ImageMeta | None) -> list[BlockDevice]:
-    """The devices, and the image as the local root disk unless one of them is that. ``image``: the server's (imageRef)."""
-    devices = [_device(each, image) for each in given if "no_device" not in each]
+    """The devices, and the image as the local root disk unless one of them is that.
+
+    ``image``: the server's (imageRef).
+    """
+    devices = [read_one(each, image) for each in given if "no_device" not in each]
     if image is None or any(device.is_root for device in devices):
         return devices
     root = new_device(
@@ -45,7 +48,8 @@ def is_root_name(name: str | None, image: ImageMeta | None) -> bool:
     return (name or "").removeprefix("/dev/") == root.removeprefix("/dev/")
 
 
-def _device(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
+def read_one(given: dict[str, Any], image: ImageMeta | None) -> BlockDevice:
+    """``image``: whose root disk's name counts."""
     size = given.get("volume_size")
     common = {"device_name": given.get("device_name"), "volume_size": None if size is None else int(size)}
     virtual = given.get("virtual_name") or ""

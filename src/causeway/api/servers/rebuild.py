@@ -11,6 +11,7 @@ from causeway.api.servers import (
     create,
     flavors_and_images,
     holds,
+    image_devices,
     loading,
     metadata,
     schemas_verbs,
@@ -83,6 +84,10 @@ def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: lis
     instance, volume_backed = home.instance, is_volume_backed(present)
     flavors_and_images.check_fits(instance.flavor, image, volume_backed=volume_backed)
     if not volume_backed:
+        if image_devices.has_root(image):
+            raise errors.BadRequest(
+                f"Image {image.id} is unacceptable: it has no data, but names the volumes of a server."
+            )
         return
     root = next(device for device in present if device.is_root)
     of_volume = instance.image_meta.id if instance.image_meta else ""

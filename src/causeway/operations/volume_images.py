@@ -1,0 +1,141 @@
+"""Images of servers whose root disk is a volume: no data, but a snapshot of each volume, which the image names.
+
+Servers made from such an image get volumes made from the snapshots. The API has made the image's record.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from causeway import errors
+from causeway.clients.volume import Snapshot
+from causeway.context import admin_context
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.states import TaskState
+from causeway.model.things import Thing
+from causeway.operations import endings
+from causeway.operations.run import OperationRun
+from causeway.sagas.recipe import Recipe, Step
+
+TASKS = {TaskState.IMAGE_SNAPSHOT_PENDING}
+# What the image says of a device that is not its size or what it is made of.
+_KEPT = ("boot_index", "device_name", "delete_on_termination", "tag", "disk_bus", "device_type", "guest_format")
+
+
+@dataclass
+class VolumeImageMemory:
+    """``snapshots``: by the volumes that they are of. ``root``: the name of the root disk.
+
+    ``mapping``: what the image is to say of the devices, once all snapshots are there.
+    """
+
+    image_id: str
+    name: str
+    root: str = "/dev/vda"
+    snapshots: dict[str, str] = field(default_factory=dict)
+    mapping: list[dict[str, Any]] = field(default_factory=list)
+
+
+Run: TypeAlias = OperationRun[VolumeImageMemory]
+
+
+class SnapshotVolumes(Step[Run]):
+    """A snapshot of every volume is there. They belong to who asks."""
+
+    name = "SnapshotVolumes"
+    reads = frozenset({"image_id", "name"})
+    writes = frozenset({"mapping", "snapshots"})
+    makes = frozenset({Thing.IMAGE, Thing.SNAPSHOT})
+
+    def do(self, run: Run) -> None:
+        memory, volumes, present = run.memory, run.services.volumes, run.devices()
+        with run.event("api_snapshot_instance", run.instance(tags=False).host or ""):
+            if run.is_repeated:
+                memory.snapshots |= {each.volume_id: each.id for each in _made(run)}
+            for device in present:
+                if device.volume_id is not None and device.volume_id not in memory.snapshots:
+                    memory.snapshots[device.volume_id] = volumes.create_snapshot(
+                        run.context, device.volume_id, name=_name(run), description=_mark(run)
+                    )
+            for snapshot_id in memory.snapshots.values():
+                volumes.wait_for_snapshot(run.context, snapshot_id)
+        memory.mapping = [_entry(device, memory.snapshots) for device in present]
+
+    def undo(self, run: Run) -> None:
+        for snapshot_id in {*run.memory.snapshots.values(), *(each.id for each in _made(run))}:
+            run.services.volumes.delete_snapshot(run.context, snapshot_id)
+        run.services.images.delete(run.context, run.memory.image_id)
+
+
+def _name(run: Run) -> str:
+    return f"snapshot for {run.memory.name}"
+
+
+def _mark(run: Run) -> str:
+    """The description of the snapshots: the service chooses their ids, and its answer may be lost."""
+    return f"Made by Compute for image {run.memory.image_id}."
+
+
+def _made(run: Run) -> list[Snapshot]:
+    """The snapshots that were made, whether or not somebody came to write it down."""
+    return run.services.volumes.snapshots_named(
+        admin_context(request_id=run.context.request_id), _name(run), _mark(run)
+    )
+
+
+class NameSnapshots(Step[Run]):
+    """The image names the snapshots, and is the user's from here on, even if the server is to be deleted by now."""
+
+    name = "NameSnapshots"
+    reads = frozenset({"image_id", "mapping", "root"})
+
+    def do(self, run: Run) -> None:
+        memory, images = run.memory, run.services.images
+        if not (run.is_repeated and images.show(run.context, memory.image_id).status == "active"):
+            named = {"bdm_v2": "True", "block_device_mapping": json.dumps(memory.mapping)}
+            images.set_properties(run.context, memory.image_id, named | {"root_device_name": memory.root})
+            images.stream(run.context, memory.image_id, list, 0)
+        run.pivot()
+        endings.ended(run, TASKS)
+
+
+def _entry(device: BlockDevice, snapshots: dict[str, str]) -> dict[str, Any]:
+    """How the image names a device, in the field's form. What is on the host's disks is made anew, and so it is in the field."""
+    kept = {name: getattr(device, name) for name in _KEPT} | {"volume_size": device.volume_size}
+    if device.volume_id is None:
+        return kept | {"source_type": device.source_type, "destination_type": device.destination_type}
+    made_of = {"source_type": "snapshot", "destination_type": "volume", "snapshot_id": snapshots[device.volume_id]}
+    return kept | made_of | {"volume_type": device.volume_type}
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is as it was: only the image failed."""
+    if not run.steps:
+        run.services.images.delete(run.context, run.memory.image_id)
+    endings.failed(run, cause, TASKS)
+
+
+def _undo_late(run: Run) -> None:
+    """Deletes the snapshots that the image, if there is one, does not name."""
+    try:
+        named = str(
+            run.services.images.show(admin_context(), run.memory.image_id).properties.get("block_device_mapping", "")
+        )
+    except errors.ImageNotFound:
+        named = ""
+    for snapshot in _made(run):
+        if snapshot.id not in named:
+            run.services.volumes.delete_snapshot(admin_context(), snapshot.id)
+
+
+CREATE_VOLUME_IMAGE = Recipe(
+    operations.CREATE_VOLUME_IMAGE,
+    (SnapshotVolumes(), NameSnapshots()),
+    pivot="NameSnapshots",
+    rolled_back=_rolled_back,
+    undo_late=_undo_late,
+    memory=VolumeImageMemory,
+)
