@@ -58,6 +58,9 @@ def _devices(guest: Guest) -> list[str]:
 
 
 def _count(guest: Guest, device: str, text: str) -> int:
+    if device not in guest.devices():
+        # It was taken from the guest.
+        return 0
     try:
         return guest.read(device).count(text)
     except errors.GuestFailed:

@@ -353,6 +353,21 @@ OPERATIONS = [
         recipes=("rebuild",),
     ),
     Operation(
+        "rebuild volume-backed",
+        _server_on_volume,
+        lambda site, subject: call(
+            site,
+            "POST",
+            f"/servers/{subject.uuid}/action",
+            {"rebuild": {"imageRef": site.image_id}},
+            microversion="2.93",
+        ),
+        lambda now, _: now.status == "ACTIVE" and now.marks == 0,
+        may_end_in_error=True,
+        loses_disk=True,
+        recipes=("rebuild_volume",),
+    ),
+    Operation(
         "evacuate image-backed",
         _on_dying_host,
         _evacuate,

@@ -20,7 +20,6 @@ class Unavailable(Enum):
     VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
     SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
     SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")
-    REBUILD_VOLUME = (f"{_ACTION} (rebuild)", "From 2.93: writing another image to the root volume of a server")
     REMOTE_CONSOLE = ("POST /servers/{server_id}/remote-consoles", "A remote console")
     SWAP_VOLUME = (
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",

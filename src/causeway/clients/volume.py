@@ -240,6 +240,39 @@ class VolumeClient:
             volume_id=volume_id,
         )
 
+    def reimage(self, context: RequestContext, volume_id: str, image_id: str) -> None:
+        """Has an image written to a volume that is reserved: what was on it is lost. Not ready yet: see `wait_reimaged`.
+
+        Raises ServiceRefused, also if the volume service is too old for it (3.68).
+        """
+        self._call(
+            context,
+            "POST",
+            "/v3/volumes/{volume_id}/action",
+            f"write image {image_id} to volume {volume_id}",
+            body={"os-reimage": {"image_id": image_id, "reimage_reserved": True}},
+            headers={"OpenStack-API-Version": "volume 3.68"},
+            accept=(),
+            ours=True,
+            volume_id=volume_id,
+        )
+
+    def is_being_filled(self, context: RequestContext, volume_id: str) -> bool:
+        """Whether something is being written to a volume by the service."""
+        return self._show_ours(context, volume_id).status in UNFINISHED
+
+    def wait_reimaged(self, context: RequestContext, volume_id: str, *, timeout: float) -> None:
+        """Raises InvalidVolume if it failed, ServiceFailed after ``timeout`` seconds."""
+        volume = self._settled(lambda: self._show_ours(context, volume_id), f"Volume {volume_id}", timeout)
+        if volume.status != "reserved":
+            raise errors.InvalidVolume(
+                f"No image could be written to volume {volume_id}: its status is {volume.status}."
+            )
+
+    def _show_ours(self, context: RequestContext, volume_id: str) -> Volume:
+        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
+        return _volume(self._call(context, "GET", route, what, ours=True, volume_id=volume_id).json()["volume"])
+
     def create_snapshot(self, context: RequestContext, volume_id: str, *, name: str = "", description: str = "") -> str:
         """Asks for a snapshot of a volume, in use or not; its id. It is not ready yet. As with volumes, it is the user's."""
         wanted = {"volume_id": volume_id, "name": name, "description": description, "force": True}
@@ -430,8 +463,8 @@ class VolumeClient:
     def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response:
         more.setdefault("missing", _volume_missing(more["volume_id"]) if "volume_id" in more else None)
         version = self._version
-        headers = {"OpenStack-API-Version": f"volume {version}"}
-        answer = self._api.call(context, method, route, what, headers=headers, **{"accept": (400, 406), **more})
+        more.setdefault("headers", {"OpenStack-API-Version": f"volume {version}"})
+        answer = self._api.call(context, method, route, what, **{"accept": (400, 406), **more})
         if answer.status_code == 406:
             self._version = OLDEST_MICROVERSION
             if version == OLDEST_MICROVERSION:

@@ -84,6 +84,12 @@ OPTS: dict[str, list[Opt]] = {
             help="Image properties that images of servers do not take over from the server's image.",
         ),
         cfg.IntOpt(
+            "reimage_timeout_per_gb",
+            default=20,
+            min=1,
+            help="Seconds for each GiB of an image that the volume service has to write it to a root volume (rebuild).",
+        ),
+        cfg.IntOpt(
             "vif_plugging_timeout",
             default=300,
             min=0,

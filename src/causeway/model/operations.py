@@ -65,7 +65,7 @@ class OperationBrief:
 BUILD, DELETE = "build", "delete"
 CREATE_IMAGE, CREATE_BACKUP = "create_image", "create_backup"
 CREATE_VOLUME_IMAGE = "create_volume_image"
-REBUILD, EVACUATE = "rebuild", "evacuate"
+REBUILD, REBUILD_VOLUME, EVACUATE = "rebuild", "rebuild_volume", "evacuate"
 LIVE_MIGRATION = "live_migration"
 LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
 MOVE_RECORDS = "move_records"
@@ -94,6 +94,7 @@ TASKS: dict[str, TaskState | None] = {
     CREATE_VOLUME_IMAGE: server_actions.CREATE_IMAGE.begins,
     CREATE_BACKUP: server_actions.CREATE_BACKUP.begins,
     REBUILD: server_actions.REBUILD.begins,
+    REBUILD_VOLUME: server_actions.REBUILD.begins,
     EVACUATE: server_actions.EVACUATE.begins,
     LIVE_MIGRATION: server_actions.LIVE_MIGRATION.begins,
     LIVE_ACROSS_CELLS: server_actions.LIVE_MIGRATION.begins,
@@ -127,6 +128,7 @@ WORK: dict[str, Work] = {
     CREATE_VOLUME_IMAGE: Work.IMAGE,
     CREATE_BACKUP: Work.IMAGE,
     REBUILD: Work.REBUILD,
+    REBUILD_VOLUME: Work.REBUILD,
     EVACUATE: Work.EVACUATE,
     LIVE_MIGRATION: Work.MOVE,
     LIVE_ACROSS_CELLS: Work.MOVE,

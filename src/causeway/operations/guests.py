@@ -45,9 +45,11 @@ def remove(run: OperationRun[Any], step: str, host: str, instance: Instance, pre
     run.computes.remove_guest(run.context, host, token=run.token(step), instance=instance, block_devices=present)
 
 
-def keep_volumes_reserved(run: OperationRun[Any], *, in_doubt: bool = False) -> None:
-    """Every volume stays reserved for the server, and is connected nowhere."""
-    present = run.devices()
+def keep_volumes_reserved(
+    run: OperationRun[Any], only: list[BlockDevice] | None = None, *, in_doubt: bool = False
+) -> None:
+    """Every volume (or ``only`` these) stays reserved for the server, and is connected nowhere."""
+    present = run.devices() if only is None else only
     attachments.reserve_anew(run.services, run.context, run.database, present, in_doubt=in_doubt)
     if not (run.is_repeated or run.is_undoing):
         return

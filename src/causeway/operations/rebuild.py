@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from causeway import errors
 from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
@@ -29,7 +31,7 @@ class RebuildMemory:
 Run: TypeAlias = OperationRun[RebuildMemory]
 
 
-class RebuildGuest(Step[Run]):
+class RebuildGuest(Step[OperationRun[Any]]):
     """The host makes the guest anew. From here on there is no way back: what the server had on its disk goes."""
 
     name = "RebuildGuest"
@@ -37,19 +39,21 @@ class RebuildGuest(Step[Run]):
     writes = frozenset({"guest"})
     makes = frozenset({Thing.DISKS, Thing.GUEST})
 
-    def where(self, run: Run) -> str | None:
+    def __init__(self, *, announces: bool = True) -> None:
+        """``announces``: whether the rebuild begins with it."""
+        self._announces = announces
+
+    def where(self, run: OperationRun[Any]) -> str | None:
         return run.instance().host
 
-    def patience(self, run: Run) -> Patience:
-        options = run.unguarded.conf.moves
-        return Patience(options.patience_while_off, options.stuck_retry_interval)
+    def patience(self, run: OperationRun[Any]) -> Patience:
+        return patience_of(run)
 
-    def do(self, run: Run) -> None:
+    def do(self, run: OperationRun[Any]) -> None:
         instance, present = run.instance(), run.devices()
-        host, notifier = instance.host or "", run.services.notifier
-        if not run.is_repeated:
-            notifier.instance_exists(run.context, instance, host=host)
-            notifier.instance_action(run.context, instance, "rebuild", "start", host=host, block_devices=present)
+        host = instance.host or ""
+        if self._announces and not run.is_repeated:
+            announce(run, instance, present)
         with run.event("compute_rebuild_instance", host):
             guests.require_host(run, host)
             run.memory.guest = run.computes.rebuild_guest(
@@ -64,13 +68,25 @@ class RebuildGuest(Step[Run]):
             run.transferred(run.memory.guest.bytes_done)
 
 
-class EndRebuild(Step[Run]):
+def patience_of(run: OperationRun[Any]) -> Patience:
+    """The guest is off, and nobody can have it as it was."""
+    options = run.unguarded.conf.moves
+    return Patience(options.patience_while_off, options.stuck_retry_interval)
+
+
+def announce(run: OperationRun[Any], instance: Instance, present: list[BlockDevice]) -> None:
+    host, notifier = instance.host or "", run.services.notifier
+    notifier.instance_exists(run.context, instance, host=host)
+    notifier.instance_action(run.context, instance, "rebuild", "start", host=host, block_devices=present)
+
+
+class EndRebuild(Step[OperationRun[Any]]):
     """The record says what the host made."""
 
     name = "EndRebuild"
     reads = frozenset({"guest"})
 
-    def do(self, run: Run) -> None:
+    def do(self, run: OperationRun[Any]) -> None:
         guest = run.memory.guest
         if guest is None:
             raise RuntimeError("the guest was not rebuilt")
@@ -88,7 +104,11 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
 
     Nothing happened to it if it was cancelled before it began.
     """
-    endings.failed(run, cause, TASKS, **({"vm_state": VmState.ERROR} if run.steps else {}))
+    failed(run, cause, **({"vm_state": VmState.ERROR} if run.steps else {}))
+
+
+def failed(run: OperationRun[Any], cause: errors.CausewayError, **changes: Any) -> None:
+    endings.failed(run, cause, TASKS, **changes)
     try:
         instance, present = run.instance(), run.devices()
     except errors.ServerNotFound:

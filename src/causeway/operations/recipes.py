@@ -13,6 +13,7 @@ from causeway.operations.interfaces import ATTACH_INTERFACE, DETACH_INTERFACE
 from causeway.operations.live_migration import LIVE_MIGRATE
 from causeway.operations.move_records import MOVE_RECORDS
 from causeway.operations.rebuild import REBUILD
+from causeway.operations.rebuild_volume import REBUILD_VOLUME
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
@@ -29,6 +30,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         CREATE_BACKUP,
         CREATE_VOLUME_IMAGE,
         REBUILD,
+        REBUILD_VOLUME,
         EVACUATE,
         LIVE_MIGRATE,
         MOVE_RECORDS,

@@ -19,13 +19,14 @@ from causeway.api.servers import (
 )
 from causeway.api.servers.loading import Home
 from causeway.api.servers.views import WITH_GROUPS, Extras, ServerView
-from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
+from causeway.clients.volume import Volume
 from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.image import ImageMeta
 from causeway.model.states import VmState
 from causeway.operations.rebuild import RebuildMemory
+from causeway.operations.rebuild_volume import RebuildVolumeMemory
 from causeway.scheduler.request import RequestSpec
 from causeway.store import listing
 from causeway.store.api import keypairs, mappings
@@ -44,10 +45,21 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
     image = _image(request, str(wanted["imageRef"]))
     present = block_devices.of_instance(home.database, server_id)
     _check_image(request, home, image, present)
+    if is_volume_backed(present) and wanted.get("trusted_image_certificates"):
+        raise errors.BadRequest("Image certificate validation is not supported for volume-backed servers.")
     changes = _changes(request, home, wanted)
-    if not is_volume_backed(present):
+    power_on = home.instance.vm_state is not VmState.STOPPED
+    root = next((device for device in present if device.is_root and device.volume_id is not None), None)
+    recipe, memory = operations.REBUILD, RebuildMemory(power_on=power_on)
+    is_other_image = False
+    if root is None:
         changes |= {"image_ref": image.id, "image_meta": image}
-    is_other_image = not is_volume_backed(present) and image.id != home.instance.image_ref
+        is_other_image = image.id != home.instance.image_ref
+    elif request.version >= (2, 93):
+        changes |= {"image_meta": image}
+        is_other_image = home.instance.image_meta is None or image.id != home.instance.image_meta.id
+        recipe = operations.REBUILD_VOLUME
+        memory = RebuildVolumeMemory(power_on=power_on, image_id=image.id, volume_id=root.volume_id or "")
 
     def save_image() -> None:
         spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
@@ -58,8 +70,8 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
         request,
         home,
         server_actions.REBUILD,
-        operations.REBUILD,
-        RebuildMemory(power_on=home.instance.vm_state is not VmState.STOPPED),
+        recipe,
+        memory,
         prepare=save_image if is_other_image else None,
         progress=0,
         **changes,
@@ -83,23 +95,35 @@ def _image(request: ApiRequest, reference: str) -> ImageMeta:
 def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: list[BlockDevice]) -> None:
     instance, volume_backed = home.instance, is_volume_backed(present)
     flavors_and_images.check_fits(instance.flavor, image, volume_backed=volume_backed)
+    if image_devices.has_root(image):
+        raise errors.BadRequest(f"Image {image.id} is unacceptable: it has no data, but names the volumes of a server.")
     if not volume_backed:
-        if image_devices.has_root(image):
-            raise errors.BadRequest(
-                f"Image {image.id} is unacceptable: it has no data, but names the volumes of a server."
-            )
         return
     root = next(device for device in present if device.is_root)
-    of_volume = instance.image_meta.id if instance.image_meta else ""
-    if root.volume_id is not None:
-        found = request.services.volumes.show(request.context, root.volume_id)
-        of_volume = found.image_metadata.get("image_id", of_volume)
-    if image.id == of_volume and request.version < (2, 93):
-        # The volume stays as it is.
-        return
+    volume = request.services.volumes.show(request.context, str(root.volume_id))
     if request.version >= (2, 93):
-        raise Unavailable.REBUILD_VOLUME.refusal(f"server {instance.uuid}")
-    raise errors.BadRequest(_DIFFERENT_IMAGE)
+        _check_volume(volume, image)
+    elif image.id != volume.image_metadata.get("image_id", instance.image_meta.id if instance.image_meta else ""):
+        # The volume stays as it is.
+        raise errors.BadRequest(_DIFFERENT_IMAGE)
+
+
+def _check_volume(volume: Volume, image: ImageMeta) -> None:
+    """Whether the image can be written to it. A rebuild before this one may have left it reserved."""
+    if volume.status not in ("in-use", "reserved"):
+        raise errors.BadRequest(
+            f"Invalid volume: volume {volume.id} status must be 'in-use' to be rebuilt, but the current status is"
+            f" {volume.status}."
+        )
+    if volume.multiattach:
+        raise errors.BadRequest(
+            f"Invalid volume: other servers may have volume {volume.id}, which would be overwritten."
+        )
+    if image.min_disk > volume.size:
+        raise errors.BadRequest(
+            f"Volume is smaller than the minimum size specified in image metadata. Volume size is {volume.size} GiB, "
+            f"minimum size is {image.min_disk} GiB."
+        )
 
 
 def _changes(request: ApiRequest, home: Home, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -21,20 +21,26 @@ class VolumeJobs:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="devcloud-volume")
         with store.transaction() as session:
             # The work that these waited for ended with the process that did it.
-            for volume in session.scalars(select(Volume).where(Volume.status == "creating")):
+            for volume in session.scalars(select(Volume).where(Volume.status.in_(("creating", "downloading")))):
                 volume.status = "error"
             for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating")):
                 snapshot.status = "error"
 
-    def fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None]) -> None:
-        """Runs `work`, then makes the row `available`, or `error` when it raised OSError."""
-        self._pool.submit(self._fill, model, row_id, work)
+    def fill(
+        self,
+        model: type[Volume] | type[Snapshot],
+        row_id: str,
+        work: Callable[[], None],
+        becomes: str = "available",
+    ) -> None:
+        """Runs `work`, then gives the row the status `becomes`, or `error` when it raised OSError."""
+        self._pool.submit(self._fill, model, row_id, work, becomes)
 
-    def _fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None]) -> None:
+    def _fill(self, model: type[Volume] | type[Snapshot], row_id: str, work: Callable[[], None], becomes: str) -> None:
         status = "error"
         try:
             work()
-            status = "available"
+            status = becomes
         except OSError as error:
             LOG.error("%s %s could not be filled: %s", model.__name__.lower(), row_id, error)
         finally:

@@ -57,6 +57,25 @@ def _extend(call: Call, row: Volume, given: Json) -> None:
     row.size = size
 
 
+def _reimage(call: Call, row: Volume, given: Json) -> None:
+    if call.microversion < (3, 68):
+        raise bad_request("There is no such action: os-reimage")
+    allowed = ("available", "error", "reserved") if given.get("reimage_reserved") else ("available", "error")
+    if row.status not in allowed:
+        raise bad_request(f"Invalid volume: Volume {row.id} status must be {' or '.join(allowed)} to be re-imaged.")
+    before = "reserved" if row.status == "reserved" else "available"
+    source, disk_format, smallest = volumes.of_image(call, str(given.get("image_id")), row)
+    if smallest > row.size:
+        raise bad_request(f"Invalid input received: Volume size {row.size}GB is smaller than the image's {smallest}GB.")
+    row.status = "downloading"
+    target, volume_id, size = files.volume_path(call.cloud, row.id), row.id, row.size
+    call.after_commit.append(
+        lambda: call.cloud.volume_jobs.fill(
+            Volume, volume_id, lambda: files.convert(source, target, disk_format, size), becomes=before
+        )
+    )
+
+
 def _reset_status(call: Call, row: Volume, given: Json) -> None:
     call.require_admin()
     if given.get("status") is not None:
@@ -122,6 +141,7 @@ ACTIONS: dict[str, Callable[[Call, Volume, Json], None]] = {
     "os-set_bootable": _set_bootable,
     "os-update_readonly_flag": _update_readonly,
     "os-extend": _extend,
+    "os-reimage": _reimage,
     "os-reset_status": _reset_status,
     "os-detach": _detach,
     "os-force_detach": _force_detach,

@@ -111,25 +111,7 @@ def create(call: Call, **_: str) -> Json:
 def _source(call: Call, given: Json, row: Volume) -> tuple[Path | None, str, int]:
     """What the volume is filled from: file, format, and the smallest size in GiB that holds it."""
     if given.get("imageRef"):
-        image = call.session.get(Image, str(given["imageRef"]))
-        if image is None or not may_see_image(call.caller, image):
-            raise bad_request(f"Invalid image identifier or unable to access requested image: {given['imageRef']}")
-        if image.status != "active":
-            raise bad_request(f"Image {image.id} is not active.")
-        row.bootable = True
-        row.image_metadata = {
-            **{name: str(value) for name, value in image.properties.items() if value is not None},
-            "image_id": image.id,
-            "image_name": image.name or "",
-            "disk_format": str(image.disk_format),
-            "container_format": str(image.container_format),
-            "min_disk": str(image.min_disk),
-            "min_ram": str(image.min_ram),
-            "size": str(image.size),
-            "checksum": str(image.checksum),
-        }
-        smallest = max(image.min_disk, -(-(image.virtual_size or image.size or 0) // files.GIB))
-        return image_files.path_of(call.cloud, image.id), str(image.disk_format), smallest
+        return of_image(call, str(given["imageRef"]), row)
     if given.get("snapshot_id"):
         snapshot = call.session.get(Snapshot, str(given["snapshot_id"]))
         if snapshot is None or not call.caller.owns(snapshot.project_id):
@@ -148,6 +130,29 @@ def _source(call: Call, given: Json, row: Volume) -> tuple[Path | None, str, int
         row.source_volid, row.bootable, row.image_metadata = origin.id, origin.bootable, dict(origin.image_metadata)
         return files.volume_path(call.cloud, origin.id), "raw", origin.size
     return None, "raw", 1
+
+
+def of_image(call: Call, image_id: str, row: Volume) -> tuple[Path, str, int]:
+    """`_source` for an image, which the volume's row tells of."""
+    image = call.session.get(Image, image_id)
+    if image is None or not may_see_image(call.caller, image):
+        raise bad_request(f"Invalid image identifier or unable to access requested image: {image_id}")
+    if image.status != "active":
+        raise bad_request(f"Image {image.id} is not active.")
+    row.bootable = True
+    row.image_metadata = {
+        **{name: str(value) for name, value in image.properties.items() if value is not None},
+        "image_id": image.id,
+        "image_name": image.name or "",
+        "disk_format": str(image.disk_format),
+        "container_format": str(image.container_format),
+        "min_disk": str(image.min_disk),
+        "min_ram": str(image.min_ram),
+        "size": str(image.size),
+        "checksum": str(image.checksum),
+    }
+    smallest = max(image.min_disk, -(-(image.virtual_size or image.size or 0) // files.GIB))
+    return image_files.path_of(call.cloud, image.id), str(image.disk_format), smallest
 
 
 def _type(call: Call, given: Json) -> VolumeType:
