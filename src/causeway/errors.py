@@ -411,6 +411,12 @@ class HostFenced(OperationFailed):
     code = "host_fenced"
 
 
+class HostTooOld(OperationFailed):
+    """The host's compute service is of an earlier release, or held to one, and does not know what it was asked."""
+
+    code = "host_too_old"
+
+
 class ClaimsUnknown(OperationFailed):
     """A host lost its record of what a server holds of it, and asks for it: no guest is made before it knows."""
 

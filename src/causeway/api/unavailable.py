@@ -15,8 +15,6 @@ _ACTION = "POST /servers/{server_id}/action"
 class Unavailable(Enum):
     """Each: the operation, and what a caller would have got from it."""
 
-    RESCUE = (f"{_ACTION} (rescue)", "Rescuing a server")
-    UNRESCUE = (f"{_ACTION} (unrescue)", "Ending the rescue of a server")
     VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
     SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
     SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")

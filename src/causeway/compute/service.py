@@ -26,6 +26,7 @@ from causeway.compute.guests.inside import InsideEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
+from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
@@ -125,6 +126,7 @@ class ComputeService:
                     InsideEndpoint(self.host),
                     RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
+                    RescueEndpoint(self.host),
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),

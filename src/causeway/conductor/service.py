@@ -21,7 +21,7 @@ from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoin
 from causeway.conductor.endpoints.power import PowerEndpoint
 from causeway.conductor.former.devices import FormerDevicesEndpoint
 from causeway.conductor.former.requests import FormerRequestsEndpoint
-from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, reclaim, recovery
+from causeway.conductor.upkeep import auto_confirm, auto_offload, cleaning, overdue_rescues, reclaim, recovery
 from causeway.conductor.upkeep.evacuated import EvacuatedEndpoint
 from causeway.conductor.upkeep.periodic import Periodic
 from causeway.conductor.upkeep.recovery import Recovery, WorkEndpoint
@@ -56,6 +56,7 @@ class ConductorService:
                 ("auto-confirm", auto_confirm, auto_confirm.AutoConfirm()),
                 ("auto-offload", auto_offload, auto_offload.offload_shelved),
                 ("reclaim", reclaim, reclaim.reclaim),
+                ("overdue-rescues", overdue_rescues, overdue_rescues.unrescue),
             )
         ]
         every = services.conf.conductor.recovery_interval

@@ -30,6 +30,12 @@ OPTS: dict[str, list[Opt]] = {
             help="Seconds for which a deleted server is kept, switched off, before it is deleted for good: until then it can be"
             " restored. 0: it is deleted at once. One that never ran, is in error, was resized or is shelved is deleted at once.",
         ),
+        cfg.IntOpt(
+            "rescue_timeout",
+            default=0,
+            min=0,
+            help="Seconds after which a conductor ends the rescue of a server whose user did not. 0: never.",
+        ),
         cfg.BoolOpt(
             "enable_new_services",
             default=True,

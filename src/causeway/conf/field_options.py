@@ -48,7 +48,7 @@ NAMES: dict[str, frozenset[str]] = {
         my_block_storage_ip network_allocate_retries osapi_compute_listen osapi_compute_listen_port
         osapi_compute_unique_server_name_scope osapi_compute_workers ovs_bridge periodic_enable periodic_fuzzy_delay
         pointer_model preallocate_images pybasedir reboot_timeout rebuild_timeout
-        regenerate_instance_uuid rescue_timeout reserved_huge_pages resume_guests_state_on_host_boot rootwrap_config
+        regenerate_instance_uuid reserved_huge_pages resume_guests_state_on_host_boot rootwrap_config
         running_deleted_instance_action running_deleted_instance_poll_interval running_deleted_instance_timeout
         scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only
         tempdir thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
@@ -108,7 +108,7 @@ NAMES: dict[str, frozenset[str]] = {
         num_iser_scan_tries num_memory_encrypted_guests num_nvme_discover_tries num_pcie_ports num_volume_scan_tries
         pmem_namespaces quobyte_client_cfg quobyte_mount_point_base rbd_connect_timeout rbd_destroy_volume_retries
         rbd_destroy_volume_retry_interval rbd_secret_uuid rbd_user realtime_scheduler_priority remote_filesystem_transport
-        rescue_image_id rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
+        rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
         smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
         swtpm_enabled swtpm_group swtpm_user sysinfo_serial tb_cache_size tx_queue_size uid_maps
         use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size volume_clear volume_clear_size

@@ -28,6 +28,10 @@ OPTS: dict[str, list[Opt]] = {
             help="The libvirtd of this host as others are to reach it, with %s for live_migration_inbound_addr; goes before"
             " live_migration_scheme. Example: qemu+tls://%s/system?pkipath=/etc/libvirt/pki",
         ),
+        cfg.StrOpt(
+            "rescue_image_id",
+            help="The image that servers are rescued with if their users name none and none is known of them; read by the API.",
+        ),
         cfg.IntOpt(
             "live_migration_downtime",
             default=500,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 from causeway.compute.guests.orders import OrdersEndpoint
+from causeway.compute.guests.rescue import RescueEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
@@ -119,6 +120,7 @@ def compute_points() -> list[str]:
             LiveEndpoint,
             NearLiveEndpoint,
             OrdersEndpoint,
+            RescueEndpoint,
         )
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_") and name not in _ASKS

@@ -21,6 +21,7 @@ class Work(StrEnum):
     REVERT = "revert"
     REBUILD = "rebuild"
     EVACUATE = "evacuate"
+    RESCUE = "rescue, unrescue"
     SOFT_DELETE = "soft delete, restore"
     SHELVE = "shelve, offload"
     UNSHELVE = "unshelve"
@@ -62,6 +63,7 @@ _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
         Work.REVERT,
         Work.REBUILD,
         Work.EVACUATE,
+        Work.RESCUE,
         Work.SOFT_DELETE,
         Work.SHELVE,
         Work.UNSHELVE,
@@ -80,6 +82,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.REVERT: Rule.AFTER,
         Work.REBUILD: Rule.INSTEAD,
         Work.EVACUATE: Rule.INSTEAD,
+        Work.RESCUE: Rule.INSTEAD,
         Work.SOFT_DELETE: Rule.INSTEAD,
         Work.SHELVE: Rule.INSTEAD,
         Work.UNSHELVE: Rule.INSTEAD,
@@ -99,6 +102,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
     Work.EVACUATE: {
         Work.REBUILD: Rule.CANCELS,
         Work.EVACUATE: Rule.CANCELS,
+        Work.RESCUE: Rule.CANCELS,
         Work.SOFT_DELETE: Rule.CANCELS,
         Work.SHELVE: Rule.CANCELS,
         Work.UNSHELVE: Rule.CANCELS,
@@ -108,6 +112,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.GUEST: Rule.BESIDE,
         Work.HARD_REBOOT: Rule.BESIDE,
     },
+    Work.RESCUE: _AT_THEIR_END,
     Work.SOFT_DELETE: _AT_THEIR_END,
     Work.SHELVE: _AT_THEIR_END,
     Work.UNSHELVE: _AT_THEIR_END,
@@ -159,8 +164,8 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.DELETING: Work.DELETE,
     TaskState.SOFT_DELETING: Work.SOFT_DELETE,
     TaskState.RESTORING: Work.SOFT_DELETE,
-    TaskState.RESCUING: Work.POWER,
-    TaskState.UNRESCUING: Work.POWER,
+    TaskState.RESCUING: Work.RESCUE,
+    TaskState.UNRESCUING: Work.RESCUE,
     TaskState.UPDATING_PASSWORD: Work.GUEST,
     TaskState.SHELVING: Work.SHELVE,
     TaskState.SHELVING_OFFLOADING: Work.SHELVE,

@@ -71,6 +71,7 @@ LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live
 MOVE_RECORDS = "move_records"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
 SOFT_DELETE, RESTORE = "soft_delete", "restore"
+RESCUE, UNRESCUE = "rescue", "unrescue"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
 
@@ -105,6 +106,8 @@ TASKS: dict[str, TaskState | None] = {
     UNSHELVE: server_actions.UNSHELVE.begins,
     SOFT_DELETE: server_actions.SOFT_DELETE.begins,
     RESTORE: server_actions.RESTORE.begins,
+    RESCUE: server_actions.RESCUE.begins,
+    UNRESCUE: server_actions.UNRESCUE.begins,
     ATTACH_VOLUME: None,
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
@@ -139,6 +142,8 @@ WORK: dict[str, Work] = {
     UNSHELVE: Work.UNSHELVE,
     SOFT_DELETE: Work.SOFT_DELETE,
     RESTORE: Work.SOFT_DELETE,
+    RESCUE: Work.RESCUE,
+    UNRESCUE: Work.RESCUE,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,
     ATTACH_INTERFACE: Work.DEVICE,
@@ -164,6 +169,8 @@ ACTIONS = (
             server_actions.UNSHELVE,
             server_actions.SOFT_DELETE,
             server_actions.RESTORE,
+            server_actions.RESCUE,
+            server_actions.UNRESCUE,
         )
     ),
 )

@@ -40,6 +40,8 @@ TRIGGER_CRASH_DUMP = _action(
     VmState.RESIZED,
     VmState.ERROR,
 )
+RESCUE = _action(Work.RESCUE, "rescue", TaskState.RESCUING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+UNRESCUE = _action(Work.RESCUE, "unrescue", TaskState.UNRESCUING, VmState.RESCUED)
 REBUILD = _action(Work.REBUILD, "rebuild", TaskState.REBUILDING, VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
 # Whatever task the dead host has left: what works on the server is in the journal.
 EVACUATE = ServerAction(

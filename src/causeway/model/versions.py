@@ -12,14 +12,15 @@
 | 8 | 1.7 | hosts say whether their hypervisors reach one another; what is left when a guest is off goes directly between cells |
 | 9 | 1.8 | suspended guests go to another host, and stay suspended |
 | 10 | 1.9 | diagnostics, crash dumps, passwords of guests |
+| 11 | 1.10 | servers are rescued |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 10
-RPC = "1.9"
+SERVICE = 11
+RPC = "1.10"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -44,6 +45,9 @@ SEND_OFFERED_RPC = "1.7"
 SUSPENDED_RPC = "1.8"
 # The first one that asks something of the guest itself.
 INSIDE_GUESTS_RPC = "1.9"
+# The first ones that rescue servers.
+RESCUE_SERVICE = 11
+RESCUE_RPC = "1.10"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"
@@ -56,8 +60,17 @@ RELEASES = dict.fromkeys(_BEFORE.split(), "1.0") | dict.fromkeys(_SINCE.split(),
 
 def allows_cross_cell(level: str | None) -> bool:
     """Whether an upgrade level (an RPC version, ``auto``, or None for no limit) allows moves between cells."""
+    return _allows(level, CROSS_CELL_RPC)
+
+
+def allows_rescue(level: str | None) -> bool:
+    """The same of rescues."""
+    return _allows(level, RESCUE_RPC)
+
+
+def _allows(level: str | None, version: str) -> bool:
     held = cap(level)
-    return held is None or _numbers(held) >= _numbers(CROSS_CELL_RPC)
+    return held is None or _numbers(held) >= _numbers(version)
 
 
 def cap(level: str | None) -> str | None:

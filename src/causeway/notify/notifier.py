@@ -123,15 +123,16 @@ class Notifier:
         new_flavor: Flavor | None = None,
         volume_id: str | None = None,
         snapshot_image_id: str | None = None,
+        rescue_image_ref: str | None = None,
     ) -> None:
         """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
 
         ``host``: whose publisher it is told as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
-        volume_detach, ``snapshot_image_id`` for snapshot.
+        volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue.
         """
         if self._sender is None:
             return
-        extra = self._extra(action, instance, new_flavor, volume_id, snapshot_image_id)
+        extra = self._extra(action, instance, new_flavor, volume_id, snapshot_image_id, rescue_image_ref)
         payload = instance_payloads.action(
             context, instance, fault, self._block_devices(instance, block_devices), extra
         )
@@ -297,6 +298,7 @@ class Notifier:
         new_flavor: Flavor | None,
         volume_id: str | None,
         snapshot_image_id: str | None,
+        rescue_image_ref: str | None,
     ) -> Extra:
         if action == "create":
             return instance_payloads.create_extra(instance, self._name_template)
@@ -304,6 +306,8 @@ class Notifier:
             return instance_payloads.resize_prep_extra(new_flavor)
         if action in ("rebuild", "rebuild_scheduled"):
             return instance_payloads.rebuild_extra(instance)
+        if action == "rescue":
+            return instance_payloads.rescue_extra(rescue_image_ref)
         if volume_id is not None:
             return instance_payloads.volume_extra(volume_id)
         if snapshot_image_id is not None:

@@ -14,6 +14,7 @@ from causeway.operations.live_migration import LIVE_MIGRATE
 from causeway.operations.move_records import MOVE_RECORDS
 from causeway.operations.rebuild import REBUILD
 from causeway.operations.rebuild_volume import REBUILD_VOLUME
+from causeway.operations.rescue import RESCUE, UNRESCUE
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
@@ -39,6 +40,8 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         UNSHELVE,
         SOFT_DELETE,
         RESTORE,
+        RESCUE,
+        UNRESCUE,
         ATTACH_VOLUME,
         DETACH_VOLUME,
         ATTACH_INTERFACE,

@@ -22,6 +22,7 @@ from causeway.rpc.compute_guests import NOTHING
 from causeway.rpc.compute_inside import ComputeInside
 from causeway.rpc.compute_live import ComputeLive
 from causeway.rpc.compute_near_live import ComputeNearLive
+from causeway.rpc.compute_rescue import ComputeRescue
 from causeway.rpc.compute_warm import ComputeWarm
 from causeway.rpc.transport import Transport
 
@@ -29,7 +30,7 @@ TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices, ComputeInside, ComputeLive, ComputeNearLive, ComputeWarm):
+class ComputeClient(ComputeDevices, ComputeInside, ComputeLive, ComputeNearLive, ComputeRescue, ComputeWarm):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

@@ -11,7 +11,8 @@ out of the guest's reach, until the move is confirmed (`delete_stashed_disks`) o
 both.
 
 The disks of a guest have names: ``disk`` is the root disk, ``disk.eph0``, ``disk.eph1``, ... are ephemeral disks, and
-``disk.swap`` is the swap disk. Servers whose root disk is a volume may have the others.
+``disk.swap`` is the swap disk. Servers whose root disk is a volume may have the others. ``disk.rescue`` is what a rescued
+server boots from: nothing of it is the server's own, and it travels nowhere.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.numa import NUMACell
 from causeway.model.pci import PciDevice
+from causeway.model.rescue import RescueImage
 from causeway.model.states import PowerState
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 from causeway.virt.warm import DiskReader, DiskWriter, Round
@@ -41,6 +43,7 @@ ROOT_DISK = "disk"
 #: what saved memory is called among the disks that travel
 MEMORY = "memory"
 SWAP_DISK = "disk.swap"
+RESCUE_DISK = "disk.rescue"
 
 
 def no_progress(done: int, total: int) -> None:
@@ -156,6 +159,14 @@ class DiskExport:
 
 
 @dataclass
+class Rescue:
+    """What a guest boots instead of its own root disk. ``base``: the image's file; None: the rescue disk is there already."""
+
+    image: RescueImage
+    base: Path | None = None
+
+
+@dataclass
 class GuestSpec:
     """Everything a driver needs to make a guest. Sizes come from ``instance.flavor``."""
 
@@ -172,6 +183,8 @@ class GuestSpec:
     local_disks: list[LocalDisk] = field(default_factory=list)
     # what `Driver.wake` is to give the guest back, received from another host; the driver takes the file
     memory: Path | None = None
+    # it is rescued; ``volumes`` and ``local_disks`` are those that it has meanwhile
+    rescue: Rescue | None = None
 
 
 class Driver(ABC):
@@ -241,7 +254,7 @@ class Driver(ABC):
     def power_on(self, spec: GuestSpec) -> PowerState:
         """Starts a guest from the disks that are there, defining it anew from ``spec`` (whose root_disk is None).
 
-        Ephemeral disks and swap that are not there are made.
+        Ephemeral disks and swap that are not there are made. With ``spec.rescue`` it boots its rescue disk, which must be there.
         """
 
     @abstractmethod
@@ -269,6 +282,26 @@ class Driver(ABC):
     @abstractmethod
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         """Stops and undefines the guest, unplugs its ports and disconnects its volumes; deletes its disks if asked."""
+
+    # rescue
+
+    @abstractmethod
+    def prepare_rescue(self, spec: GuestSpec) -> None:
+        """Makes the rescue disk of ``spec.rescue`` anew, so that `power_on` finds it. The guest and its disks are not touched.
+
+        Raises `GuestFailed` if the guest can't be given such a disk, or its own root disk is not here.
+        """
+
+    @abstractmethod
+    def has_rescue_disk(self, uuid: str) -> bool: ...
+
+    @abstractmethod
+    def is_rescued(self, uuid: str) -> bool:
+        """Whether the guest, as the hypervisor knows it, has its rescue disk."""
+
+    @abstractmethod
+    def delete_rescue_disk(self, uuid: str) -> None:
+        """Not there: nothing happens. Raises `GuestFailed` while the guest has it."""
 
     @abstractmethod
     def console_output(self, uuid: str) -> bytes:

@@ -23,13 +23,6 @@ VOLUME = "22222222-2222-3333-4444-555555555555"
 
 # action: version, a good body, bad ones
 ACTIONS: dict[Unavailable, tuple[str, str, Any, list[Any]]] = {
-    Unavailable.RESCUE: (
-        "rescue",
-        "2.104",
-        {"rescue": {"adminPass": "secret", "rescue_image_ref": VOLUME}},
-        ["", {"adminPass": 1}, {"rescue_image_ref": "no uuid"}, {"colour": "red"}],
-    ),
-    Unavailable.UNRESCUE: ("unrescue", "2.104", {"unrescue": None}, []),
     Unavailable.VNC_CONSOLE: (
         "os-getVNCConsole",
         "2.5",

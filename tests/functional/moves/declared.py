@@ -52,6 +52,8 @@ MAKERS: dict[type[Any], dict[str, set[Thing]]] = {
         "upload_disk": {Thing.IMAGE},
         "start_guest": {Thing.GUEST},
         "restore_guest": {Thing.GUEST},
+        "rescue_guest": {Thing.DISKS, Thing.GUEST},
+        "unrescue_guest": {Thing.GUEST},
         "connect_volume": {Thing.DEVICE},
         "plug_port": {Thing.DEVICE},
     },

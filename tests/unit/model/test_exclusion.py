@@ -12,26 +12,27 @@ from causeway.operations.recipes import RECIPES
 # Rows: asked for. Columns: under way. B beside, - refused, A after it, E at its end (refused while the server has its task),
 # I instead of it (or after), C refused and it is cancelled.
 COLUMNS = """
-     build delete move confirm revert rebuild evacuate soft_delete shelve unshelve image device power guest hard_reboot
+     build delete move confirm revert rebuild evacuate rescue soft_delete shelve unshelve image device power guest hard_reboot
 """
 UNDER_WAY = COLUMNS.split()
 MATRIX = """
-delete         I  B  I  A  A  I  I  I  I  I  I  B  B  B  B
-move           E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-confirm        E  B  E  E  E  E  E  E  E  E  E  -  -  -  -
-revert         E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-rebuild        E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-evacuate       -  -  -  -  -  C  C  C  C  C  C  B  B  B  B
-soft_delete    E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-shelve         E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-unshelve       E  -  E  E  E  E  E  E  E  E  E  -  -  -  -
-image          E  -  E  E  E  E  E  E  E  E  E  B  -  -  -
-device         -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-power          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-guest          -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-hard_reboot    -  -  -  -  -  -  -  -  -  -  -  B  -  B  B
-device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B
-record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
+delete         I  B  I  A  A  I  I  I  I  I  I  I  B  B  B  B
+move           E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+confirm        E  B  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+revert         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+rebuild        E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+evacuate       -  -  -  -  -  C  C  C  C  C  C  C  B  B  B  B
+rescue         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+soft_delete    E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+shelve         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+unshelve       E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
+image          E  -  E  E  E  E  E  E  E  E  E  E  B  -  -  -
+device         -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+power          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+guest          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
+hard_reboot    -  -  -  -  -  -  -  -  -  -  -  -  B  -  B  B
+device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B  B
+record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
 """
 MEANS = {
     "B": Rule.BESIDE,

@@ -1,4 +1,4 @@
-"""What may be sent to rebuild, evacuate, unshelve and to make images of servers, by microversion."""
+"""What may be sent to rebuild, rescue, evacuate, unshelve and to make images of servers, by microversion."""
 
 from __future__ import annotations
 
@@ -61,6 +61,17 @@ EVACUATE: VersionedSchemas = [
     (14, 28, action("evacuate", fields(_EVACUATE))),
     (29, 67, action("evacuate", fields(_EVACUATE | {"force": common.BOOLEAN}))),
     (68, None, action("evacuate", fields(_EVACUATE))),
+]
+
+RESCUE: VersionedSchemas = [
+    (
+        1,
+        None,
+        action(
+            "rescue",
+            fields({"adminPass": PASSWORD, "rescue_image_ref": common.UUID}) | {"type": ["object", "null"]},
+        ),
+    )
 ]
 
 _TO_ZONE: JsonSchema = fields({"availability_zone": common.NAME}, ("availability_zone",)) | {"type": ["object", "null"]}

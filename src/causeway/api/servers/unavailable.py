@@ -10,9 +10,6 @@ from causeway.api.servers import loading
 from causeway.api.servers.schemas import action, fields
 from causeway.api.unavailable import Unavailable
 
-_RESCUE: JsonSchema = fields({"adminPass": {"type": "string"}, "rescue_image_ref": common.UUID}) | {
-    "type": ["object", "null"]
-}
 
 
 def _console_type(*types: str) -> JsonSchema:
@@ -37,8 +34,6 @@ def _action(
 
 _CONSOLES = "os-remote-consoles"
 ACTIONS = [
-    _action("rescue", Unavailable.RESCUE, "os-rescue", _RESCUE),
-    _action("unrescue", Unavailable.UNRESCUE, "os-unrescue", common.ANYTHING),
     _action("os-getVNCConsole", Unavailable.VNC_CONSOLE, _CONSOLES, _console_type("novnc", "xvpvnc"), 1, 5),
     _action("os-getSPICEConsole", Unavailable.SPICE_CONSOLE, _CONSOLES, _console_type("spice-html5"), 1, 5),
     _action("os-getSerialConsole", Unavailable.SERIAL_CONSOLE, _CONSOLES, _console_type("serial"), 1, 5),

@@ -18,7 +18,9 @@ from causeway.context import RequestContext, admin_context
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.virt.driver import GuestSpec, RootDisk
+from causeway.model.outcomes import GuestOutcome
+from causeway.model.states import PowerState
+from causeway.virt.driver import GuestSpec, Rescue, RootDisk
 
 LOG = logging.getLogger(__name__)
 
@@ -32,16 +34,28 @@ def spec_of(
     block_devices: list[BlockDevice],
     root_disk: RootDisk | None = None,
     power_on: bool = True,
+    rescue: Rescue | None = None,
 ) -> GuestSpec:
     """The guest of a server with these ports, (connected) volumes, and the local disks of ``block_devices``."""
+    root_only = rescue is not None and not rescue.image.is_stable
     return GuestSpec(
         instance=instance,
         root_disk=root_disk,
-        volumes=volumes,
+        volumes=[] if root_only else volumes,
         vifs=vifs,
         power_on=power_on,
         config_drive=config_drive.files(instance, vifs),
-        local_disks=local_disks(host.conf, block_devices),
+        local_disks=[] if root_only else local_disks(host.conf, block_devices),
+        rescue=rescue,
+    )
+
+
+def outcome_of(
+    instance: Instance, power_state: PowerState, vifs: list[Vif], volumes: list[BlockDevice]
+) -> GuestOutcome:
+    """Of a guest that was started on the host that it was on: what the server holds of that is what it held."""
+    return GuestOutcome(
+        power_state, vifs, volumes, numa_topology=instance.numa_topology, pci_devices=instance.pci_devices
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
-from causeway.compute.guests import guest
+from causeway.compute.guests import guest, rescue
 from causeway.compute.host import Host
 from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
@@ -26,9 +26,12 @@ class PowerEndpoint:
             vifs = guest.refreshed_ports(host, context, instance)
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 power_state = host.driver.power_on(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices)
+                    guest.spec_of(
+                        host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
+                    )
                 )
-            return GuestOutcome(power_state, vifs, volumes)
+            rescue.discard_stale(host, instance)
+            return guest.outcome_of(instance, power_state, vifs, volumes)
 
     def power_off_instance(self, context: RequestContext, *, instance: Instance) -> PowerState:  # noqa: ARG002
         with self._host.lock(instance.uuid):
@@ -42,11 +45,15 @@ class PowerEndpoint:
         with host.lock(instance.uuid):
             vifs = guest.refreshed_ports(host, context, instance) if hard else instance.network_info
             with guest.connected_volumes(host, context, block_devices) as volumes:
-                return host.driver.reboot(
-                    guest.spec_of(host, instance, vifs, volumes, block_devices=block_devices),
+                power_state = host.driver.reboot(
+                    guest.spec_of(
+                        host, instance, vifs, volumes, block_devices=block_devices, rescue=rescue.of_record(instance)
+                    ),
                     hard=hard,
                     timeout=host.shutdown_timeout(instance),
                 )
+            rescue.discard_stale(host, instance)
+            return power_state
 
     def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:  # noqa: ARG002
         if self._host.driver.inspect(instance_uuid).power_state is None:

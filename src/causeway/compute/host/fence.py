@@ -52,6 +52,8 @@ UNDONE_BY = {
     "store_disk": ("restore_guest",),
     "upload_disk": ("restore_guest",),
     "build_guest": ("undo_build",),
+    "rescue_guest": ("undo_rescue",),
+    "unrescue_guest": ("undo_unrescue",),
     "connect_volume": ("disconnect_volume",),
     "plug_port": ("unplug_port",),
     "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),

@@ -101,6 +101,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
                 os_traits.COMPUTE_IMAGE_TYPE_RAW,
                 os_traits.COMPUTE_NET_ATTACH_INTERFACE,
                 os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
+                os_traits.COMPUTE_RESCUE_BFV,
                 os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
                 os_traits.COMPUTE_VOLUME_MULTI_ATTACH,
             ],
@@ -257,6 +258,31 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             self.files.undefine(uuid)
             if destroy_disks:
                 durable.delete_tree(self.files.disks(uuid))
+
+    def prepare_rescue(self, spec: virt.GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        if spec.rescue is None or spec.rescue.base is None:
+            raise GuestFailed(f"There is no image to rescue guest {uuid} with.", details=self.hostname)
+        with self.files.locked(uuid):
+            folder = self.files.disks(uuid)
+            if not any(volume.is_root for volume in spec.volumes):
+                disk.load(folder / virt.ROOT_DISK)
+            durable.make_folder(folder)
+            image = virt.RootDisk(base=spec.rescue.base, base_image_id=spec.rescue.image.image_id)
+            disk.create(folder / virt.RESCUE_DISK, image)
+
+    def has_rescue_disk(self, uuid: str) -> bool:
+        return (self.files.disks(uuid) / virt.RESCUE_DISK).exists()
+
+    def is_rescued(self, uuid: str) -> bool:
+        guest = self.files.guests.get(uuid)
+        return guest is not None and guest.is_rescued
+
+    def delete_rescue_disk(self, uuid: str) -> None:
+        with self.files.locked(uuid):
+            if self.is_rescued(uuid):
+                raise GuestFailed(f"Guest {uuid} has its rescue disk: it stays.", details=self.hostname)
+            durable.delete(self.files.disks(uuid) / virt.RESCUE_DISK)
 
     def console_output(self, uuid: str) -> bytes:
         try:

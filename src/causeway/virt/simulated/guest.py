@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import ascii_lowercase
 
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
-from causeway.virt.driver import ROOT_DISK, GuestSpec
+from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, GuestSpec
 from causeway.virt.live import LiveProgress
 from causeway.virt.simulated import disk, volume
 from causeway.virt.simulated.habits import Habits, habits_of
@@ -48,6 +49,8 @@ class Guest:
     pci_devices: list[str] = field(default_factory=list)
     # device -> file of ephemeral disks and swap
     local_disks: dict[str, str] = field(default_factory=dict)
+    # It boots its rescue disk, which is its root disk then.
+    is_rescued: bool = False
     # What is in its memory: lost with each boot, kept by a live migration.
     memory: list[str] = field(default_factory=list)
     # How often its agent kept its file systems still, and whether it does now.
@@ -99,7 +102,9 @@ class Guest:
             f" mac={port.mac if port else '-'} ip={(port.ip if port else None) or '-'} hostname={self.hostname}"
         ]
         for device in self.devices():
-            self.write(device, f"boot={boot},id={secrets.token_hex(4)}")
+            if not self.is_rescued or device == self.root_device:
+                # Whoever rescues a server looks at its disks first.
+                self.write(device, f"boot={boot},id={secrets.token_hex(4)}")
             console.append(self.marker(device))
         return "\n".join([*console, "CAUSEWAY-READY", ""])
 
@@ -124,7 +129,7 @@ def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usu
     habits = habits_of(instance.flavor, usual)
     root_volume = next((bdm for bdm in spec.volumes if bdm.is_root), None)
     root_device = root_volume.device_name if root_volume is not None else None
-    return Guest(
+    guest = Guest(
         uuid=instance.uuid,
         host=host,
         hostname=instance.hostname or instance.display_name,
@@ -142,6 +147,19 @@ def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usu
         disk_rate=habits.disk_rate,
         memory_rate=habits.memory_rate,
     )
+    if spec.rescue is not None:
+        _boot_rescue_disk(guest, disks, is_stable=spec.rescue.image.is_stable)
+    return guest
+
+
+def _boot_rescue_disk(guest: Guest, disks: Path, *, is_stable: bool) -> None:
+    own, guest.is_rescued = guest.root_disk, True
+    first = guest.root_device
+    taken = {*guest.devices(), first}
+    free = next(name for name in (f"vd{letter}" for letter in ascii_lowercase) if name not in taken)
+    guest.root_disk, guest.root_device = str(disks / RESCUE_DISK), free if is_stable else first
+    if own is not None:
+        guest.local_disks[first if is_stable else free] = own
 
 
 def attached(bdm: BlockDevice) -> AttachedVolume:

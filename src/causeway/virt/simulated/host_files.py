@@ -5,6 +5,7 @@
     STATE_DIR/guests/UUID.json            a guest known to the hypervisor, and its power state
     STATE_DIR/instances/UUID/disk         its root disk (none if that is a volume)
     STATE_DIR/instances/UUID/disk.eph0    an ephemeral disk; disk.swap: its swap
+    STATE_DIR/instances/UUID/disk.rescue  what it boots from while it is rescued
     STATE_DIR/instances/UUID/console.log  what it wrote to its console
     STATE_DIR/instances/UUID/disk.config  its config drive
     STATE_DIR/instances/UUID_resize/      the same, stashed by a move

@@ -1,0 +1,150 @@
+"""Actions rescue and unrescue: a server boots a disk of an image, with its own disks beside it; then its own again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import os_traits
+
+from causeway import errors
+from causeway.api.request import ApiRequest, Response, handler
+from causeway.api.servers import create, hosts, loading, schemas, schemas_verbs
+from causeway.api.servers.loading import Home
+from causeway.model import operations, server_actions, versions
+from causeway.model import rescue as records
+from causeway.model.block_device import BlockDevice, is_volume_backed
+from causeway.model.instance import Instance
+from causeway.model.rescue import RescueImage
+from causeway.model.server_actions import ServerAction
+from causeway.model.states import PowerState, VmState
+from causeway.operations.rescue import RescueMemory, UnrescueMemory
+from causeway.store.cell import block_devices
+from causeway.store.cell import hosts as cell_hosts
+
+# From then on a server on a volume can be rescued, if its image and its host allow it.
+_VOLUME_BACKED = (2, 87)
+_NO_VOLUMES = "Cannot rescue a volume-backed instance"
+
+
+@handler(body=schemas_verbs.RESCUE)
+def rescue(request: ApiRequest, server_id: str) -> Response:
+    wanted = request.body["rescue"] or {}
+    action = server_actions.RESCUE
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-rescue", action.name)
+    _refuse_vtpm(home.instance)
+    _check(request, home, action)
+    asked_for = wanted.get("rescue_image_ref")
+    present = block_devices.of_instance(home.database, server_id)
+    image = _image(request, home.instance, asked_for)
+    _check_volumes(request, home, present, image)
+    memory = RescueMemory(_known(image, home.instance), asked_for, was_running=_runs(home.instance))
+    loading.ask_for(request, home, action, operations.RESCUE, memory)
+    conf = request.services.conf
+    if not conf.api.enable_instance_password:
+        return Response(200, {})
+    return Response(200, {"adminPass": wanted.get("adminPass") or create.password(conf.password_length)})
+
+
+@handler(body=schemas.bare("unrescue"), statuses=(202,))
+def unrescue(request: ApiRequest, server_id: str) -> Response:
+    action = server_actions.UNRESCUE
+    home = loading.load_in_cell(request, server_id, "os_compute_api:os-unrescue", action.name)
+    _check(request, home, action)
+    memory = UnrescueMemory(records.of_record(home.instance.system_metadata))
+    loading.ask_for(request, home, action, operations.UNRESCUE, memory)
+    return Response(202)
+
+
+def _check(request: ApiRequest, home: Home, action: ServerAction) -> None:
+    """Raises Conflict unless the server's states and its host allow it now."""
+    loading.check_unlocked(request, home.instance)
+    loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
+    host = loading.check_host(home.instance)
+    # What the field sends to a host that is down is lost, and the server keeps its task.
+    service = hosts.check_up(request, host, home.cell_uuid)
+    level = request.services.conf.upgrade_levels.compute
+    if service.version < versions.RESCUE_SERVICE or not versions.allows_rescue(level):
+        raise errors.Conflict(
+            f"Cannot '{action.name}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
+            " release, or held to one. Upgrade it first."
+        )
+
+
+def _refuse_vtpm(instance: Instance) -> None:
+    properties = instance.image_meta.properties if instance.image_meta is not None else {}
+    if instance.flavor.extra_specs.get("hw:tpm_version") or properties.get("hw_tpm_version"):
+        raise errors.BadRequest(f"Operation 'rescue' not supported for vTPM-enabled instance ({instance.uuid}).")
+
+
+def _runs(instance: Instance) -> bool:
+    """Whether it is to run again if it can't be rescued."""
+    if instance.vm_state is VmState.ERROR:
+        return instance.power_state is PowerState.RUNNING
+    return instance.vm_state is VmState.ACTIVE
+
+
+def _image(request: ApiRequest, instance: Instance, asked_for: str | None) -> RescueImage | None:
+    """What the server is to be rescued with: the image that was asked for, else its own, else the one of the configuration."""
+    if asked_for is not None:
+        return _usable(request, asked_for)
+    own = instance.image_meta
+    base = instance.system_metadata.get("image_base_image_ref")
+    known = base or instance.image_ref or (own.id if own is not None else "")
+    if known:
+        # Its properties are those that the server was made with: the image service may have it no more.
+        return records.of_image(known, own.properties if own is not None else {})
+    usual = request.services.conf.libvirt.rescue_image_id
+    return _usable(request, usual) if usual else None
+
+
+def _usable(request: ApiRequest, image_id: str) -> RescueImage:
+    """Raises BadRequest if there is no such image, or none that a disk can be made of."""
+    unsupported = errors.BadRequest(f"Requested rescue image '{image_id}' is not supported")
+    try:
+        image = request.services.images.show(request.context, image_id)
+    except errors.ImageNotFound as missing:
+        raise unsupported from missing
+    if image.status != "active" or _has_devices(image.properties):
+        raise unsupported
+    return records.of_image(image_id, image.properties)
+
+
+def _has_devices(properties: dict[str, Any]) -> bool:
+    """Whether it is the image of a server on volumes: without data."""
+    return properties.get("block_device_mapping") not in (None, "", "[]", [])
+
+
+def _known(image: RescueImage | None, instance: Instance) -> RescueImage:
+    if image is None:
+        raise _not_rescuable(instance, "No image is known to rescue it with: name one (rescue_image_ref)")
+    if image.device not in (None, *records.DEVICES):
+        raise _not_rescuable(instance, f"Image {image.image_id} has an unknown hw_rescue_device: {image.device}")
+    if image.bus not in (None, *records.BUSES):
+        raise _not_rescuable(instance, f"Image {image.image_id} has an unknown hw_rescue_bus: {image.bus}")
+    return image
+
+
+def _check_volumes(request: ApiRequest, home: Home, present: list[BlockDevice], image: RescueImage | None) -> None:
+    """Every volume must be attached as the records say; a root volume needs an image and a host that know how to."""
+    instance = home.instance
+    for device in present:
+        if not device.is_volume or device.volume_id is None:
+            continue
+        status = request.services.volumes.show(request.context, device.volume_id).status
+        if status != "in-use":
+            raise errors.Conflict(
+                f"Cannot 'rescue' instance {instance.uuid}: volume {device.volume_id} is not in-use, it is {status}."
+            )
+    if not is_volume_backed(present):
+        return
+    says_how = image is not None and image.device is not None and image.bus is not None
+    if request.version < _VOLUME_BACKED or not says_how:
+        raise _not_rescuable(instance, _NO_VOLUMES)
+    nodes = cell_hosts.list_nodes(home.database, host=instance.host)
+    traits = [request.services.placement.get_traits(node.uuid) for node in nodes]
+    if not any(os_traits.COMPUTE_RESCUE_BFV in of_node for of_node in traits):
+        raise _not_rescuable(instance, "Host unable to rescue a volume-backed instance")
+
+
+def _not_rescuable(instance: Instance, reason: str) -> errors.BadRequest:
+    return errors.BadRequest(f"Instance {instance.uuid} cannot be rescued: {reason}")

@@ -1,0 +1,54 @@
+"""What a server is rescued with: kept in its system metadata while it is, so that whoever starts its guest starts that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+IMAGE, DEVICE, BUS = "rescue_image_ref", "rescue_device", "rescue_bus"
+SINCE = "rescued_at"
+# Properties of images.
+DEVICE_PROPERTY, BUS_PROPERTY = "hw_rescue_device", "hw_rescue_bus"
+DEVICES = ("disk", "cdrom", "floppy", "lun")
+BUSES = ("virtio", "scsi", "sata", "usb", "ide", "fdc")
+
+
+@dataclass
+class RescueImage:
+    """``device``, ``bus``: as the image wants its disk to be shown to the guest."""
+
+    image_id: str
+    device: str | None = None
+    bus: str | None = None
+
+    @property
+    def is_stable(self) -> bool:
+        """The guest keeps all its disks under their names, and the rescue disk is one more.
+
+        Else it has the rescue disk as its first one and its own root disk as its second, and no others.
+        """
+        return self.device is not None or self.bus is not None
+
+    def recorded(self) -> dict[str, str]:
+        """As it is in system metadata."""
+        known = {IMAGE: self.image_id, DEVICE: self.device, BUS: self.bus}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def of_image(image_id: str, properties: Mapping[str, Any]) -> RescueImage:
+    """What an image with these properties makes of it."""
+    device, bus = properties.get(DEVICE_PROPERTY), properties.get(BUS_PROPERTY)
+    return RescueImage(image_id, None if device is None else str(device), None if bus is None else str(bus))
+
+
+def of_record(system_metadata: Mapping[str, str]) -> RescueImage | None:
+    image_id = system_metadata.get(IMAGE)
+    if image_id is None:
+        return None
+    return RescueImage(image_id, system_metadata.get(DEVICE), system_metadata.get(BUS))
+
+
+def without(system_metadata: Mapping[str, str]) -> dict[str, str]:
+    """The system metadata of a server that is not rescued any more."""
+    return {name: value for name, value in system_metadata.items() if name not in (IMAGE, DEVICE, BUS, SINCE)}
