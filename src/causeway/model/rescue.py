@@ -10,8 +10,13 @@ IMAGE, DEVICE, BUS = "rescue_image_ref", "rescue_device", "rescue_bus"
 SINCE = "rescued_at"
 # Properties of images.
 DEVICE_PROPERTY, BUS_PROPERTY = "hw_rescue_device", "hw_rescue_bus"
-DEVICES = ("disk", "cdrom", "floppy", "lun")
-BUSES = ("virtio", "scsi", "sata", "usb", "ide", "fdc")
+# device -> the buses that it may be on
+_BUSES = {
+    "disk": ("virtio", "scsi", "sata", "usb", "ide"),
+    "cdrom": ("scsi", "sata", "usb", "ide"),
+    "floppy": ("fdc",),
+    "lun": ("virtio", "scsi"),
+}
 
 
 @dataclass
@@ -29,6 +34,16 @@ class RescueImage:
         Else it has the rescue disk as its first one and its own root disk as its second, and no others.
         """
         return self.device is not None or self.bus is not None
+
+    @property
+    def misfit(self) -> str | None:
+        """Why no guest can have such a disk; None: it can."""
+        buses = _BUSES.get(self.device or "disk")
+        if buses is None:
+            return f"Image {self.image_id} has an unknown {DEVICE_PROPERTY}: {self.device}"
+        if self.bus is not None and self.bus not in buses:
+            return f"Image {self.image_id} has an {BUS_PROPERTY} that a {self.device or 'disk'} can't be on: {self.bus}"
+        return None
 
     def recorded(self) -> dict[str, str]:
         """As it is in system metadata."""

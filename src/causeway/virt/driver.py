@@ -289,7 +289,7 @@ class Driver(ABC):
     def prepare_rescue(self, spec: GuestSpec) -> None:
         """Makes the rescue disk of ``spec.rescue`` anew, so that `power_on` finds it. The guest and its disks are not touched.
 
-        Raises `GuestFailed` if the guest can't be given such a disk, or its own root disk is not here.
+        Raises `NotImplementedHere` if no guest can be given such a disk, `GuestFailed` if its own root disk is not here.
         """
 
     @abstractmethod

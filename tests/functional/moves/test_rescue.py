@@ -217,7 +217,14 @@ class TestImages:
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})
         assert (answer.status_code, image.id in message(answer)) == (400, True)
 
-    @pytest.mark.parametrize("properties", [{"hw_rescue_device": "tape"}, {"hw_rescue_bus": "apple"}])
+    @pytest.mark.parametrize(
+        "properties",
+        [
+            {"hw_rescue_device": "tape"},
+            {"hw_rescue_bus": "apple"},
+            {"hw_rescue_device": "cdrom", "hw_rescue_bus": "virtio"},
+        ],
+    )
     def test_one_that_wants_what_there_is_not(self, cloud: Cloud, server: Any, properties: dict[str, str]) -> None:
         image = make_image(cloud, **properties)
         answer = ask(cloud.member, server, "rescue", {"rescue_image_ref": image.id})

@@ -117,10 +117,8 @@ def _has_devices(properties: dict[str, Any]) -> bool:
 def _known(image: RescueImage | None, instance: Instance) -> RescueImage:
     if image is None:
         raise _not_rescuable(instance, "No image is known to rescue it with: name one (rescue_image_ref)")
-    if image.device not in (None, *records.DEVICES):
-        raise _not_rescuable(instance, f"Image {image.image_id} has an unknown hw_rescue_device: {image.device}")
-    if image.bus not in (None, *records.BUSES):
-        raise _not_rescuable(instance, f"Image {image.image_id} has an unknown hw_rescue_bus: {image.bus}")
+    if image.misfit is not None:
+        raise _not_rescuable(instance, image.misfit)
     return image
 
 

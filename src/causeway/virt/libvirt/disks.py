@@ -4,6 +4,7 @@
 
     INSTANCES/UUID/disk            root disk, qcow2, on the base image if there is one
     INSTANCES/UUID/disk.eph0       ephemeral disk; disk.swap: swap (see `blank_disks`)
+    INSTANCES/UUID/disk.rescue     what the guest boots from while it is rescued, on its image
     INSTANCES/UUID/disk.info       which image the base is (JSON)
     INSTANCES/UUID/disk.config     config drive (ISO 9660, label config-2)
     INSTANCES/UUID/console.log     what the guest wrote to its serial console
@@ -29,7 +30,7 @@ from typing import Any
 
 from causeway import durable
 from causeway.errors import DiskTransferFailed, GuestFailed
-from causeway.virt.driver import ROOT_DISK, SWAP_DISK, DiskExport, RootDisk
+from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, SWAP_DISK, DiskExport, RootDisk
 from causeway.virt.libvirt.commands import run
 
 _GIB = 2**30
@@ -57,6 +58,9 @@ class InstanceDisks:
     def root(self, uuid: str) -> Path:
         return self.folder(uuid) / "disk"
 
+    def rescue(self, uuid: str) -> Path:
+        return self.folder(uuid) / RESCUE_DISK
+
     def console_log(self, uuid: str) -> Path:
         return self.folder(uuid) / "console.log"
 
@@ -75,7 +79,7 @@ class InstanceDisks:
         if over_commit:
             return free
         for path in self.directory.glob("*/disk*"):
-            if path.name in (ROOT_DISK, SWAP_DISK) or path.name.startswith("disk.eph"):
+            if path.name in (ROOT_DISK, SWAP_DISK, RESCUE_DISK) or path.name.startswith("disk.eph"):
                 info = image_info(path)
                 free -= max(0, int(info["virtual-size"]) - int(info["actual-size"]))
         return free
@@ -122,6 +126,12 @@ class InstanceDisks:
             self._write_info(uuid, root)
         run("qemu-img", "create", "-q", "-f", "qcow2", *base, partial, str(size))
         durable.settle(partial, disk)
+
+    def create_rescue(self, uuid: str, base: Path) -> None:
+        """A disk on the image ``base``. A guest that has the former one keeps that, without a name."""
+        partial = self.rescue(uuid).with_name(f"{RESCUE_DISK}.partial")
+        run("qemu-img", "create", "-q", "-f", "qcow2", "-F", _safe_format(base), "-b", base, partial)
+        durable.settle(partial, self.rescue(uuid))
 
     def base_image_id(self, uuid: str) -> str | None:
         """The image that the root disk stands on, as far as it was written down."""

@@ -34,6 +34,8 @@ class GuestDisk:
     # Other guests may have it too.
     shareable: bool = False
     bus: str | None = None
+    # disk, cdrom or floppy
+    device: str = "disk"
 
 
 @dataclass
@@ -167,8 +169,10 @@ def _bus(disk: GuestDisk) -> str:
 
 
 def _disk(disk: GuestDisk) -> ET.Element:
-    element = ET.Element("disk", type="block" if disk.is_block else "file", device="disk")
-    ET.SubElement(element, "driver", name="qemu", type=disk.disk_format, cache=disk.cache, discard="unmap")
+    element = ET.Element("disk", type="block" if disk.is_block else "file", device=disk.device)
+    driver = ET.SubElement(element, "driver", name="qemu", type=disk.disk_format, cache=disk.cache)
+    if disk.device == "disk":
+        driver.set("discard", "unmap")
     ET.SubElement(element, "source", {"dev" if disk.is_block else "file": str(disk.path)})
     ET.SubElement(element, "target", dev=disk.target, bus=_bus(disk))
     if disk.read_only:

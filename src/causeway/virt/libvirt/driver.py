@@ -44,6 +44,7 @@ from causeway.virt.libvirt import (
     host,
     live_target,
     power,
+    rescue,
     rounds,
     saved_memory,
 )
@@ -218,9 +219,9 @@ class LibvirtDriver(MovingGuests):
             return PowerState.RUNNING
         self._disks.make_folder(uuid)
         with ExitStack() as undo:
-            self._start(spec, undo, nothing_to_wait_for)
+            state = self._start(spec, undo, nothing_to_wait_for)
             undo.pop_all()
-        return PowerState.RUNNING
+        return state
 
     def power_off(self, uuid: str, timeout: float) -> None:
         if power.state(self._connection, uuid) is None:
@@ -281,6 +282,29 @@ class LibvirtDriver(MovingGuests):
             self._disks.delete(uuid)
         else:
             live_target.is_no_attempt(self._disks.folder(uuid))
+
+    # rescue
+
+    def prepare_rescue(self, spec: GuestSpec) -> None:
+        uuid = spec.instance.uuid
+        if spec.rescue is None or spec.rescue.base is None:
+            raise GuestFailed(f"There is no image to rescue server {uuid} with.")
+        rescue.check(spec.rescue.image)
+        if not any(volume.is_root for volume in spec.volumes) and not self._disks.root(uuid).exists():
+            raise GuestFailed(f"Server {uuid} has no root disk on this host.")
+        self._disks.make_folder(uuid)
+        self._disks.create_rescue(uuid, spec.rescue.base)
+
+    def has_rescue_disk(self, uuid: str) -> bool:
+        return self._disks.rescue(uuid).exists()
+
+    def is_rescued(self, uuid: str) -> bool:
+        return rescue.has_disk(self._connection, uuid, self._disks.rescue(uuid))
+
+    def delete_rescue_disk(self, uuid: str) -> None:
+        if self.is_rescued(uuid):
+            raise GuestFailed(f"The guest of server {uuid} has its rescue disk: it stays.")
+        durable.delete(self._disks.rescue(uuid))
 
     def console_output(self, uuid: str) -> bytes:
         return self._disks.console_output(uuid)
@@ -435,6 +459,11 @@ class LibvirtDriver(MovingGuests):
         for local in spec.local_disks:
             target = Path(local.device_name).name
             disks.append(GuestDisk(target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus))
+        if spec.rescue is not None:
+            path = self._disks.rescue(instance.uuid)
+            if not path.exists():
+                raise GuestFailed(f"Server {instance.uuid} has no rescue disk on this host.")
+            disks = rescue.arranged(disks, path, spec.rescue.image, cache=self._cache, machine=self._machine)
         return GuestHardware(
             uuid=instance.uuid,
             name=self._name_of(instance),

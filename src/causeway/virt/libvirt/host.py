@@ -21,6 +21,7 @@ TRAITS = [
     os_traits.COMPUTE_NET_ATTACH_INTERFACE,
     os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
     os_traits.COMPUTE_NODE,
+    os_traits.COMPUTE_RESCUE_BFV,
     os_traits.COMPUTE_STORAGE_BUS_IDE,
     os_traits.COMPUTE_STORAGE_BUS_SCSI,
     os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
