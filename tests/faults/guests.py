@@ -12,6 +12,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from causeway import errors
 from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.model.states import PowerState
+from causeway.virt.driver import RESCUE_DISK, SWAP_DISK
 from causeway.virt.simulated.guest import Guest
 
 
@@ -22,7 +23,7 @@ class Guests(Protocol):
         """host -> the power state of the guest that its hypervisor knows."""
 
     def disks(self, uuid: str) -> dict[str, list[str]]:
-        """host -> "disks", "stashed", "download" and "offer"."""
+        """host -> "disks", "rescue", "stashed", "download" and "offer"."""
 
     def devices(self, uuid: str) -> dict[str, list[str]]:
         """host -> the ids of the volumes and ports that its guest has."""
@@ -41,8 +42,8 @@ def disks(folders: dict[str, Path], uuid: str) -> dict[str, list[str]]:
     for host, base in folders.items():
         kinds = [
             kind
-            for kind, name in (("disks", uuid), ("stashed", f"{uuid}_resize"))
-            if (base / "instances" / name).is_dir()
+            for kind, name in (("disks", uuid), ("rescue", f"{uuid}/{RESCUE_DISK}"), ("stashed", f"{uuid}_resize"))
+            if (base / "instances" / name).exists()
         ]
         kinds += ["download" for path in base.glob(f"_base/*{uuid}*") if path.exists()]
         if "stashed" not in kinds:
@@ -54,6 +55,8 @@ def disks(folders: dict[str, Path], uuid: str) -> dict[str, list[str]]:
 
 def _devices(guest: Guest) -> list[str]:
     """The disks that keep their data: the root disk and ephemeral ones."""
+    if guest.is_rescued:
+        return [device for device, path in guest.local_disks.items() if Path(path).name != SWAP_DISK]
     return [guest.root_device, *(device for device, path in guest.local_disks.items() if ".eph" in Path(path).name)]
 
 

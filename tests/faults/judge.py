@@ -70,11 +70,12 @@ def on_hosts(now: Holding) -> Iterator[Complaint]:
     """Guests, disks and allocations."""
     if now.status == "VERIFY_RESIZE":
         yield from _while_it_waits(now)
-    elif now.status in ("ACTIVE", "SHUTOFF", "SHELVED"):
+    elif now.status in ("ACTIVE", "SHUTOFF", "SHELVED", "RESCUE"):
         assert now.host is not None
-        state = "RUNNING" if now.status == "ACTIVE" else "SHUTDOWN"
+        state = "RUNNING" if now.status in ("ACTIVE", "RESCUE") else "SHUTDOWN"
+        disks = ["disks", "rescue"] if now.status == "RESCUE" else ["disks"]
         yield from expect(LOST, f"guests of a server that is {now.status}", now.guests, {now.host: state})
-        yield from expect(LOST, f"disks of a server that is {now.status}", now.disks, {now.host: ["disks"]})
+        yield from expect(LOST, f"disks of a server that is {now.status}", now.disks, {now.host: disks})
         yield from expect(LOST, "allocations", now.allocations, {now.host: now.vcpus})
     elif now.status == "ERROR" and now.host is not None:
         yield from expect(LOST, "guests elsewhere", set(now.guests) - {now.host}, set())
@@ -114,9 +115,11 @@ def devices(now: Holding) -> Iterator[Complaint]:
         yield from expect(LOST, "ports that are not there", now.addresses - now.ports_addresses, set())
     else:
         yield from expect(LOST, "ports' addresses in its record", now.addresses, now.ports_addresses)
-    has_guest = now.status in ("ACTIVE", "SHUTOFF", "SHELVED", "VERIFY_RESIZE")
+    has_guest = now.status in ("ACTIVE", "SHUTOFF", "SHELVED", "VERIFY_RESIZE", "RESCUE")
     if has_guest:
-        wanted = {now.host: sorted([*now.recorded_volumes, *now.ports])}
+        # One that is rescued has its root disk only, beside the rescue disk.
+        volumes = [] if now.status == "RESCUE" else now.recorded_volumes
+        wanted = {now.host: sorted([*volumes, *now.ports])}
         yield from expect(LOST, "devices of its guest", now.devices, wanted)
     bound = now.host if has_guest else "" if now.host is None else None
     if bound is not None:

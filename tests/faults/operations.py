@@ -265,6 +265,12 @@ def _with_attached_volume(site: Site, subject: Subject) -> None:
     assert answer.is_accepted, answer
 
 
+def _rescued(site: Site, subject: Subject) -> None:
+    _with_attached_volume(site, subject)
+    assert act(site, subject, "rescue").is_accepted
+    wait_for(site, subject, "RESCUE")
+
+
 def _with_second_port(site: Site, subject: Subject) -> None:
     _server(site, subject)
     answer = _plug(site, subject)
@@ -366,6 +372,20 @@ OPERATIONS = [
         may_end_in_error=True,
         loses_disk=True,
         recipes=("rebuild_volume",),
+    ),
+    Operation(
+        "rescue",
+        _with_attached_volume,
+        lambda site, subject: act(site, subject, "rescue"),
+        lambda now, _: now.status == "RESCUE",
+        recipes=("rescue",),
+    ),
+    Operation(
+        "unrescue",
+        _rescued,
+        lambda site, subject: act(site, subject, "unrescue"),
+        lambda now, _: now.status == "ACTIVE",
+        recipes=("unrescue",),
     ),
     Operation(
         "evacuate image-backed",
