@@ -92,3 +92,5 @@ class HostContents:
     stashed: list[str] = field(default_factory=list)
     leftover_files: list[LeftoverFile] = field(default_factory=list)
     claims: list[HostClaim] = field(default_factory=list)
+    # servers with a rescue disk; None: a host of an earlier release, which knows of none
+    rescue_disks: list[str] | None = None

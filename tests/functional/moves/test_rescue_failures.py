@@ -28,6 +28,7 @@ from causeway.model.states import PowerState
 from causeway.rpc.compute import ComputeClient
 from causeway.rpc.transport import Verdict
 from causeway.store.api import journal, wanted_moves
+from causeway.virt.driver import RESCUE_DISK
 
 CLOUD: dict[str, Any] = {
     "overrides": {
@@ -285,6 +286,27 @@ def test_its_host_dies_when_it_was_unrescued(
     at_point("unrescue.DeleteRescueDisk.do.before", lambda: dead(host))
     unrescued(cloud, server)
     assert cloud.driver(host).has_rescue_disk(server.id)
+
+
+def test_a_rescue_disk_that_is_left_over(cloud: AuditedCloud, server: Any) -> None:
+    rescued(cloud, server)
+    driver = driver_of(cloud, server)
+    path = driver.files.disks(server.id) / RESCUE_DISK
+    content = path.read_bytes()
+    path.unlink()
+    cloud.leaves("disk.rescue_missing")
+    path.write_bytes(content)
+    assert cloud.audit().is_clean
+    # Its state was reset, and its guest has the disk: it stays.
+    assert ask(cloud.admin, server, "os-resetState", {"state": "active"}).status_code == 202
+    cloud.leaves("disk.rescue_leftover")
+    assert path.exists()
+    assert ask(cloud.member, server, "reboot", {"type": "HARD"}).status_code == 202
+    cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    path.write_bytes(content)
+    cloud.mends("disk.rescue_leftover")
+    assert not path.exists()
 
 
 def test_a_host_that_is_down(cloud: AuditedCloud, server: Any, dead: Callable[..., None]) -> None:

@@ -256,6 +256,28 @@ def test_the_file_of_a_transfer_belongs_to_its_move() -> None:
         assert kinds(leftovers.files, snapshot) == expected
 
 
+@pytest.mark.parametrize(
+    ("vm_state", "rescue_disks", "expected"),
+    [
+        (VmState.RESCUED, [SERVER], []),
+        (VmState.RESCUED, [], ["disk.rescue_missing"]),
+        (VmState.ACTIVE, [], []),
+        (VmState.ACTIVE, [SERVER], ["disk.rescue_leftover"]),
+        # A host of an earlier release.
+        (VmState.RESCUED, None, []),
+    ],
+)
+def test_what_a_rescued_server_boots_from(
+    vm_state: VmState, rescue_disks: list[str] | None, expected: list[str]
+) -> None:
+    snapshot = cloud(record(vm_state=vm_state))
+    snapshot.hosts["cell1-host1"].contents = HostContents(
+        guests={SERVER: PowerState.RUNNING}, disks=[SERVER], rescue_disks=rescue_disks
+    )
+    assert kinds(disks.of_rescues, snapshot) == expected
+    assert kinds(disks.missing, snapshot) + kinds(guests.missing, snapshot) + kinds(disks.elsewhere, snapshot) == []
+
+
 # servers that are shelved
 
 SHELVED = {"vm_state": VmState.SHELVED, "power_state": PowerState.SHUTDOWN, "shelved_image_id": "image"}

@@ -59,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     Check(disks.elsewhere),
     Check(disks.stashed),
     Check(disks.missing),
+    Check(disks.of_rescues),
     Check(allocations.of_servers, ("allocations",)),
     Check(allocations.of_migrations, ("allocations",)),
     Check(allocations.of_others, ("allocations",)),

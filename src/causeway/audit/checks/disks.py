@@ -84,6 +84,34 @@ def stashed(snapshot: Snapshot) -> Iterator[Disagreement]:
             yield _disagreement(snapshot, uuid, host.name, stashed=True)
 
 
+def of_rescues(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """What a rescued server boots from is on its host, and goes when it is not rescued any more."""
+    for home in snapshot.homes:
+        contents = snapshot.contents_of(home.host)
+        if contents is None or contents.rescue_disks is None or not snapshot.is_quiet(home):
+            continue
+        is_there, is_rescued = home.uuid in contents.rescue_disks, home.vm_state is VmState.RESCUED
+        if is_rescued and not is_there:
+            yield Disagreement(
+                "disk.rescue_missing",
+                Severity.ERROR,
+                f"rescue disk on {home.host}",
+                home.uuid,
+                f"The server is rescued on {home.host}, which has no rescue disk of it.",
+                left="Its own disks are not touched by that: end the rescue (unrescue), and rescue it again if need be.",
+            )
+        if is_there and not is_rescued:
+            yield Disagreement(
+                "disk.rescue_leftover",
+                Severity.WARNING,
+                f"rescue disk on {home.host}",
+                home.uuid,
+                f"{home.host} has a rescue disk of the server, which is {home.vm_state}.",
+                # It is refused while its guest has it, because its state was reset: then a hard reboot ends that.
+                Fix("remove_file", {"host": home.host, "name": f"rescue.part-of-{home.uuid}"}),
+            )
+
+
 def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
     for home in snapshot.homes:
         if home.is_volume_backed or home.vm_state not in WITH_DISKS or not snapshot.is_quiet(home):

@@ -13,8 +13,8 @@ from causeway.model.audit import HostContents, LeftoverFile
 # A snapshot that a move received, or a download that is not complete: never an image in use.
 LEFTOVER = re.compile(r"^(\.[^/]+\.partial|[0-9a-f-]{36}\.part-of-[0-9a-f-]{36})$")
 
-# The disks of a server that are offered to other hosts, are read while its guest runs, or are put together here.
-OF_MOVES = re.compile(r"^(offers|rounds|copies)\.part-of-([0-9a-f-]{36})$")
+# The disks of a server that are offered to other hosts, are read while its guest runs, or are put together here; its rescue disk.
+OF_SERVERS = re.compile(r"^(offers|rounds|copies|rescue)\.part-of-([0-9a-f-]{36})$")
 
 
 class InventoryEndpoint:
@@ -32,6 +32,7 @@ class InventoryEndpoint:
             # A server with both kinds shows as stashed only.
             if not is_stashed or driver.inspect(uuid).has_disks:
                 contents.disks.append(uuid)
+        contents.rescue_disks = [uuid for uuid in contents.disks if driver.has_rescue_disk(uuid)]
         # While the disks themselves are kept for a move, so may be what is offered of them.
         for uuid in self._host.offers.servers() - set(contents.stashed):
             contents.leftover_files.append(LeftoverFile(f"offers.part-of-{uuid}", 0.0))
@@ -48,15 +49,21 @@ class InventoryEndpoint:
         return contents
 
     def remove_leftover_file(self, context: RequestContext, *, name: str) -> None:  # noqa: ARG002
-        """Deletes one of ``leftover_files``; it need not be there. Raises BadRequest for any other file."""
-        if (match := OF_MOVES.match(name)) is not None:
+        """Deletes one of ``leftover_files``, or a rescue disk that no guest has; it need not be there.
+
+        Raises BadRequest for any other file, GuestFailed if a guest has the rescue disk.
+        """
+        if (match := OF_SERVERS.match(name)) is not None:
             kind, uuid = match.groups()
             if kind == "offers":
                 self._host.offers.withdraw_all(uuid)
             elif kind == "rounds":
                 self._host.rounds.discard_all(uuid)
-            else:
+            elif kind == "copies":
                 self._host.copies.discard_all(uuid)
+            else:
+                with self._host.lock(uuid):
+                    self._host.driver.delete_rescue_disk(uuid)
             return
         if not LEFTOVER.match(name):
             raise errors.BadRequest(f"{name!r} is not the name of a leftover of a transfer.")
