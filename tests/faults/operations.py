@@ -266,7 +266,7 @@ def _with_attached_volume(site: Site, subject: Subject) -> None:
 
 
 def _rescued(site: Site, subject: Subject) -> None:
-    _with_attached_volume(site, subject)
+    _server(site, subject)
     assert act(site, subject, "rescue").is_accepted
     wait_for(site, subject, "RESCUE")
 
@@ -375,7 +375,7 @@ OPERATIONS = [
     ),
     Operation(
         "rescue",
-        _with_attached_volume,
+        _server,
         lambda site, subject: act(site, subject, "rescue"),
         lambda now, _: now.status == "RESCUE",
         recipes=("rescue",),

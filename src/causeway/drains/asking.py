@@ -173,6 +173,8 @@ def _why_not(look: Look, instance: Instance) -> tuple[str, str] | None:
             return None
         case VmState.RESIZED:
             return "It waits for its owner to confirm or revert its resize.", "Confirm or revert it."
+        case VmState.RESCUED:
+            return "It is rescued.", "End the rescue (unrescue)."
         case VmState.SOFT_DELETED:
             kept = _kept_until(look, instance)
             return (

@@ -63,7 +63,7 @@ LEAVE_DEAD_HOST = _action(
 )
 UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
 # In the field's history a delete that is put off is a delete.
-SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST)
+SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)
 # Its name in messages; its record has another one.
 LIVE_MIGRATE = _action(Work.MOVE, "os-migrateLive", TaskState.MIGRATING, VmState.ACTIVE, VmState.PAUSED)

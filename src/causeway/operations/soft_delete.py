@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from causeway import errors
-from causeway.model import operations
+from causeway.model import operations, rescue
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import PowerState, TaskState, VmState
 from causeway.model.things import Thing
@@ -124,7 +124,8 @@ class MarkRestored(Step[Restore]):
         guest, there = run.memory.guest, run.instance()
         if guest is None:
             raise RuntimeError("the guest does not run")
-        known = {name: value for name, value in there.system_metadata.items() if name != SINCE}
+        # One that was rescued has come up from its own disk.
+        known = {name: value for name, value in rescue.without(there.system_metadata).items() if name != SINCE}
         if endings.came_up(run, RESTORING, guest, there, vm_state=VmState.ACTIVE, system_metadata=known):
             run.services.notifier.instance_action(run.context, there, "restore", "end", host=there.host or "")
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from moves_cloud import Cloud, until
+from rescued import has_its_own, is_rescued, rescued, with_mark
 
 from causeway.audit import audit_embedded
 from causeway.conductor.upkeep import reclaim
 from causeway.operations.soft_delete import SINCE
+from causeway.rpc.transport import Verdict
 from causeway.store.cell import instances
 
 CLOUD: dict[str, Any] = {
@@ -108,6 +110,32 @@ def test_another_conductor_goes_on(cloud: Cloud, dies_at: Any, point: str) -> No
     dies_at("restore.MarkRestored.do.before")
     assert act(cloud, server, "restore") == 202
     cloud.wait(server, "ACTIVE")
+
+
+def test_one_that_is_rescued_comes_up_from_its_own_disk(cloud: Cloud) -> None:
+    server = with_mark(cloud)
+    rescued(cloud, server)
+    cloud.member.compute.delete_server(server.id)
+    cloud.wait(server, "SOFT_DELETED")
+    assert act(cloud, server, "restore") == 202
+    cloud.wait(server, "ACTIVE")
+    cloud.settle()
+    has_its_own(cloud, server)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
+
+
+def test_one_that_is_rescued_stays_so_if_it_is_not_deleted(cloud: Cloud) -> None:
+    server = with_mark(cloud)
+    rescued(cloud, server)
+    cloud.without_patience()
+    # Its guest is off by then; the answer is lost.
+    cloud.lose("store_disk", Verdict.LOSE_REPLY)
+    cloud.member.compute.delete_server(server.id)
+    until(lambda: cloud.events(server, "delete"), bool, "the delete to fail")
+    cloud.wait(server, "RESCUE")
+    cloud.settle()
+    is_rescued(cloud, server)
+    assert audit_embedded(cloud.parts, pause=0.01).disagreements == []
 
 
 def test_forced_while_it_is_put_off(cloud: Cloud) -> None:

@@ -67,7 +67,7 @@ def _is_put_off(request: ApiRequest, instance: Instance, cell_uuid: str) -> bool
     if instance.vm_state not in action.vm or instance.launched_at is None or not instance.host:
         return False
     home = loading.Home(instance, cell_uuid, request.services.cells.database(cell_uuid))
-    memory = SoftDeleteMemory(was_running=instance.vm_state is VmState.ACTIVE)
+    memory = SoftDeleteMemory(was_running=instance.vm_state in (VmState.ACTIVE, VmState.RESCUED))
     try:
         loading.ask_for(request, home, action, operations.SOFT_DELETE, memory)
     except errors.StateChanged:
