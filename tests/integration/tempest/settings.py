@@ -103,14 +103,14 @@ THERE = (
     "snapshot",
     "personality",
     "config_drive",
+    "rescue",
+    "stable_rescue",
 )
 NOT_YET = (
     "change_password",
     "vnc_console",
     "spice_console",
     "serial_console",
-    "rescue",
-    "stable_rescue",
     "swap_volume",
     # The volume service's NFS driver has neither.
     "volume_multiattach",
