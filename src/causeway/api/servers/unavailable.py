@@ -11,7 +11,6 @@ from causeway.api.servers.schemas import action, fields
 from causeway.api.unavailable import Unavailable
 
 
-
 def _console_type(*types: str) -> JsonSchema:
     return fields({"type": {"type": "string", "enum": list(types)}}, ("type",))
 
