@@ -19,6 +19,7 @@ from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
 from causeway.operations.run import OperationRun
+from causeway.parts import liveness
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import Patience
 from causeway.store.database import utcnow
@@ -227,8 +228,9 @@ class DeleteRescueDisk(Step[Unrescue]):
         except errors.ServerNotFound:
             return
         host = instance.host or ""
-        if guests.is_dead(run, host):
-            # It goes with the next start of the guest, or with the server.
+        if not liveness.of_host(run.services, run.database, host).is_up:
+            # Nobody waits for it, lest who evacuates the server has to: it goes with the next start of the guest, or the server.
+            LOG.info("The rescue disk of server %s stays on %s, which is down", run.uuid, host)
             return
         run.computes.delete_rescue_disk(run.context, host, token=run.token(self.name), instance=instance)
 

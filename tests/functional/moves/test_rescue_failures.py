@@ -278,12 +278,14 @@ def test_a_host_that_turns_out_to_be_too_old(cloud: AuditedCloud, server: Any, m
     has_its_own(cloud, server)
 
 
+@pytest.mark.parametrize("fenced", [True, False])
 def test_its_host_dies_when_it_was_unrescued(
-    cloud: AuditedCloud, server: Any, dead: Callable[..., None], at_point: Any
+    cloud: AuditedCloud, server: Any, dead: Callable[..., None], at_point: Any, fenced: bool
 ) -> None:
+    """Nobody waits for the end of a disk that nobody needs."""
     rescued(cloud, server)
     host = cloud.show(server).compute_host
-    at_point("unrescue.DeleteRescueDisk.do.before", lambda: dead(host))
+    at_point("unrescue.DeleteRescueDisk.do.before", lambda: dead(host, fenced=fenced))
     unrescued(cloud, server)
     assert cloud.driver(host).has_rescue_disk(server.id)
 
