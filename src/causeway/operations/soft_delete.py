@@ -126,7 +126,17 @@ class MarkRestored(Step[Restore]):
             raise RuntimeError("the guest does not run")
         # One that was rescued has come up from its own disk.
         known = {name: value for name, value in rescue.without(there.system_metadata).items() if name != SINCE}
-        if endings.came_up(run, RESTORING, guest, there, vm_state=VmState.ACTIVE, system_metadata=known):
+        if endings.came_up(
+            run,
+            RESTORING,
+            guest,
+            there,
+            vm_state=VmState.ACTIVE,
+            system_metadata=known,
+            # Computes of the former release do not say what they keep for a guest that they start.
+            numa_topology=there.numa_topology,
+            pci_devices=there.pci_devices,
+        ):
             run.services.notifier.instance_action(run.context, there, "restore", "end", host=there.host or "")
 
 
