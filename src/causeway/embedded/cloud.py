@@ -120,6 +120,7 @@ class EmbeddedCloud:
             "/compute",
             roles.api_app(self.around, self.api_database, self.cells, socket.gethostname(), long_polls),
         )
+        self.web.mount("/metadata", roles.metadata_app(self.around.sessions, self.api_database, self.cells))
         if self.conf.metrics.enabled:
             self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
         self.web.start()
@@ -180,6 +181,9 @@ class EmbeddedCloud:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
         conf.set_default("workers", MOVE_THREADS, group="moves")
+        # Nobody may ask for another's: unless the user's files say otherwise, who asks must sign.
+        conf.set_default("service_metadata_proxy", True, group="neutron")
+        conf.set_default("metadata_proxy_shared_secret", self.state.metadata_secret(), group="neutron")
         for _group, known in keystonemiddleware_opts.list_auth_token_opts():
             conf.register_opts(known, group="keystone_authtoken")
         conf.register_opts(loading.get_auth_common_conf_options(), group="keystone_authtoken")
