@@ -10,11 +10,13 @@ import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from time import perf_counter
 from typing import Any, TypeVar
 
 import falcon
 
 from causeway import errors
+from causeway.context import RequestContext
 from causeway.guest_data import ec2, openstack, versions
 from causeway.http.strict import BrokenBody
 from causeway.metadata import password
@@ -26,6 +28,8 @@ from causeway.model.guest_password import MOST_BYTES
 LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 NOT_FOUND = "There is nothing here."
 
@@ -139,21 +143,35 @@ class _Resource:
     def __init__(self, label: str, responders: dict[str, Callable[..., Answer]]) -> None:
         self._label = label
         self._responders = responders
-        for method in responders:
+        for method in METHODS:
             setattr(self, f"on_{method.lower()}", self.on_any)
 
     def on_any(self, req: falcon.Request, resp: falcon.Response, **parts: str) -> None:
-        responder = self._responders.get(req.method)
-        if responder is None:
-            raise falcon.HTTPMethodNotAllowed(list(self._responders))
+        # Log lines of this thread belong to this request from here on, and no longer to the one before it.
+        RequestContext()
+        began = perf_counter()
+        responder = self._responders.get("GET" if req.method == "HEAD" else req.method)
         try:
+            if responder is None:
+                # As in the field: its agent passes no 405 on.
+                raise errors.BadRequest(f"{' and '.join(self._responders)} only.")
             answer = responder(req, **parts)
         except Exception as failure:  # noqa: BLE001 - every failure becomes an answer; unexpected ones are logged
             resp.status, resp.text = _of_error(failure, f"{req.method} {self._label}")
             resp.content_type = falcon.MEDIA_TEXT
-            return
-        resp.data = answer.body
-        resp.content_type = falcon.MEDIA_JSON if answer.is_json else falcon.MEDIA_TEXT
+        else:
+            resp.data = answer.body
+            resp.content_type = falcon.MEDIA_JSON if answer.is_json else _text_type(answer.body)
+        LOG.debug("%s %s: %s in %.3f s", req.method, req.path, resp.status, perf_counter() - began)
+
+
+def _text_type(body: bytes) -> str:
+    """User data may be anything. The agent reads answers as text and writes that again: bytes that are none must survive it."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "text/plain; charset=iso-8859-1"
+    return falcon.MEDIA_TEXT
 
 
 def _of_error(failure: Exception, what: str) -> tuple[str, str]:
@@ -173,8 +191,7 @@ def _refused(_req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
     """What Falcon itself refuses."""
     resp.status, resp.text, resp.content_type = error.status, NOT_FOUND, falcon.MEDIA_TEXT
     if error.status_code != 404:
-        resp.text = str(error.title or error.status)
-        resp.set_headers(error.headers or {})
+        resp.text = error.status
 
 
 def _known(found: T | None) -> T:

@@ -234,7 +234,24 @@ def test_paths_that_are_not_there(server: Instance, guests: Guests, path: str) -
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "POST"])
 @pytest.mark.parametrize("path", ["/openstack/latest/meta_data.json", "/latest/meta-data", "/"])
 def test_guests_only_read(server: Instance, guests: Guests, path: str, method: str) -> None:
-    assert guests.ask(method, path, headers=signed(server)).status_code == 405
+    answer = guests.ask(method, path, headers=signed(server))
+    # Never 405: the agent passes none on.
+    assert (answer.status_code, answer.text) == (400, "GET only.")
+
+
+def test_user_data_may_be_any_bytes(cloud: Cloud, guests: Guests) -> None:
+    """The agent reads an answer as text by what its header says, and writes that again."""
+    for data in (bytes(range(256)), "Grüße".encode(), b"\x1f\x8b\x08 packed"):
+        server = cloud.server(user_data=base64.b64encode(data).decode())
+        for path in ("/openstack/latest/user_data", "/latest/user-data"):
+            answer = guests.get(server, path)
+            charset = answer.headers["content-type"].partition("charset=")[2]
+            assert answer.content.decode(charset).encode(charset) == data
+
+
+def test_a_head_is_a_get_without_a_body(server: Instance, guests: Guests) -> None:
+    answer = guests.ask("HEAD", "/openstack/latest/meta_data.json", headers=signed(server))
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 def walk(guests: Guests, server: Instance, root: str, path: str = "") -> dict[str, str]:
