@@ -191,7 +191,7 @@ def _refused(_req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
     """What Falcon itself refuses."""
     resp.status, resp.text, resp.content_type = error.status, NOT_FOUND, falcon.MEDIA_TEXT
     if error.status_code != 404:
-        resp.text = error.status
+        resp.text = str(error.status)
 
 
 def _known(found: T | None) -> T:
