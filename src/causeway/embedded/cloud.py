@@ -8,6 +8,7 @@ import socket
 import uuid as uuids
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
 from causeway.embedded.host_kinds import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.lock import StateDirLock
+from causeway.embedded.metadata_agent import guests_of
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
@@ -120,7 +122,8 @@ class EmbeddedCloud:
             "/compute",
             roles.api_app(self.around, self.api_database, self.cells, socket.gethostname(), long_polls),
         )
-        self.web.mount("/metadata", roles.metadata_app(self.around.sessions, self.api_database, self.cells))
+        self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
+        self.web.mount("/metadata", self._metadata)
         if self.conf.metrics.enabled:
             self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
         self.web.start()
@@ -255,7 +258,8 @@ class EmbeddedCloud:
             },
         )
         if self._driver == "libvirt":
-            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
+            guests = partial(guests_of, self._metadata, self.around.network, self.conf)
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type, guests)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}
