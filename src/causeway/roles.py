@@ -19,12 +19,16 @@ from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.session import ServiceSessions
+from causeway.clients.vendordata import Vendordata
 from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.service import ConductorService
 from causeway.context import RequestContext
 from causeway.faults import hooks
+from causeway.http.strict import WsgiApp
+from causeway.metadata.app import MetadataServices
+from causeway.metadata.app import build_app as build_metadata_app
 from causeway.notify.notifier import Notifier
 from causeway.parts.services import ConductorServices
 from causeway.policy import Enforcer
@@ -186,7 +190,22 @@ def compute(around: Surroundings, name: str, driver: Driver, cell_transport: str
         images=around.images,
         network=around.network,
         volumes=around.volumes,
+        vendordata=Vendordata(around.sessions),
         state_dir=state_dir,
+    )
+
+
+def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> WsgiApp:
+    """The metadata service as a WSGI application. Raises Misconfigured."""
+    decoding.learn()
+    return build_metadata_app(
+        MetadataServices(
+            conf=sessions.conf,
+            api=api,
+            cells=cells,
+            network=NetworkClient(sessions),
+            vendordata=Vendordata(sessions),
+        )
     )
 
 

@@ -14,6 +14,7 @@ warnings.filterwarnings("ignore", message="(?s).*Eventlet is deprecated")
 COMMANDS = {
     "up": ("causeway.cli.up", "up", "Run a whole cloud in this process, on embedded parts."),
     "api": ("causeway.cli.roles", "api", "Run the Compute API in processes of its own."),
+    "metadata": ("causeway.cli.roles", "metadata", "Run the metadata service in processes of its own."),
     "conductor": ("causeway.cli.roles", "conductor", "Run a conductor in a process of its own."),
     "scheduler": ("causeway.cli.roles", "scheduler", "Run a scheduler in a process of its own."),
     "compute": ("causeway.cli.roles", "compute", "Run the compute service of one host in a process of its own."),

@@ -1,29 +1,22 @@
-"""``causeway api|conductor|scheduler|compute``: a role in a process of its own, on what its configuration names."""
+"""``causeway api|metadata|conductor|scheduler|compute``: a role in a process of its own, on what its configuration names."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
-from typing import Any
 
 import click
-from gunicorn.app.base import BaseApplication
 from oslo_config import cfg
 from oslo_log import log
 
 from causeway import roles
-from causeway.api.long_polls import LONG_POLLS, LongPolls
 from causeway.cli import processes
-from causeway.cli.api_worker import Worker
+from causeway.cli.web_processes import ApiProcesses, MetadataProcesses
 from causeway.conf import PROJECT
 from causeway.conf.conductor import CELL, SUPER
-from causeway.http.server import KEEP
-from causeway.http.strict import strict
-from causeway.metrics.endpoint import count_into_files
+from causeway.metadata.callers import check_options
 from causeway.model.host import CellMapping
 from causeway.moves.standing import StandingMoves
 from causeway.policy import Enforcer
@@ -33,9 +26,6 @@ from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import from_options
 
 LOG = logging.getLogger(__name__)
-
-# Seconds in which a worker of the API finishes its requests when it is told to end.
-GRACE_SECONDS = 60
 
 
 @click.command()
@@ -58,60 +48,28 @@ def api(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -
         Enforcer(conf)
     log.setup(conf, PROJECT)
     processes.tell_of_ignored(conf)
-    processes_of_api = ApiProcesses(conf, bind=bind, workers=workers, threads=threads)
-    if conf.metrics.enabled:
-        count_into_files(processes_of_api.counts)
-    processes_of_api.run()
+    ApiProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
 
 
-class ApiProcesses(BaseApplication):  # type: ignore[misc]
-    """gunicorn with our application. All that has threads or connections is made in the workers, after the fork."""
+@click.command()
+@processes.config_file_option
+@click.option("--bind", default="127.0.0.1:8775", show_default=True, help="Address and port, or unix:PATH.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes.")
+@click.option("--threads", default=16, show_default=True, type=click.IntRange(1), help="Threads of each process.")
+def metadata(config_files: tuple[Path, ...], bind: str, workers: int, threads: int) -> None:
+    """Run the metadata service in processes of its own (gunicorn): what guests ask about themselves.
 
-    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
-        self._conf = conf
-        self._cleanup = ExitStack()
-        self._long_polls = LongPolls(max(1, round(threads * LONG_POLLS)))
-        #: where the workers count; deleted by the master alone, for whose forks every other way of cleaning up is theirs too
-        self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
-        self._settings: dict[str, Any] = {
-            "bind": bind,
-            "workers": workers,
-            "threads": threads,
-            "worker_class": Worker,
-            "proc_name": "causeway-api",
-            "graceful_timeout": GRACE_SECONDS,
-            # gunicorn's own two seconds are those between two questions of clients that wait for a server: their
-            # connection would be closed just when they ask.
-            "keepalive": KEEP,
-            "control_socket_disable": True,
-            "when_ready": self._ready,
-            "post_worker_init": self._worker_ready,
-            "worker_exit": self._worker_exit,
-            "on_exit": self._on_exit,
-        }
-        super().__init__()
-
-    def load_config(self) -> None:
-        for name, value in self._settings.items():
-            self.cfg.set(name, value)
-
-    def load(self) -> Callable[..., Any]:
-        around = processes.around(self._conf, self._cleanup)
-        database, cells = processes.databases(self._conf, self._cleanup)
-        processes.expose_metrics(self._conf, self._cleanup, shared=True)
-        return strict(roles.api_app(around, database, cells, self._conf.host, self._long_polls))
-
-    def _worker_ready(self, worker: Any) -> None:
-        self._long_polls.is_over = lambda: not worker.alive
-
-    def _ready(self, server: Any) -> None:
-        click.echo(f"ready: api {', '.join(str(listener) for listener in server.LISTENERS)}")
-
-    def _on_exit(self, _server: Any) -> None:
-        rmtree(self.counts, ignore_errors=True)
-
-    def _worker_exit(self, _server: Any, _worker: Any) -> None:
-        self._cleanup.close()
+    Needs [api_database] connection. Behind the network service's metadata agent: [neutron] service_metadata_proxy and
+    metadata_proxy_shared_secret; for guests that ask directly: credentials for the network service. No queue, no Placement.
+    """
+    conf = processes.configuration(config_files)
+    with processes.failures_told():
+        processes.api_database(conf).close()
+        # Here, because gunicorn would begin workers that fail anew and anew.
+        check_options(conf)
+    log.setup(conf, PROJECT)
+    processes.tell_of_ignored(conf)
+    MetadataProcesses(conf, bind=bind, workers=workers, threads=threads).serve()
 
 
 @click.command()

@@ -6,7 +6,7 @@ theirs: see `causeway.clients.network_requests`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -54,6 +54,21 @@ class NetworkClient(NetworkRequests, PortBindings, PortAddresses):
         answer = self._own(context, "GET", PORTS, "list ports", query={"device_id": instance_uuid})
         ports: list[Json] = answer.json()["ports"]
         return ports
+
+    def ports_with_address(self, address: str, network_ids: Sequence[str] | None = None) -> list[Json]:
+        """device_id and project_id of the ports with a fixed address; ``network_ids``: in these networks."""
+        query = [("fixed_ips", f"ip_address={address}"), ("fields", "device_id"), ("fields", "project_id")]
+        query += [("network_id", each) for each in network_ids or ()]
+        ports: list[Json] = self._own(None, "GET", PORTS, "list ports", query=query).json()["ports"]
+        return ports
+
+    def networks_of_provider(self, provider_id: str) -> list[str]:
+        """The networks whose subnets name this provider of metadata (an extension that not every service has)."""
+        named = "advanced_service_providers"
+        query = [(named, provider_id), ("fields", "network_id"), ("fields", named)]
+        subnets = self._own(None, "GET", "/v2.0/subnets", "list subnets", query=query).json()["subnets"]
+        # One without the extension may show all subnets.
+        return sorted({subnet["network_id"] for subnet in subnets if provider_id in (subnet.get(named) or ())})
 
     def list_ports(self, context: RequestContext | None) -> list[Json]:
         """Every port of the cloud: id, device_id, device_owner, status, binding:host_id, project_id. Page by page."""

@@ -74,4 +74,9 @@ def _fixed_ip(ip: Mapping[str, Any], subnet: Mapping[str, Any], floating_ips: li
         gateway=subnet.get("gateway_ip"),
         dns=list(subnet.get("dns_nameservers") or []),
         floating_ips=list(floating_ips),
+        dhcp=subnet.get("enable_dhcp"),
+        ipv6_address_mode=subnet.get("ipv6_address_mode"),
+        routes=[
+            {name: route[name] for name in ("destination", "nexthop")} for route in subnet.get("host_routes") or []
+        ],
     )

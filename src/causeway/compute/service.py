@@ -12,6 +12,7 @@ from causeway import durable, metrics
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
+from causeway.clients.vendordata import Vendordata
 from causeway.clients.volume import VolumeClient
 from causeway.compute.disks.copies import Copies
 from causeway.compute.disks.disk_offers import DiskOffers
@@ -69,6 +70,7 @@ class ComputeService:
         images: ImageClient,
         network: NetworkClient,
         volumes: VolumeClient,
+        vendordata: Vendordata,
         state_dir: Path,
     ) -> None:
         durable.make_folder(state_dir)
@@ -94,6 +96,7 @@ class ComputeService:
             images=images,
             network=network,
             volumes=volumes,
+            vendordata=vendordata,
             conductor=conductor,
             image_cache=ImageCache(state_dir / "_base", images),
             fence=Fence(state_dir / "moves", name, is_late),

@@ -28,6 +28,7 @@ from causeway.conf import (
     glance,
     libvirt,
     live_migration,
+    metadata,
     metrics,
     moves,
     neutron,
@@ -55,6 +56,7 @@ MODULES: tuple[ModuleType, ...] = (
     keystone_group,
     libvirt,
     live_migration,
+    metadata,
     metrics,
     moves,
     neutron,
@@ -67,7 +69,7 @@ MODULES: tuple[ModuleType, ...] = (
     simulated,
 )
 # Groups with credentials of their own: auth_type names a keystoneauth plug-in, whose options are read from the group too.
-AUTH_GROUPS = ("cinder", "glance", "keystone", "neutron", "placement", "service_user")
+AUTH_GROUPS = ("cinder", "glance", "keystone", "neutron", "placement", "service_user", "vendordata_dynamic_auth")
 DEFAULT = "DEFAULT"
 
 

@@ -15,7 +15,7 @@ def _names(text: str) -> frozenset[str]:
 GROUPS = _names(
     """
     barbican barbican_service_user cache consoleauth cyborg devices ephemeral_storage_encryption guestfs hyperv image_cache
-    ironic key_manager manila mks powervm profiler rdp remote_debug serial_console spice vault vendordata_dynamic_auth
+    ironic key_manager manila mks powervm profiler rdp remote_debug serial_console spice vault
     vmware vnc workarounds wsgi xenserver zvm
     """
 )
@@ -37,7 +37,7 @@ NAMES: dict[str, frozenset[str]] = {
         """
         bindir block_device_allocate_retries block_device_allocate_retries_interval cell_worker_thread_pool_size
         compute_monitors compute_unified_topic concurrency_backend config_drive_format console_host db_driver
-        default_access_ip_network_name default_floating_pool default_green_pool_size default_thread_pool_size dhcp_domain
+        default_access_ip_network_name default_floating_pool default_green_pool_size default_thread_pool_size
         disable_process_locking enable_network_quota enabled_apis enabled_ssl_apis executor_thread_pool_size
         fatal_exception_format_errors firewall_driver flat_injected force_config_drive force_raw_images
         graceful_shutdown_timeout heal_instance_info_cache_interval image_cache_manager_interval initialize_retry_interval
@@ -52,16 +52,14 @@ NAMES: dict[str, frozenset[str]] = {
         running_deleted_instance_action running_deleted_instance_poll_interval running_deleted_instance_timeout
         scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only
         tempdir thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
-        vcpu_pin_set vendordata_dynamic_connect_timeout vendordata_jsonfile_path virt_mkfs volume_usage_poll_interval
+        vcpu_pin_set virt_mkfs volume_usage_poll_interval
         """
     ),
     "api": _names(
         """
-        config_drive_skip_versions dhcp_domain instance_list_cells_batch_fixed_size instance_list_cells_batch_strategy
-        instance_list_per_project_cells local_metadata_per_cell metadata_cache_expiration neutron_default_project_id
-        response_validation use_neutron_default_nets validate_response vendordata_dynamic_connect_timeout
-        vendordata_dynamic_failure_fatal vendordata_dynamic_read_timeout vendordata_dynamic_ssl_certfile
-        vendordata_dynamic_targets vendordata_jsonfile_path vendordata_providers
+        config_drive_skip_versions instance_list_cells_batch_fixed_size instance_list_cells_batch_strategy
+        instance_list_per_project_cells local_metadata_per_cell neutron_default_project_id
+        response_validation use_neutron_default_nets validate_response
         """
     ),
     "cinder": _names(
@@ -124,8 +122,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "neutron": _names(
         """
-        default_floating_pool extension_sync_interval metadata_proxy_shared_secret ovs_bridge physnets
-        service_metadata_proxy
+        default_floating_pool extension_sync_interval ovs_bridge physnets
         """
     ),
     "notifications": _names(

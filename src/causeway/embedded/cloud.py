@@ -8,6 +8,7 @@ import socket
 import uuid as uuids
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.embedded import content
 from causeway.embedded.host_kinds import Hosts, LibvirtHosts, SimulatedHosts
 from causeway.embedded.lock import StateDirLock
+from causeway.embedded.metadata_agent import guests_of
 from causeway.embedded.settings import StateDir
 from causeway.embedded.web import THREADS, WebServer
 from causeway.metrics import endpoint
@@ -120,6 +122,8 @@ class EmbeddedCloud:
             "/compute",
             roles.api_app(self.around, self.api_database, self.cells, socket.gethostname(), long_polls),
         )
+        self._metadata = roles.metadata_app(self.around.sessions, self.api_database, self.cells)
+        self.web.mount("/metadata", self._metadata)
         if self.conf.metrics.enabled:
             self.web.mount("/metrics", endpoint.application([StandingMoves(self.api_database)]))
         self.web.start()
@@ -180,6 +184,9 @@ class EmbeddedCloud:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
         conf.set_default("workers", MOVE_THREADS, group="moves")
+        # Nobody may ask for another's: unless the user's files say otherwise, who asks must sign.
+        conf.set_default("service_metadata_proxy", True, group="neutron")
+        conf.set_default("metadata_proxy_shared_secret", self.state.metadata_secret(), group="neutron")
         for _group, known in keystonemiddleware_opts.list_auth_token_opts():
             conf.register_opts(known, group="keystone_authtoken")
         conf.register_opts(loading.get_auth_common_conf_options(), group="keystone_authtoken")
@@ -251,7 +258,8 @@ class EmbeddedCloud:
             },
         )
         if self._driver == "libvirt":
-            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
+            guests = partial(guests_of, self._metadata, self.around.network, self.conf)
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type, guests)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causeway import durable
 from causeway.embedded.settings import StateDir
+from causeway.http.strict import WsgiApp
 from causeway.virt.driver import Driver
 from causeway.virt.simulated import SimulatedDriver
 from causeway.virt.simulated.hardware import SimulatedHardware
@@ -71,13 +73,16 @@ class SimulatedHosts(Hosts):
 class LibvirtHosts(Hosts):
     """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
 
-    def __init__(self, state: StateDir, devcloud: Devcloud, virt_type: str) -> None:
+    def __init__(self, state: StateDir, devcloud: Devcloud, virt_type: str, metadata: Callable[[str], WsgiApp]) -> None:
+        """``metadata``: what answers the guests of a network, given its id, at 169.254.169.254."""
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
+        from causeway.virt.lab.metadata_listener import MetadataListeners
 
         self._state = state
         self._devcloud = devcloud
         self._virt_type = virt_type
         self._lab = Lab(state.lab)
+        self._listeners = MetadataListeners(metadata)
         self._endpoints: dict[str, LibvirtEndpoint] = {}
 
     def start(self, names: list[str]) -> None:
@@ -97,6 +102,7 @@ class LibvirtHosts(Hosts):
 
     def stop(self) -> None:
         self._devcloud.on_ports_changed = None
+        self._listeners.stop()
         self._lab.stop(keep_guests=True)
 
     def _wire(self) -> None:
@@ -126,4 +132,6 @@ class LibvirtHosts(Hosts):
             )
             for network in self._devcloud.network_topology()
         ]
-        self._lab.network.sync(NetworkTopology(networks))
+        topology = NetworkTopology(networks)
+        self._lab.network.sync(topology)
+        self._listeners.sync(self._lab.network.dhcp_namespaces(topology))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import io
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,13 @@ class StateDir:
         self.path.chmod(0o700)
         if not self.policy.exists() or self.policy.read_text() == FORMER_POLICY:
             durable.write(self.policy, POLICY)
+
+    def metadata_secret(self) -> str:
+        """What requests to the metadata service are signed with; made when the cloud starts for the first time."""
+        path = self.path / "metadata-secret"
+        if not path.exists():
+            durable.write(path, secrets.token_hex(32) + "\n", mode=0o600)
+        return path.read_text().strip()
 
     def write_manage(self, sections: Mapping[str, Mapping[str, str]]) -> None:
         written = configparser.ConfigParser(interpolation=None)

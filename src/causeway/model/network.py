@@ -15,6 +15,14 @@ class FixedIp:
     gateway: str | None = None
     dns: list[str] = field(default_factory=list)
     floating_ips: list[str] = field(default_factory=list)
+    # Of its subnet. None: seen by a release that did not look; then a DHCP server is assumed, as that release did.
+    dhcp: bool | None = None
+    ipv6_address_mode: str | None = None
+    routes: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def has_dhcp(self) -> bool:
+        return self.dhcp is not False
 
 
 @dataclass

@@ -91,6 +91,11 @@ class Listed:
         return found
 
     @property
+    def system_metadata(self) -> dict[str, str]:
+        found: dict[str, str] = _decode(self.values["system_metadata"])
+        return found
+
+    @property
     def vifs(self) -> list[ShownVif]:
         return _decode_vifs(self.values["network_info"])
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.ports import free_port
 
-from causeway.cli.roles import ApiProcesses
+from causeway.cli.web_processes import ApiProcesses
 from causeway.conf import new_config
 
 PROCESSES = multiprocessing.get_context("spawn")

@@ -16,9 +16,9 @@ from causeway.cli.main import cli
 from causeway.conf import new_config
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-ROLES = ("api", "conductor", "cell-conductor", "scheduler", "compute")
+ROLES = ("api", "metadata", "conductor", "cell-conductor", "scheduler", "compute")
 # Seconds that a role may take to end (gunicorn's grace, steps under way).
-ENDS_WITHIN = {"api": 60, "conductor": 60, "cell-conductor": 30, "scheduler": 30, "compute": 30}
+ENDS_WITHIN = {"api": 60, "metadata": 60, "conductor": 60, "cell-conductor": 30, "scheduler": 30, "compute": 30}
 
 
 def files_of(role: str) -> list[Path]:

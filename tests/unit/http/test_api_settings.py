@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from causeway.cli.roles import ApiProcesses
+from causeway.cli.web_processes import ApiProcesses
 from causeway.conf import new_config
 from causeway.http.server import KEEP
 

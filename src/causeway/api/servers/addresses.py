@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, views
+from causeway.model.guest_password import password_in, with_password
+from causeway.store import servers
+from causeway.store.cell import instances
 
 _COLUMNS = frozenset({"network_info"})
 
@@ -26,14 +31,23 @@ def show(request: ApiRequest, server_id: str, network_label: str) -> Response:
 
 @handler()
 def show_password(request: ApiRequest, server_id: str) -> Response:
-    """The password that a guest posted, encrypted with the user's key; no guest can post one yet."""
+    """The password that the guest posted to the metadata service, encrypted with the user's key; empty if it posted none."""
     rule = "os_compute_api:os-server-password:show"
-    loading.load(request, server_id, rule, columns=frozenset(), tags=False)
-    return Response(200, {"password": ""})
+    found = loading.load(request, server_id, rule, columns=frozenset({"system_metadata"}), tags=False)
+    return Response(200, {"password": password_in(found.system_metadata)})
 
 
 @handler(statuses=(204,))
 def clear_password(request: ApiRequest, server_id: str) -> Response:
+    """The guest keeps its password, and may post one again."""
     rule = "os_compute_api:os-server-password:clear"
-    loading.load(request, server_id, rule, columns=frozenset(), tags=False)
+    found = loading.load(request, server_id, rule, columns=frozenset({"system_metadata"}), tags=False)
+    if found.cell_uuid is None or not password_in(found.system_metadata):
+        return Response(204)
+
+    def clear(connection: sa.Connection) -> None:
+        known = instances.get_in(connection, server_id, with_tags=False).system_metadata
+        instances.update_in(connection, server_id, system_metadata=with_password(known, ""))
+
+    servers.change(request.services.cells, server_id, found.cell_uuid, clear)
     return Response(204)

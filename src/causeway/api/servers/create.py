@@ -346,6 +346,7 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
         auto_disk_config=server.get("OS-DCF:diskConfig") == "AUTO",
         trusted_image_certificates=server.get("trusted_image_certificates"),
         metadata=dict(server.get("metadata", {})),
+        system_metadata={"boot_roles": ",".join(request.context.roles)},
         tags=sorted(set(server.get("tags", []))),
         security_groups=list(plan.security_groups),
         created_at=utcnow(),

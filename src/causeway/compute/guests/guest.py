@@ -6,15 +6,17 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from causeway import errors
 from causeway.clients.port_requests import ALLOCATION
 from causeway.compute.disks.wanted_disks import local_disks
-from causeway.compute.guests import config_drive
 from causeway.compute.host import Host
 from causeway.compute.host.vif_events import Watch
 from causeway.context import RequestContext, admin_context
+from causeway.guest_data import config_drive
+from causeway.guest_data.facts import ServerFacts, host_name
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -44,7 +46,7 @@ def spec_of(
         volumes=[] if root_only else volumes,
         vifs=vifs,
         power_on=power_on,
-        config_drive=config_drive.files(instance, vifs),
+        config_drive=_config_drive(host, instance, vifs, block_devices),
         local_disks=[] if root_only else local_disks(host.conf, block_devices),
         rescue=rescue,
     )
@@ -57,6 +59,24 @@ def outcome_of(
     return GuestOutcome(
         power_state, vifs, volumes, numa_topology=instance.numa_topology, pci_devices=instance.pci_devices
     )
+
+
+def _config_drive(
+    host: Host, instance: Instance, vifs: list[Vif], block_devices: list[BlockDevice]
+) -> dict[str, bytes]:
+    """The files of the server's config drive; empty if it has none."""
+    if not instance.config_drive:
+        return {}
+    domain = host.conf.api.dhcp_domain
+    facts = ServerFacts(
+        instance,
+        vifs,
+        block_devices,
+        domain,
+        host.vendordata.static(),
+        partial(host.vendordata.dynamic, instance, host_name(instance, domain)),
+    )
+    return config_drive.files(facts)
 
 
 def volumes_of(block_devices: list[BlockDevice]) -> list[BlockDevice]:

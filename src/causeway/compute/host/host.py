@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from causeway.clients.image import ImageClient
 from causeway.clients.network import NetworkClient
+from causeway.clients.vendordata import Vendordata
 from causeway.clients.volume import VolumeClient
 from causeway.clock import Clock
 from causeway.compute.disks.copies import Copies
@@ -36,6 +37,7 @@ class Host:
     images: ImageClient
     network: NetworkClient
     volumes: VolumeClient
+    vendordata: Vendordata
     conductor: CellConductorClient
     image_cache: ImageCache
     fence: Fence

@@ -157,6 +157,12 @@ class LabNetwork:
                 self._ensure_overlay(self._underlay, "underlay", network.id, network.segmentation_id, network.mtu)
                 server.serve(network, self._underlay, _bridge(network.id))
 
+    def dhcp_namespaces(self, topology: NetworkTopology) -> dict[str, str]:
+        """Network id -> the namespace of its DHCP server, of networks that `sync` made one for."""
+        there = namespaces()
+        found = {network.id: self._dhcp_server(network.id).namespace for network in topology.networks}
+        return {network_id: namespace for network_id, namespace in found.items() if namespace in there}
+
     def ping(self, network_id: str, address: str, count: int = 3) -> PingResult:
         """Pings a guest from where the network's DHCP server is. Raises `GuestFailed` if there is none."""
         server = self._dhcp_server(network_id)

@@ -1,0 +1,117 @@
+"""gunicorn with an application of ours: what ``causeway api`` and ``causeway metadata`` run."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+
+import click
+from gunicorn.app.base import BaseApplication
+from oslo_config import cfg
+
+from causeway import roles
+from causeway.api.long_polls import LONG_POLLS, LongPolls
+from causeway.cli import processes
+from causeway.cli.api_worker import Worker
+from causeway.clients.session import ServiceSessions
+from causeway.http.server import KEEP
+from causeway.http.strict import WsgiApp, strict
+from causeway.metrics.endpoint import count_into_files
+
+# Seconds in which a worker finishes its requests when it is told to end.
+GRACE_SECONDS = 60
+
+
+class WebProcesses(BaseApplication):  # type: ignore[misc]
+    """All that has threads or connections is made in the workers, after the fork."""
+
+    role = ""
+
+    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
+        self._conf = conf
+        self._cleanup = ExitStack()
+        #: where the workers count; deleted by the master alone, for whose forks every other way of cleaning up is theirs too
+        self.counts = Path(mkdtemp(prefix="causeway-metrics-"))
+        self._settings: dict[str, Any] = {
+            "bind": bind,
+            "workers": workers,
+            "threads": threads,
+            "worker_class": Worker,
+            "proc_name": f"causeway-{self.role}",
+            "graceful_timeout": GRACE_SECONDS,
+            # gunicorn's own two seconds are those between two questions of clients that wait for a server: their
+            # connection would be closed just when they ask.
+            "keepalive": KEEP,
+            "control_socket_disable": True,
+            "when_ready": self._ready,
+            "post_worker_init": self._worker_ready,
+            "worker_exit": self._worker_exit,
+            "on_exit": self._on_exit,
+        }
+        super().__init__()
+
+    def serve(self) -> None:
+        """Until a signal ends it."""
+        if self._conf.metrics.enabled:
+            count_into_files(self.counts)
+        self.run()
+
+    @abstractmethod
+    def application(self, cleanup: ExitStack) -> WsgiApp:
+        """Made in a worker; ``cleanup`` is told how everything is closed again."""
+
+    def load_config(self) -> None:
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Callable[..., Any]:
+        application = self.application(self._cleanup)
+        processes.expose_metrics(self._conf, self._cleanup, shared=True)
+        return strict(application)
+
+    def _worker_ready(self, worker: Any) -> None:
+        pass
+
+    def _ready(self, server: Any) -> None:
+        click.echo(f"ready: {self.role} {', '.join(str(listener) for listener in server.LISTENERS)}")
+
+    def _on_exit(self, _server: Any) -> None:
+        rmtree(self.counts, ignore_errors=True)
+
+    def _worker_exit(self, _server: Any, _worker: Any) -> None:
+        self._cleanup.close()
+
+
+class ApiProcesses(WebProcesses):
+    """The Compute API."""
+
+    role = "api"
+
+    def __init__(self, conf: cfg.ConfigOpts, *, bind: str, workers: int, threads: int) -> None:
+        self._long_polls = LongPolls(max(1, round(threads * LONG_POLLS)))
+        super().__init__(conf, bind=bind, workers=workers, threads=threads)
+
+    def application(self, cleanup: ExitStack) -> WsgiApp:
+        around = processes.around(self._conf, cleanup)
+        database, cells = processes.databases(self._conf, cleanup)
+        return roles.api_app(around, database, cells, self._conf.host, self._long_polls)
+
+    def _worker_ready(self, worker: Any) -> None:
+        self._long_polls.is_over = lambda: not worker.alive
+
+
+class MetadataProcesses(WebProcesses):
+    """The metadata service."""
+
+    role = "metadata"
+
+    def application(self, cleanup: ExitStack) -> WsgiApp:
+        sessions = ServiceSessions(self._conf)
+        cleanup.callback(sessions.close)
+        database, cells = processes.databases(self._conf, cleanup)
+        return roles.metadata_app(sessions, database, cells)

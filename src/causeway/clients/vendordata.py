@@ -1,0 +1,102 @@
+"""Vendor data: what the operator of a cloud has guests told, from a file and from services of theirs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from causeway import errors
+from causeway.clients.connections import ServiceSessions
+from causeway.conf.metadata import DYNAMIC, STATIC
+from causeway.model.instance import Instance
+
+LOG = logging.getLogger(__name__)
+
+GROUP = "vendordata_dynamic_auth"
+
+
+class Vendordata:
+    """By the options of [api] and the credentials in [vendordata_dynamic_auth]."""
+
+    def __init__(self, sessions: ServiceSessions) -> None:
+        self._sessions = sessions
+        self._options = sessions.conf.api
+
+    def static(self) -> Any:
+        """The JSON of the file, {} if there is none. Raises Misconfigured if it can't be read."""
+        path = self._options.vendordata_jsonfile_path
+        if STATIC not in self._options.vendordata_providers or not path:
+            return {}
+        try:
+            return json.loads(Path(path).read_bytes())
+        except (OSError, ValueError) as failure:
+            raise errors.Misconfigured(
+                "The vendor data of this cloud can't be read.",
+                details=f"[api] vendordata_jsonfile_path {path}: {failure}",
+            ) from failure
+
+    def dynamic(self, instance: Instance, hostname: str) -> dict[str, Any]:
+        """name of a service -> what it says of a server. Raises ServiceFailed if one fails and that is fatal."""
+        if DYNAMIC not in self._options.vendordata_providers:
+            return {}
+        found: dict[str, Any] = {}
+        for target in self._options.vendordata_dynamic_targets:
+            name, at, url = target.strip().partition("@")
+            if not at:
+                LOG.error("[api] vendordata_dynamic_targets: %s is not name@URL: it is left out", target)
+            elif name in found:
+                LOG.error("[api] vendordata_dynamic_targets: %s is there twice: the second is left out", name)
+            else:
+                found[name] = self._ask(name, url, _about(instance, hostname))
+        return found
+
+    def _ask(self, name: str, url: str, about: dict[str, Any]) -> Any:
+        try:
+            return self._post(url, about)
+        except (requests.RequestException, OSError, ValueError, errors.ServiceFailed) as failure:
+            told = f"{type(failure).__name__}: {failure}"
+            if self._options.vendordata_dynamic_failure_fatal:
+                raise errors.ServiceFailed(
+                    f"The vendor data service {name} did not answer. Try again later.", details=f"{url}: {told}"
+                ) from failure
+            LOG.warning("Vendor data service %s at %s: guests are told nothing of it: %s", name, url, told)
+            return {}
+
+    def _post(self, url: str, about: dict[str, Any]) -> Any:
+        options = self._options
+        headers = {"Accept": "application/json", "User-Agent": "causeway"}
+        # Never those of [service_user]: what they open is no business of such a service.
+        credentials = self._sessions.credentials(GROUP) if self._sessions.conf[GROUP].auth_type else None
+        if credentials is not None:
+            headers["X-Auth-Token"] = self._sessions.token(credentials)
+        answer = self._sessions.transport.post(
+            url,
+            json=about,
+            headers=headers,
+            timeout=(options.vendordata_dynamic_connect_timeout, options.vendordata_dynamic_read_timeout),
+            verify=options.vendordata_dynamic_ssl_certfile or True,
+            # A token goes nowhere that the operator did not name.
+            allow_redirects=False,
+        )
+        if answer.status_code not in (200, 201, 202):
+            raise ValueError(f"it answered {answer.status_code}")
+        return answer.json()
+
+
+def _about(instance: Instance, hostname: str) -> dict[str, Any]:
+    return {
+        "project-id": instance.project_id,
+        "instance-id": instance.uuid,
+        "image-id": instance.image_ref,
+        "user-data": instance.user_data,
+        "hostname": hostname,
+        "metadata": instance.metadata,
+        "boot-roles": instance.system_metadata.get("boot_roles", ""),
+    }
+
+
+__all__ = ["Vendordata"]

@@ -1,0 +1,75 @@
+"""All that goes into what a guest is told."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.network import Vif
+
+
+def nothing() -> dict[str, Any]:
+    return {}
+
+
+@dataclass
+class ServerFacts:
+    """A server as its guest is to know it.
+
+    ``dhcp_domain``: of its host name. ``vendor_data``: the static part. ``dynamic_vendor_data`` asks the operator's services
+    for the rest, when it is wanted.
+    """
+
+    instance: Instance
+    vifs: list[Vif]
+    block_devices: list[BlockDevice]
+    dhcp_domain: str = ""
+    vendor_data: Any = field(default_factory=dict)
+    dynamic_vendor_data: Callable[[], dict[str, Any]] = nothing
+
+    @cached_property
+    def dynamic(self) -> dict[str, Any]:
+        """What the operator's services say: asked once, however many versions have it."""
+        return self.dynamic_vendor_data()
+
+    @property
+    def hostname(self) -> str:
+        return host_name(self.instance, self.dhcp_domain)
+
+    @property
+    def user_data(self) -> bytes | None:
+        return base64.b64decode(self.instance.user_data) if self.instance.user_data else None
+
+    @property
+    def contents(self) -> dict[str, bytes]:
+        """The personality files, by the names under which ``meta_data.json`` has them."""
+        return {
+            f"{place:04d}": base64.b64decode(injected.contents)
+            for place, injected in enumerate(self.instance.injected_files)
+        }
+
+    def address(self, version: int) -> str:
+        """The first fixed address of an IP version; empty if there is none."""
+        return next((ip.address for vif in self.vifs for ip in vif.fixed_ips if ip.version == version), "")
+
+    @property
+    def floating_ip(self) -> str:
+        """The first one; empty if there is none."""
+        return next((each for vif in self.vifs for ip in vif.fixed_ips for each in ip.floating_ips), "")
+
+    @property
+    def security_groups(self) -> list[str]:
+        """Those of its ports; of ports of which they are not known, those that were asked for."""
+        known = bool(self.vifs) and all(vif.security_groups is not None for vif in self.vifs)
+        seen = [name for vif in self.vifs for name in vif.security_groups or []]
+        named = seen if known else self.instance.security_groups
+        return list(dict.fromkeys(named))
+
+
+def host_name(instance: Instance, dhcp_domain: str) -> str:
+    return f"{instance.hostname}.{dhcp_domain}" if dhcp_domain else instance.hostname

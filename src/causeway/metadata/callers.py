@@ -1,0 +1,110 @@
+"""Which server asks.
+
+Behind the network service's metadata agent (``[neutron] service_metadata_proxy``) the agent names the server and its project, and
+signs the server's id with the shared secret. A load balancer in its place names itself, signs that, and passes the guest's
+address on. Without an agent a guest is known by the address that it calls from.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
+
+from oslo_config import cfg
+
+from causeway import errors
+from causeway.clients.network import NetworkClient
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A server that asks. ``project_id``: the server must be of this project."""
+
+    server_id: str
+    project_id: str
+
+
+def check_options(conf: cfg.ConfigOpts) -> None:
+    """Raises Misconfigured: signatures that everybody can make are none."""
+    if conf.neutron.service_metadata_proxy and not conf.neutron.metadata_proxy_shared_secret:
+        raise errors.Misconfigured(
+            "[neutron] service_metadata_proxy needs metadata_proxy_shared_secret, the same as in the agent's"
+            " metadata_agent.ini."
+        )
+
+
+def who_asks(conf: cfg.ConfigOpts, network: NetworkClient, headers: Mapping[str, str], caller: str) -> Asking:
+    """The server that a request comes from. ``headers``: by upper-case names; ``caller``: the address of who calls.
+
+    Raises BadRequest, Forbidden (the signature is wrong), NotFound, and what the network client raises.
+    """
+    if not conf.neutron.service_metadata_proxy:
+        if "X-INSTANCE-ID" in headers:
+            LOG.warning("A request has X-Instance-ID, which is not heeded: see [neutron] service_metadata_proxy")
+        return _of_address(network, _address(conf, headers, caller), None)
+    secret: str = conf.neutron.metadata_proxy_shared_secret
+    provider = headers.get("X-METADATA-PROVIDER")
+    if provider:
+        _check_signature(secret, provider, headers.get("X-METADATA-PROVIDER-SIGNATURE"), caller)
+        address = _parsed(_needed(headers, "X-Forwarded-For").split(",")[0])
+        networks = network.networks_of_provider(provider)
+        if not networks:
+            raise errors.BadRequest("No network has this metadata provider.")
+        try:
+            return _of_address(network, address, networks)
+        except errors.NotFound as failure:
+            raise errors.BadRequest(failure.message) from None
+    server_id, project_id = _needed(headers, "X-Instance-ID"), _needed(headers, "X-Tenant-ID")
+    _check_signature(secret, server_id, headers.get("X-INSTANCE-ID-SIGNATURE"), caller)
+    return Asking(server_id, project_id)
+
+
+def sign(secret: str, text: str) -> str:
+    """As the agent signs."""
+    return hmac.new(secret.encode(), text.encode(), sha256).hexdigest()
+
+
+def _check_signature(secret: str, text: str, signature: str | None, caller: str) -> None:
+    if not hmac.compare_digest(sign(secret, text).encode(), (signature or "").encode()):
+        LOG.warning("A request for %s from %s has a wrong signature: is the secret the agent's?", text, caller)
+        raise errors.Forbidden("Invalid proxy request signature.")
+
+
+def _needed(headers: Mapping[str, str], name: str) -> str:
+    found = headers.get(name.upper())
+    if not found:
+        raise errors.BadRequest(f"{name} header is missing from request.")
+    return found
+
+
+def _address(conf: cfg.ConfigOpts, headers: Mapping[str, str], caller: str) -> str:
+    forwarded = headers.get("X-FORWARDED-FOR") if conf.api.use_forwarded_for else None
+    # The last one is what the proxy itself saw; those before it are what its client said.
+    return _parsed(forwarded.split(",")[-1] if forwarded else caller)
+
+
+def _parsed(text: str) -> str:
+    """Raises BadRequest."""
+    try:
+        address = ip_address(text.strip())
+    except ValueError:
+        raise errors.BadRequest("The address of who asks is none.") from None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(address)
+
+
+def _of_address(network: NetworkClient, address: str, networks: list[str] | None) -> Asking:
+    """The owner of the one port with this address. Never remembered: the next owner must not be taken for this one."""
+    ports = network.ports_with_address(address, networks)
+    if len(ports) != 1 or not ports[0].get("device_id"):
+        # Networks of different projects may have the same addresses.
+        LOG.info("%s ports have the address %s: it can't be said which server asks", len(ports) or "No", address)
+        raise errors.NotFound("It can't be said which server asks.")
+    return Asking(ports[0]["device_id"], ports[0]["project_id"])

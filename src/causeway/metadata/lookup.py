@@ -1,0 +1,95 @@
+"""What a server's guest is told, read where the server lives, and remembered for some seconds.
+
+Where that is, and whether the server is still there, is asked for every request: one statement. So what is told changes at once
+when a move switches a server's mapping, and a server that is deleted is told nothing more. Everything else is up to
+``[api] metadata_cache_expiration`` seconds old.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+
+from causeway import errors
+from causeway.guest_data.facts import ServerFacts, host_name
+from causeway.metadata.callers import Asking
+from causeway.metadata.services import MetadataServices
+from causeway.store.api import mappings
+from causeway.store.cell import block_devices, instances
+
+# Servers that are remembered at most: a server's user data may have 64 KiB.
+MOST_REMEMBERED = 500
+# A server that changes cells between the reading of its mapping and of its row is looked up again.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    facts: ServerFacts
+    cell_uuid: str
+    until: float
+
+
+class Lookup:
+    """Shared by all threads."""
+
+    def __init__(self, services: MetadataServices) -> None:
+        self._services = services
+        self._lock = threading.Lock()
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
+
+    def facts(self, asking: Asking) -> ServerFacts:
+        """Raises ServerNotFound if there is no such server, or it is not of that project; and what databases raise."""
+        uuid = asking.server_id
+        for _ in range(ATTEMPTS):
+            cell_uuid = self.home(asking)
+            found = self._recall(uuid, cell_uuid) or self._read(uuid, cell_uuid)
+            if found is not None:
+                return found
+        raise errors.ServerNotFound(uuid)
+
+    def home(self, asking: Asking) -> str:
+        """The cell of the server that asks; raises ServerNotFound."""
+        mapping = mappings.get(self._services.api, asking.server_id)
+        if mapping.queued_for_delete or mapping.cell_uuid is None or mapping.project_id != asking.project_id:
+            raise errors.ServerNotFound(asking.server_id)
+        return mapping.cell_uuid
+
+    def forget(self, uuid: str) -> None:
+        with self._lock:
+            self._remembered.pop(uuid, None)
+
+    def _recall(self, uuid: str, cell_uuid: str) -> ServerFacts | None:
+        with self._lock:
+            found = self._remembered.get(uuid)
+        if found is None or found.cell_uuid != cell_uuid or found.until < time.monotonic():
+            return None
+        return found.facts
+
+    def _read(self, uuid: str, cell_uuid: str) -> ServerFacts | None:
+        """None: the cell has no such server (any more)."""
+        services, began = self._services, time.monotonic()
+        database = services.cells.database(cell_uuid)
+        instance = instances.find(database, uuid, with_tags=False)
+        if instance is None:
+            return None
+        domain: str = services.conf.api.dhcp_domain
+        facts = ServerFacts(
+            instance,
+            instance.network_info,
+            block_devices.of_instance(database, uuid),
+            domain,
+            services.vendordata.static(),
+            partial(services.vendordata.dynamic, instance, host_name(instance, domain)),
+        )
+        seconds: int = services.conf.api.metadata_cache_expiration
+        if seconds:
+            with self._lock:
+                self._remembered[uuid] = _Remembered(facts, cell_uuid, began + seconds)
+                self._remembered.move_to_end(uuid)
+                while len(self._remembered) > MOST_REMEMBERED:
+                    self._remembered.popitem(last=False)
+        return facts

@@ -1,0 +1,19 @@
+"""The password that a guest posted, encrypted with its user's key, among the system metadata of its server."""
+
+from __future__ import annotations
+
+MOST_BYTES = 1020
+_PIECE, _PIECES = 255, 4
+_NAMES = tuple(f"password_{number}" for number in range(_PIECES))
+
+
+def password_in(system_metadata: dict[str, str]) -> str:
+    """Empty if there is none."""
+    return "".join(system_metadata.get(name, "") for name in _NAMES)
+
+
+def with_password(system_metadata: dict[str, str], password: str) -> dict[str, str]:
+    """The system metadata with this password; empty: with none. As the field divides it."""
+    found = {name: value for name, value in system_metadata.items() if name not in _NAMES}
+    pieces = [password[start : start + _PIECE] for start in range(0, len(password), _PIECE)]
+    return found | dict(zip(_NAMES, pieces, strict=False))

@@ -1,0 +1,91 @@
+"""169.254.169.254 in the lab's networks, beside each DHCP server: guests have it as their gateway.
+
+What listens is this process: a socket stays in the namespace in which it was made, whichever thread uses it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from causeway.errors import GuestFailed
+from causeway.http.server import make_server
+from causeway.http.strict import WsgiApp
+from causeway.virt.libvirt.commands import run
+
+ADDRESS, PORT, THREADS = "169.254.169.254", 80, 4
+_NAMESPACES = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+
+
+@dataclass
+class _Listener:
+    server: Any
+    thread: threading.Thread
+    # The namespace in which it listens: one of the same name may have been made anew.
+    inode: int
+
+
+class MetadataListeners:
+    """A listener for each network; ``application`` makes what answers the guests of a network, given its id."""
+
+    def __init__(self, application: Callable[[str], WsgiApp]) -> None:
+        self._application = application
+        self._listeners: dict[str, _Listener] = {}
+        self._lock = threading.Lock()
+
+    def sync(self, namespaces: dict[str, str]) -> None:
+        """Listens in these networks and no others: network id -> the namespace of its DHCP server, which is there."""
+        with self._lock:
+            for network_id in self._listeners.keys() - namespaces.keys():
+                self._stop(network_id)
+            for network_id, namespace in namespaces.items():
+                # Also if it listens already: a DHCP server that was restarted has a new interface.
+                run("ip", "-n", namespace, "addr", "replace", f"{ADDRESS}/32", "dev", "dhcp0")
+                inode = (_NAMESPACES / namespace).stat().st_ino
+                listener = self._listeners.get(network_id)
+                if listener is not None and listener.inode == inode:
+                    continue
+                self._stop(network_id)
+                self._listeners[network_id] = self._listen(network_id, namespace, inode)
+
+    def stop(self) -> None:
+        with self._lock:
+            for network_id in list(self._listeners):
+                self._stop(network_id)
+
+    def _listen(self, network_id: str, namespace: str, inode: int) -> _Listener:
+        def make() -> Any:
+            _enter(namespace)
+            return make_server("0.0.0.0", PORT, self._application(network_id), threads=THREADS, name="metadata")
+
+        # A thread of its own: it stays in the namespace for its short life.
+        with ThreadPoolExecutor(1) as pool:
+            server = pool.submit(make).result()
+        thread = threading.Thread(target=server.serve, name=f"metadata-{network_id[:11]}", daemon=True)
+        thread.start()
+        return _Listener(server, thread, inode)
+
+    def _stop(self, network_id: str) -> None:
+        listener = self._listeners.pop(network_id, None)
+        if listener is not None:
+            listener.server.stop()
+            listener.thread.join()
+
+
+def _enter(namespace: str) -> None:
+    """Moves the calling thread, and no other, into a network namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    handle = os.open(_NAMESPACES / namespace, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.setns(handle, _CLONE_NEWNET):
+            number = ctypes.get_errno()
+            raise GuestFailed(f"The namespace {namespace} can't be entered.", details=os.strerror(number))
+    finally:
+        os.close(handle)
