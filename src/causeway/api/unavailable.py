@@ -19,11 +19,7 @@ class Unavailable(Enum):
     UNRESCUE = (f"{_ACTION} (unrescue)", "Ending the rescue of a server")
     ADD_FIXED_IP = (f"{_ACTION} (addFixedIp)", "Giving a server one more fixed IP")
     REMOVE_FIXED_IP = (f"{_ACTION} (removeFixedIp)", "Taking a fixed IP away from a server")
-    VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
-    SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
-    SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")
     REBUILD_VOLUME = (f"{_ACTION} (rebuild)", "From 2.93: writing another image to the root volume of a server")
-    REMOTE_CONSOLE = ("POST /servers/{server_id}/remote-consoles", "A remote console")
     SWAP_VOLUME = (
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
         "Swapping a volume for another one",

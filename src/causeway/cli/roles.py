@@ -218,6 +218,7 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             hardware=from_options(conf),
             peers_dir=state_dir.parent,
             live_network=conf.simulated.live_networks.get(conf.host, ""),
+            console_address=conf.serial_console.proxyclient_address,
         )
     # Only here: libvirt's packages are an extra.
     from causeway.virt.libvirt import live_settings

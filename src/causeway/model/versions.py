@@ -12,14 +12,15 @@
 | 8 | 1.7 | hosts say whether their hypervisors reach one another; what is left when a guest is off goes directly between cells |
 | 9 | 1.8 | suspended guests go to another host, and stay suspended |
 | 10 | 1.9 | diagnostics, crash dumps, passwords of guests |
+| 12 | 1.11 | consoles of guests |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 10
-RPC = "1.9"
+SERVICE = 12
+RPC = "1.11"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -44,6 +45,8 @@ SEND_OFFERED_RPC = "1.7"
 SUSPENDED_RPC = "1.8"
 # The first one that asks something of the guest itself.
 INSIDE_GUESTS_RPC = "1.9"
+# The first one that says where the consoles of its guests are.
+CONSOLES_RPC = "1.11"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"
