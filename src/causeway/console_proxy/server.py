@@ -61,19 +61,19 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), Visit)
         self.port = int(self.socket.getsockname()[1])
-        self._threads = [
+        self._workers = [
             threading.Thread(target=self.serve_forever, name="console-proxy", daemon=True),
             threading.Thread(target=self._watch, name="console-watch", daemon=True),
         ]
 
     def start(self) -> None:
-        for thread in self._threads:
+        for thread in self._workers:
             thread.start()
 
     def stop(self) -> None:
         """Nothing new is taken; consoles end, and their users are told why."""
         self._stopping.set()
-        if self._threads[0].is_alive():
+        if self._workers[0].is_alive():
             self.shutdown()
         self.server_close()
         with self._lock:
@@ -83,7 +83,7 @@ class ConsoleProxy(ThreadingMixIn, HTTPServer):
                 else:
                     _break(connection.socket)
             self._lock.wait_for(lambda: not self._connections, _GRACE)
-        for thread in self._threads:
+        for thread in self._workers:
             if thread.is_alive():
                 thread.join()
 

@@ -42,24 +42,6 @@ ACTIONS: dict[Unavailable, tuple[str, str, Any, list[Any]]] = {
         {"removeFixedIp": {"address": "10.0.0.4"}},
         [None, {}, {"address": "10.0.0"}],
     ),
-    Unavailable.VNC_CONSOLE: (
-        "os-getVNCConsole",
-        "2.5",
-        {"os-getVNCConsole": {"type": "novnc"}},
-        [None, {}, {"type": "serial"}],
-    ),
-    Unavailable.SPICE_CONSOLE: (
-        "os-getSPICEConsole",
-        "2.5",
-        {"os-getSPICEConsole": {"type": "spice-html5"}},
-        [None, {}, {"type": "novnc"}],
-    ),
-    Unavailable.SERIAL_CONSOLE: (
-        "os-getSerialConsole",
-        "2.5",
-        {"os-getSerialConsole": {"type": "serial"}},
-        [None, {}, {"type": "novnc"}],
-    ),
 }
 
 
@@ -93,7 +75,6 @@ def test_every_line_of_the_list_is_refused(admin: Any, cloud: Any, server: Insta
 
 def others(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
     path = f"/servers/{server.uuid}"
-    yield admin.post(f"{path}/remote-consoles", {"remote_console": {"protocol": "vnc", "type": "novnc"}})
     yield admin.post("/os-aggregates/1/images", {"cache": [{"id": VOLUME}]})
     yield admin.get("/os-baremetal-nodes", version="2.1")
     yield admin.get("/os-baremetal-nodes/1", version="2.1")
@@ -119,20 +100,3 @@ def test_the_body_is_checked_first_then_the_server_then_who_asks(api: Any, serve
     # Services are no members of the project.
     assert api.by("service:project").post(path, good, version=version).status == 403
     assert api.post(path, good, version=version).status == 501
-
-
-@pytest.mark.parametrize(
-    ("version", "protocol", "kind", "status"),
-    [
-        ("2.6", "vnc", "novnc", 404),
-        ("2.6", "mks", "webmks", 400),
-        ("2.8", "mks", "webmks", 404),
-        ("2.98", "spice", "spice-direct", 400),
-        ("2.99", "spice", "spice-direct", 404),
-        ("2.6", "rdp", "rdp-html5", 400),
-        ("2.104", "carrier", "pigeon", 400),
-    ],
-)
-def test_remote_consoles_by_version(api: Any, version: str, protocol: str, kind: str, status: int) -> None:
-    body = {"remote_console": {"protocol": protocol, "type": kind}}
-    assert api.post(f"/servers/{NOBODYS}/remote-consoles", body, version=version).status == status
