@@ -93,7 +93,7 @@ def test_bodies(api: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("last", ["2.1", "2.5"])
-def test_the_actions_of_before_2_6(api: Any, server: Instance, path: str, last: str) -> None:
+def test_the_actions_of_before_2_6(api: Any, path: str, last: str) -> None:
     action = path.replace("remote-consoles", "action")
     shown = api.post(action, {"os-getVNCConsole": {"type": "novnc"}}, version=last).json["console"]
     assert (set(shown), shown["type"]) == ({"type", "url"}, "novnc")
@@ -112,7 +112,7 @@ def test_the_actions_of_before_2_6(api: Any, server: Instance, path: str, last: 
         assert api.post(f"/servers/{NOBODYS}/action", {name: {"type": kind}}, version=last).status == 404
 
 
-def test_who_may(api: Any, admin: Any, server: Instance, path: str) -> None:
+def test_who_may(api: Any, admin: Any, path: str) -> None:
     assert api.by("user:elsewhere").post(path, wanted(), version="2.6").status == 404
     assert api.by("service:project").post(path, wanted(), version="2.6").status == 403
     assert admin.post(path, wanted(), version="2.6").status == 200
