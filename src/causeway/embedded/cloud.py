@@ -273,7 +273,7 @@ class EmbeddedCloud:
             },
         )
         if self._driver == "libvirt":
-            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type)
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}

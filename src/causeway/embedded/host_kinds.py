@@ -8,6 +8,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oslo_config import cfg
+
 from causeway import durable
 from causeway.embedded.settings import StateDir
 from causeway.virt.driver import Driver
@@ -71,12 +73,12 @@ class SimulatedHosts(Hosts):
 class LibvirtHosts(Hosts):
     """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
 
-    def __init__(self, state: StateDir, devcloud: Devcloud, virt_type: str) -> None:
+    def __init__(self, state: StateDir, devcloud: Devcloud, conf: cfg.ConfigOpts) -> None:
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
 
         self._state = state
         self._devcloud = devcloud
-        self._virt_type = virt_type
+        self._conf = conf
         self._lab = Lab(state.lab)
         self._endpoints: dict[str, LibvirtEndpoint] = {}
 
@@ -88,7 +90,12 @@ class LibvirtHosts(Hosts):
     def driver(self, name: str) -> Driver:
         from causeway.virt.lab.drivers import driver_of
 
-        return driver_of(self._endpoints[name], virt_type=self._virt_type)
+        return driver_of(
+            self._endpoints[name],
+            virt_type=self._conf.libvirt.virt_type,
+            screens=self._conf.vnc.enabled,
+            serial_consoles=self._conf.serial_console.enabled,
+        )
 
     def demo_image(self) -> tuple[Path, str]:
         from causeway.virt.lab.guest_image import build_guest_image

@@ -17,8 +17,7 @@ from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.host import HostLimits
 from causeway.virt.libvirt.live_settings import LiveSettings
 
-# Guests of lab hosts listen on the loopback of a network of their own, which only this machine's root reaches.
-LAB_CONSOLES = ConsoleSettings(vnc_listen="127.0.0.1", serial="127.0.0.1")
+_LOOPBACK = "127.0.0.1"
 _END_SECONDS = 10
 
 
@@ -52,7 +51,7 @@ class LabDriver(LibvirtDriver):
                 known = None
             if known is None:
                 known = self._forwarders[uuid, kind] = self._forward(port)
-            return "127.0.0.1", known.outside
+            return _LOOPBACK, known.outside
 
     def close(self) -> None:
         with self._forwarding:
@@ -62,7 +61,7 @@ class LabDriver(LibvirtDriver):
 
     def _forward(self, port: int) -> _Forwarder:
         script = files("causeway.virt.lab").joinpath("console_forwarder.py")
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_server((_LOOPBACK, 0)) as listener:
             number = listener.fileno()
             command = ["ip", "netns", "exec", self._namespace]
             command += [sys.executable, "-I", str(script), str(number), str(port)]
@@ -71,9 +70,9 @@ class LabDriver(LibvirtDriver):
 
 
 def driver_of(
-    endpoint: LibvirtEndpoint, *, virt_type: str = "auto", consoles: ConsoleSettings = LAB_CONSOLES
+    endpoint: LibvirtEndpoint, *, virt_type: str = "auto", screens: bool = True, serial_consoles: bool = True
 ) -> LabDriver:
-    """Not started yet."""
+    """Not started yet. ``screens``, ``serial_consoles``: guests have them."""
     return LabDriver(
         endpoint.netns,
         endpoint.uri,
@@ -87,5 +86,8 @@ def driver_of(
         live=LiveSettings(
             endpoint.address, uri=endpoint.control_uri, reachable_here=False, inside=endpoint.inside, tls=True
         ),
-        consoles=consoles,
+        # On the loopback of the host's own network, which only this machine's root reaches.
+        consoles=ConsoleSettings(
+            vnc_listen=_LOOPBACK if screens else None, serial=_LOOPBACK if serial_consoles else None
+        ),
     )
