@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from oslo_config import cfg
 
-OWN = ("serial.html", "serial.css", "serial.js")
+OWN = ("consoles.css", "screen.html", "screen.js", "serial.html", "serial.js")
 HEADERS = {
     # Tokens are in URLs.
     "Referrer-Policy": "no-referrer",

@@ -236,7 +236,7 @@ class EmbeddedCloud:
         self._cleanup.callback(proxy.server_close)
         here = f"//127.0.0.1:{proxy.port}"
         for group, name, value in (
-            ("vnc", "novncproxy_base_url", f"http:{here}/vnc_auto.html"),
+            ("vnc", "novncproxy_base_url", f"http:{here}/screen.html"),
             ("serial_console", "base_url", f"ws:{here}/"),
             ("serial_console", "enabled", True),
         ):
