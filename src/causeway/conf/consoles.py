@@ -73,11 +73,6 @@ OPTS: dict[str, list[Opt]] = {
             default="/usr/share/novnc",
             help="Ours: where noVNC is, whose pages the proxy serves (Debian's package novnc).",
         ),
-        cfg.StrOpt(
-            "xterm_path",
-            default="/usr/share/javascript/xterm",
-            help="Ours: where xterm.js is, which the page of serial consoles uses (Debian's package libjs-xterm).",
-        ),
         cfg.IntOpt(
             "max_connections", default=400, min=1, help="Ours: connections that one proxy has at a time; others wait."
         ),

@@ -1,4 +1,4 @@
-"""Which files the proxy serves: its own pages, those of noVNC, and xterm.js."""
+"""Which files the proxy serves: its own pages, and those of noVNC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
-_XTERM = "xterm/"
 
 
 def read(conf: cfg.ConfigOpts, url: str) -> tuple[bytes, str] | None:
@@ -35,12 +34,8 @@ def read(conf: cfg.ConfigOpts, url: str) -> tuple[bytes, str] | None:
 
 
 def _found(conf: cfg.ConfigOpts, path: str) -> Path | None:
-    if path.startswith(_XTERM):
-        folder, path = Path(conf.console.xterm_path), path.removeprefix(_XTERM)
-    else:
-        folder = Path(conf.console.novnc_path)
     try:
-        found = folder / path
+        found = Path(conf.console.novnc_path) / path
         return found if found.is_file() else None
     except (OSError, ValueError):
         return None
