@@ -7,6 +7,7 @@
     │   ├── ValidationFailed          400  validation_failed
     │   ├── FlavorNotUsable           400  flavor_not_usable
     │   ├── InvalidVolume             400  invalid_volume
+    │   ├── ConsoleTypeUnavailable    400  console_type_unavailable
     │   └── MigrationNotFinished      400  no_finished_migration
     ├── Unauthorized                  401  unauthorized
     ├── Forbidden                     403  forbidden
@@ -96,6 +97,16 @@ class ValidationFailed(BadRequest):
 
 class FlavorNotUsable(BadRequest):
     code = "flavor_not_usable"
+
+
+class ConsoleTypeUnavailable(BadRequest):
+    """There is no such console, or not of this guest."""
+
+    code = "console_type_unavailable"
+
+    @classmethod
+    def of(cls, kind: str, why: str = "") -> ConsoleTypeUnavailable:
+        return cls(f"Unavailable console type {kind}." + (f" {why}" if why else ""))
 
 
 class InvalidVolume(BadRequest):

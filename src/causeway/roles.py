@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import requests
 from oslo_config import cfg
@@ -47,6 +47,9 @@ from causeway.store.cells import Cells
 from causeway.store.connections import ConnectionBudget
 from causeway.store.database import Database
 from causeway.virt.driver import Driver
+
+if TYPE_CHECKING:
+    from causeway.console_proxy.server import ConsoleProxy
 
 
 @dataclass
@@ -207,6 +210,15 @@ def metadata_app(sessions: ServiceSessions, api: Database, cells: Cells) -> Wsgi
             vendordata=Vendordata(sessions),
         )
     )
+
+
+def console_proxy(conf: cfg.ConfigOpts, queues: Transports, cells: Cells, address: str, port: int) -> ConsoleProxy:
+    """A proxy of consoles, not started yet. Raises OSError if it can't listen there."""
+    # Only here: websockify brings much with it that nobody else needs.
+    from causeway.console_proxy.server import ConsoleProxy
+
+    conductor = ConductorClient(queues.get(conf.transport_url))
+    return ConsoleProxy(conf, cells, conductor, address=address, port=port)
 
 
 def api_app(

@@ -1,18 +1,38 @@
-"""``/os-console-auth-tokens``: where a console is that a token was given for. There are no consoles yet, so no token is known."""
+"""``/os-console-auth-tokens``: where the console is that a token opens. For proxies of consoles that are not ours."""
 
 from __future__ import annotations
 
 from causeway import errors
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
+from causeway.parts.consoles import standings
+from causeway.store.api import console_tokens
 
 _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({}, strict=True))]
 
 
 @handler(query=_QUERY)
-def show(request: ApiRequest, **_token: str) -> Response:
+def show(request: ApiRequest, console_token: str) -> Response:
     if request.version < (2, 31):
         # Until then it was for RDP consoles only, which the field has no more either.
         raise errors.BadRequest("Tokens of consoles can be shown from microversion 2.31 on.")
     request.authorize("os_compute_api:os-console-auth-tokens", {})
-    raise errors.NotFound("Token not found")
+    found = console_tokens.find(request.services.api, console_token)
+    if found is None:
+        raise errors.NotFound("Token not found")
+    token, _seconds = found
+    standing = standings(request.services.cells, [token]).get(token.token_hash)
+    if standing is None:
+        raise errors.CellDown(
+            f"Where the console of instance {token.instance_uuid} is can't be told: its cell does not answer now."
+        )
+    if standing.ending is not None:
+        raise errors.NotFound(f"Token not found: {standing.ending.told(token.instance_uuid)}")
+    console = {
+        "instance_uuid": token.instance_uuid,
+        "host": token.host,
+        "port": token.port,
+        # Only consoles of other hypervisors have one.
+        "internal_access_path": None,
+    }
+    return Response(200, {"console": console})

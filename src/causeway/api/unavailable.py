@@ -15,10 +15,6 @@ _ACTION = "POST /servers/{server_id}/action"
 class Unavailable(Enum):
     """Each: the operation, and what a caller would have got from it."""
 
-    VNC_CONSOLE = (f"{_ACTION} (os-getVNCConsole)", "A VNC console")
-    SPICE_CONSOLE = (f"{_ACTION} (os-getSPICEConsole)", "A SPICE console")
-    SERIAL_CONSOLE = (f"{_ACTION} (os-getSerialConsole)", "A serial console")
-    REMOTE_CONSOLE = ("POST /servers/{server_id}/remote-consoles", "A remote console")
     SWAP_VOLUME = (
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
         "Swapping a volume for another one",

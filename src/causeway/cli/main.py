@@ -18,6 +18,11 @@ COMMANDS = {
     "conductor": ("causeway.cli.roles", "conductor", "Run a conductor in a process of its own."),
     "scheduler": ("causeway.cli.roles", "scheduler", "Run a scheduler in a process of its own."),
     "compute": ("causeway.cli.roles", "compute", "Run the compute service of one host in a process of its own."),
+    "console-proxy": (
+        "causeway.cli.console_proxy",
+        "console_proxy",
+        "Run a proxy of consoles in a process of its own.",
+    ),
     "devcloud": ("causeway.cli.devcloud", "devcloud", "Run small stand-ins for the services around, and Placement."),
     "manage": ("causeway.cli.manage", "manage", "Databases and cells of a cloud of many processes."),
     "audit": (

@@ -176,9 +176,10 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             hardware=from_options(conf),
             peers_dir=state_dir.parent,
             live_network=conf.simulated.live_networks.get(conf.host, ""),
+            console_address=conf.serial_console.proxyclient_address,
         )
     # Only here: libvirt's packages are an extra.
-    from causeway.virt.libvirt import live_settings
+    from causeway.virt.libvirt import consoles, live_settings
     from causeway.virt.libvirt.driver import LibvirtDriver
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
@@ -193,4 +194,5 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         host_ip=conf.my_ip,
         name_template=conf.instance_name_template,
         live=live_settings.from_options(conf),
+        consoles=consoles.from_options(conf),
     )

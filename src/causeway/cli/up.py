@@ -25,6 +25,7 @@ DEFAULT_STATE_DIR = Path(platformdirs.user_data_dir("causeway"))
     help="Where everything is kept. Started again on the same directory, the cloud finds everything again.",
 )
 @click.option("--port", default=8774, show_default=True, help="Port of all APIs; 0 picks a free one.")
+@click.option("--console-port", default=0, show_default=True, help="Port of servers' consoles; 0 picks a free one.")
 @click.option("--cells", default=2, show_default=True, type=click.IntRange(1), help="Number of cells.")
 @click.option("--hosts-per-cell", default=1, show_default=True, type=click.IntRange(1), help="Hosts in each cell.")
 @click.option(
@@ -40,6 +41,7 @@ DEFAULT_STATE_DIR = Path(platformdirs.user_data_dir("causeway"))
 def up(
     state_dir: Path,
     port: int,
+    console_port: int,
     cells: int,
     hosts_per_cell: int,
     driver: str,
@@ -62,6 +64,7 @@ def up(
     cloud = EmbeddedCloud(
         state_dir,
         port=port,
+        console_port=console_port,
         cells=cells,
         hosts_per_cell=hosts_per_cell,
         driver="libvirt" if driver == "libvirt" else "simulated",

@@ -463,8 +463,8 @@ class VolumeClient:
     def _call(self, context: RequestContext, method: str, route: str, what: str, **more: Any) -> requests.Response:
         more.setdefault("missing", _volume_missing(more["volume_id"]) if "volume_id" in more else None)
         version = self._version
-        more.setdefault("headers", {"OpenStack-API-Version": f"volume {version}"})
-        answer = self._api.call(context, method, route, what, **{"accept": (400, 406), **more})
+        given = {"headers": {"OpenStack-API-Version": f"volume {version}"}, "accept": (400, 406), **more}
+        answer = self._api.call(context, method, route, what, **given)
         if answer.status_code == 406:
             self._version = OLDEST_MICROVERSION
             if version == OLDEST_MICROVERSION:

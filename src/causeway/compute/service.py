@@ -20,6 +20,7 @@ from causeway.compute.disks.disk_server import DiskServer
 from causeway.compute.disks.image_cache import ImageCache
 from causeway.compute.disks.rounds import Rounds
 from causeway.compute.guests.build import BuildEndpoint
+from causeway.compute.guests.consoles import ConsolesEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
@@ -127,6 +128,7 @@ class ComputeService:
                     PowerEndpoint(self.host),
                     GuestStatesEndpoint(self.host),
                     InsideEndpoint(self.host),
+                    ConsolesEndpoint(self.host),
                     RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
                     RescueEndpoint(self.host),

@@ -33,6 +33,7 @@ from causeway.rpc.conductor import ConductorClient
 from causeway.rpc.server import RpcServer
 from causeway.rpc.transport import Transport
 from causeway.store import mapping_facts
+from causeway.store.api import console_tokens
 
 LOG = logging.getLogger(__name__)
 
@@ -64,6 +65,7 @@ class ConductorService:
             Periodic("life-sign", services.conf.report_interval, self._recovery.show_life, services.stopping),
             Periodic("recovery", every, self._recovery.look, services.stopping),
             Periodic("leftovers", every, partial(cleaning.look, services), services.stopping),
+            Periodic("console-tokens", every, partial(console_tokens.purge, services.api), services.stopping),
             Periodic("mappings", every, partial(mapping_facts.keep, services.cells), services.stopping),
         ]
         self._drains = Drains(services, conductor)

@@ -14,9 +14,9 @@ def _names(text: str) -> frozenset[str]:
 # Groups of which there is nothing.
 GROUPS = _names(
     """
-    barbican barbican_service_user cache consoleauth cyborg devices ephemeral_storage_encryption guestfs hyperv image_cache
-    ironic key_manager manila mks powervm profiler rdp remote_debug serial_console spice vault
-    vmware vnc workarounds wsgi xenserver zvm
+    barbican barbican_service_user cache cyborg devices ephemeral_storage_encryption guestfs hyperv image_cache
+    ironic key_manager manila mks powervm profiler rdp remote_debug spice vault vmware workarounds wsgi xenserver
+    zvm
     """
 )
 
@@ -78,6 +78,11 @@ NAMES: dict[str, frozenset[str]] = {
     "conductor": _names(
         """
         workers
+        """
+    ),
+    "console": _names(
+        """
+        ssl_ciphers ssl_minimum_version
         """
     ),
     "filter_scheduler": _names(
@@ -147,9 +152,19 @@ NAMES: dict[str, frozenset[str]] = {
         query_placement_for_routed_network_aggregates workers
         """
     ),
+    "serial_console": _names(
+        """
+        serialproxy_host serialproxy_port
+        """
+    ),
     "upgrade_levels": _names(
         """
         baseapi cert conductor intercell network scheduler
+        """
+    ),
+    "vnc": _names(
+        """
+        auth_schemes novncproxy_host novncproxy_port vencrypt_ca_certs vencrypt_client_cert vencrypt_client_key
         """
     ),
 }

@@ -74,6 +74,7 @@ class Console:
         for path, make in self._pages().items():
             self.app.add_route(path, _Shown(self, make))
             self.app.add_route(f"/events{path.rstrip('/')}", _Events(self, make))
+        self.app.add_route("/servers/{identity}/console", _Opened(cloud))
         for kind in ("drains", "operations", "servers"):
             self.app.add_route(f"/{kind}/{{identity}}/{{action}}", _Asked(self, kind))
 
@@ -191,6 +192,17 @@ class _Events:
 
         response.content_type = "text/event-stream"
         response.stream = events.stream(make, self._console.stopping)
+
+
+class _Opened:
+    """To the console of a server, with a token of its own for each time. A link, so no form's secret is asked for."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def on_get(self, request: falcon.Request, response: falcon.Response, identity: str) -> None:  # noqa: ARG002
+        response.status = falcon.HTTP_303
+        response.location = self._cloud.console_url(_uuid(identity))
 
 
 class _Asked:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from causeway.client import asking
 
@@ -13,6 +15,8 @@ MOST = 200
 TIMEOUT = 60.0
 # A move's own way to its end.
 SERVER_ACTIONS = {"confirm": "confirmResize", "revert": "revertResize"}
+# Scheme of a WebSocket -> of its page.
+_PAGES = {"ws": "http", "wss": "https"}
 DRAIN_ACTIONS = ("start", "pause", "resume", "cancel", "rollback")
 
 
@@ -60,6 +64,23 @@ class Cloud:
 
     def actions_of(self, server_id: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._ask(f"/servers/{server_id}/os-instance-actions")["instanceActions"]
+        return found
+
+    def console_url(self, server_id: str) -> str:
+        """A page that opens a console of the server: its screen, or its serial console if it has no screen."""
+        path = f"/servers/{server_id}/remote-consoles"
+        try:
+            return str(self._ask_for_console(path, "vnc", "novnc"))
+        except asking.Refused as refused:
+            if refused.status != HTTPStatus.BAD_REQUEST:
+                raise
+        # What the API gives is the WebSocket: the page for it is beside it.
+        url = urlsplit(self._ask_for_console(path, "serial", "serial"))
+        return urlunsplit(url._replace(scheme=_PAGES[url.scheme], path=f"{url.path.rstrip('/')}/serial.html"))
+
+    def _ask_for_console(self, path: str, protocol: str, kind: str) -> str:
+        body = {"remote_console": {"protocol": protocol, "type": kind}}
+        found: str = self._ask(path, method="POST", body=body)["remote_console"]["url"]
         return found
 
     def explanation(self, server_id: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from keystoneauth1 import loading
 from keystonemiddleware import opts as keystonemiddleware_opts
@@ -41,6 +41,9 @@ from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.hardware import from_options
 
+if TYPE_CHECKING:
+    from causeway.console_proxy.server import ConsoleProxy
+
 LOG = logging.getLogger(__name__)
 
 # Threads for moves, unless the user's files say something else. All share one interpreter: more only contend for its lock.
@@ -61,6 +64,7 @@ class EmbeddedCloud:
         state_dir: Path,
         *,
         port: int = 8774,
+        console_port: int = 0,
         cells: int = 2,
         hosts_per_cell: int = 1,
         driver: DriverName = "simulated",
@@ -75,6 +79,7 @@ class EmbeddedCloud:
             [f"cell{cell}-host{host}" for host in range(1, hosts_per_cell + 1)] for cell in range(1, cells + 1)
         ]
         self._port = port
+        self._console_port = console_port
         self._driver = driver
         self._config_files = config_files
         self._policy_file = policy_file
@@ -129,7 +134,10 @@ class EmbeddedCloud:
         self.web.start()
         on_stop(self.web.stop)
         on_stop(long_polls.stop)
+        self.console_proxy = self._make_console_proxy()
         self._start_roles()
+        self.console_proxy.start()
+        on_stop(self.console_proxy.stop)
         self._fill()
         users = {"causeway": "demo", "causeway-admin": "admin"}
         self.state.write_clouds(
@@ -229,6 +237,20 @@ class EmbeddedCloud:
         self._cleanup.callback(cells.close)
         return api, cells
 
+    def _make_console_proxy(self) -> ConsoleProxy:
+        """Before the hosts, which are told by which URLs their guests' consoles are opened."""
+        proxy = roles.console_proxy(self.conf, self.around.transports, self.cells, "127.0.0.1", self._console_port)
+        self._cleanup.callback(proxy.server_close)
+        here = f"//127.0.0.1:{proxy.port}"
+        for group, name, value in (
+            ("vnc", "novncproxy_base_url", f"http:{here}/screen.html"),
+            ("serial_console", "base_url", f"ws:{here}/"),
+            ("serial_console", "enabled", True),
+        ):
+            # What the user's files say goes before.
+            self.conf.set_default(name, value, group=group)
+        return proxy
+
     def _start_roles(self) -> None:
         on_stop, name = self._cleanup.callback, socket.gethostname()
         by_name = {cell.name: cell for cell in self.cells.mappings(cell0=False)}
@@ -259,7 +281,7 @@ class EmbeddedCloud:
         )
         if self._driver == "libvirt":
             guests = partial(guests_of, self._metadata, self.around.network, self.conf)
-            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf.libvirt.virt_type, guests)
+            self.hosts = LibvirtHosts(self.state, self.devcloud, self.conf, guests)
         self.hosts.start([host for hosts in self.hosts_by_cell for host in hosts])
         on_stop(self.hosts.stop)
         self.computes = {}

@@ -9,6 +9,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oslo_config import cfg
+
 from causeway import durable
 from causeway.embedded.settings import StateDir
 from causeway.http.strict import WsgiApp
@@ -73,14 +75,16 @@ class SimulatedHosts(Hosts):
 class LibvirtHosts(Hosts):
     """A libvirtd for each host, in namespaces of its own; networks with DHCP as devcloud knows them."""
 
-    def __init__(self, state: StateDir, devcloud: Devcloud, virt_type: str, metadata: Callable[[str], WsgiApp]) -> None:
+    def __init__(
+        self, state: StateDir, devcloud: Devcloud, conf: cfg.ConfigOpts, metadata: Callable[[str], WsgiApp]
+    ) -> None:
         """``metadata``: what answers the guests of a network, given its id, at 169.254.169.254."""
         from causeway.virt.lab.hosts import Lab, LibvirtEndpoint
         from causeway.virt.lab.metadata_listener import MetadataListeners
 
         self._state = state
         self._devcloud = devcloud
-        self._virt_type = virt_type
+        self._conf = conf
         self._lab = Lab(state.lab)
         self._listeners = MetadataListeners(metadata)
         self._endpoints: dict[str, LibvirtEndpoint] = {}
@@ -93,7 +97,12 @@ class LibvirtHosts(Hosts):
     def driver(self, name: str) -> Driver:
         from causeway.virt.lab.drivers import driver_of
 
-        return driver_of(self._endpoints[name], virt_type=self._virt_type)
+        return driver_of(
+            self._endpoints[name],
+            virt_type=self._conf.libvirt.virt_type,
+            screens=self._conf.vnc.enabled,
+            serial_consoles=self._conf.serial_console.enabled,
+        )
 
     def demo_image(self) -> tuple[Path, str]:
         from causeway.virt.lab.guest_image import build_guest_image

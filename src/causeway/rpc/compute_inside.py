@@ -7,6 +7,7 @@ from typing import TypeVar
 from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import versions
+from causeway.model.console import ConsoleAddress, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.rpc.client import RpcClient
@@ -31,14 +32,36 @@ class ComputeInside:
         """Has the guest's agent set its administrator's password. Raises GuestFailed if it does not."""
         self._ask(context, host, "set_admin_password", type(None), instance=instance, password=password)
 
-    def _ask(self, context: RequestContext, host: str, method: str, result: type[T], **arguments: object) -> T:
+    def get_console(
+        self, context: RequestContext, host: str, *, instance_uuid: str, console_type: ConsoleType
+    ) -> ConsoleAddress:
+        """Where such a console of the guest is. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+        return self._ask(
+            context,
+            host,
+            "get_console",
+            ConsoleAddress,
+            versions.CONSOLES_RPC,
+            instance_uuid=instance_uuid,
+            console_type=console_type,
+        )
+
+    def _ask(
+        self,
+        context: RequestContext,
+        host: str,
+        method: str,
+        result: type[T],
+        version: str = versions.INSIDE_GUESTS_RPC,
+        **arguments: object,
+    ) -> T:
         too_old = errors.NotImplementedHere(
             f"Host {host} can't do that yet ({method}): its compute service is of an earlier release, or held to one."
         )
         return self._rpc.order_if_known(
             context,
             method,
-            version=versions.INSIDE_GUESTS_RPC,
+            version=version,
             too_old=too_old,
             result=result,
             server=host,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway.context import RequestContext
+from causeway.model.console import ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.rpc.client import RpcClient
 
@@ -34,6 +35,12 @@ class ConductorVerbs:
     def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
         """Waits until the guest's agent has set it. Raises GuestFailed if it did not; the server's task is over either way."""
         self._rpc.call(context, "set_admin_password", result=type(None), instance_uuid=instance_uuid, password=password)
+
+    def get_console(self, context: RequestContext, *, instance_uuid: str, console_type: ConsoleType) -> ConsolePlace:
+        """Where such a console of the server is now. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+        return self._rpc.call(
+            context, "get_console", result=ConsolePlace, instance_uuid=instance_uuid, console_type=console_type
+        )
 
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
         """Removes from a host that came back what was evacuated from it."""

@@ -379,4 +379,22 @@ class DrainServers(ApiBase):
     ended_at: Mapped[datetime | None]
 
 
+class ConsoleAuthTokens(ApiBase):
+    """A `causeway.model.console.ConsoleToken`. ``expires_at``: by the database's clock."""
+
+    __tablename__ = "console_auth_tokens"
+
+    # SHA-256, in hexadecimal: who reads the database opens no console.
+    token_hash: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    console_type: Mapped[str] = mapped_column(sa.String(16))
+    instance_uuid: Mapped[str] = mapped_column(Uuid, index=True)
+    cell_uuid: Mapped[str] = mapped_column(Uuid)
+    compute_host: Mapped[str] = mapped_column(Name)
+    # Where the console listened when the token was given.
+    host: Mapped[str] = mapped_column(Name)
+    port: Mapped[int]
+    access_url_base: Mapped[str] = mapped_column(sa.Text)
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
 keep_all_of_unicode(ApiBase.metadata)

@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from causeway.errors import NotImplementedHere
+from causeway.errors import ConsoleTypeUnavailable, NotImplementedHere
 from causeway.model.block_device import BlockDevice
+from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -323,6 +324,13 @@ class Driver(ABC):
     def set_password(self, instance: Instance, user: str, password: str) -> None:  # noqa: ARG002
         """Has the agent in the guest set a user's password. Raises `GuestFailed` if there is none, or it refuses."""
         raise NotImplementedHere("The hypervisor can't set passwords in guests.")
+
+    def console_listener(self, uuid: str, kind: ConsoleType) -> tuple[str, int]:  # noqa: ARG002
+        """Address and port at which a console of the guest listens, as proxies of consoles reach it.
+
+        Raises `ConsoleTypeUnavailable` if the guest has none of this kind, and `GuestFailed` if it does not run.
+        """
+        raise ConsoleTypeUnavailable.of(kind.value, "The hypervisor has no such consoles.")
 
     # devices
 

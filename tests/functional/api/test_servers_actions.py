@@ -199,7 +199,5 @@ def test_actions_of_old_or_not_there(api: Any, admin: Any, server: Instance) -> 
     assert api.post(path, {"restore": None}).status == 409
     assert api.post(path, {"unrescue": None}).status == 409
     assert api.post(path, {"injectNetworkInfo": None}).status == 403
-    consoles = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
-    assert api.post(f"/servers/{server.uuid}/remote-consoles", consoles).status == 501
     assert api.get(f"/servers/{server.uuid}/diagnostics").status == 403
     assert admin.post(path, {"injectNetworkInfo": None}).status == 202

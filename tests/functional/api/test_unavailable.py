@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pytest
-
 import causeway.api
 from causeway.api.unavailable import Unavailable, as_table
 from causeway.model.instance import Instance
@@ -20,28 +18,6 @@ from causeway.store.cell import instances
 ROOT = Path(__file__).parents[3]
 NOBODYS = "99999999-2222-3333-4444-555555555555"
 VOLUME = "22222222-2222-3333-4444-555555555555"
-
-# action: version, a good body, bad ones
-ACTIONS: dict[Unavailable, tuple[str, str, Any, list[Any]]] = {
-    Unavailable.VNC_CONSOLE: (
-        "os-getVNCConsole",
-        "2.5",
-        {"os-getVNCConsole": {"type": "novnc"}},
-        [None, {}, {"type": "serial"}],
-    ),
-    Unavailable.SPICE_CONSOLE: (
-        "os-getSPICEConsole",
-        "2.5",
-        {"os-getSPICEConsole": {"type": "spice-html5"}},
-        [None, {}, {"type": "novnc"}],
-    ),
-    Unavailable.SERIAL_CONSOLE: (
-        "os-getSerialConsole",
-        "2.5",
-        {"os-getSerialConsole": {"type": "serial"}},
-        [None, {}, {"type": "novnc"}],
-    ),
-}
 
 
 def test_the_document_shows_the_list() -> None:
@@ -61,20 +37,15 @@ def test_nothing_but_the_list_answers_501() -> None:
 
 def test_every_line_of_the_list_is_refused(admin: Any, cloud: Any, server: Instance) -> None:
     admin.post("/os-aggregates", {"aggregate": {"name": "group"}})
-    refused = [
-        admin.post(f"/servers/{server.uuid}/action", body, version=version)
-        for _name, version, body, _bad in ACTIONS.values()
-    ]
-    refused += others(admin, cloud, server)
+    refused = list(asked(admin, cloud, server))
     assert {answer.status for answer in refused} == {501}
     for one in set(Unavailable) - {Unavailable.SWAP_VOLUME, Unavailable.UPTIME}:
         # Those two need more than a server; they are tested with volumes and hypervisors.
         assert any(one.operation in answer.message and one.what in answer.message for answer in refused), one
 
 
-def others(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
+def asked(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
     path = f"/servers/{server.uuid}"
-    yield admin.post(f"{path}/remote-consoles", {"remote_console": {"protocol": "vnc", "type": "novnc"}})
     yield admin.post("/os-aggregates/1/images", {"cache": [{"id": VOLUME}]})
     yield admin.get("/os-baremetal-nodes", version="2.1")
     yield admin.get("/os-baremetal-nodes/1", version="2.1")
@@ -86,34 +57,3 @@ def others(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
     yield admin.delete("/os-assisted-volume-snapshots/1?delete_info=" + quote(json.dumps({"volume_id": VOLUME})))
     instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.STOPPED)
     yield admin.post(f"{path}/shares", {"share": {"share_id": VOLUME}})
-
-
-@pytest.mark.parametrize("what", list(ACTIONS), ids=lambda what: what.name)
-def test_the_body_is_checked_first_then_the_server_then_who_asks(api: Any, server: Instance, what: Unavailable) -> None:
-    name, version, good, bad = ACTIONS[what]
-    path = f"/servers/{server.uuid}/action"
-    for wrong in bad:
-        for asked in (path, f"/servers/{NOBODYS}/action"):
-            assert api.post(asked, {name: wrong}, version=version).status == 400, wrong
-    assert api.post(f"/servers/{NOBODYS}/action", good, version=version).status == 404
-    assert api.by("user:elsewhere").post(path, good, version=version).status == 404
-    # Services are no members of the project.
-    assert api.by("service:project").post(path, good, version=version).status == 403
-    assert api.post(path, good, version=version).status == 501
-
-
-@pytest.mark.parametrize(
-    ("version", "protocol", "kind", "status"),
-    [
-        ("2.6", "vnc", "novnc", 404),
-        ("2.6", "mks", "webmks", 400),
-        ("2.8", "mks", "webmks", 404),
-        ("2.98", "spice", "spice-direct", 400),
-        ("2.99", "spice", "spice-direct", 404),
-        ("2.6", "rdp", "rdp-html5", 400),
-        ("2.104", "carrier", "pigeon", 400),
-    ],
-)
-def test_remote_consoles_by_version(api: Any, version: str, protocol: str, kind: str, status: int) -> None:
-    body = {"remote_console": {"protocol": protocol, "type": kind}}
-    assert api.post(f"/servers/{NOBODYS}/remote-consoles", body, version=version).status == status

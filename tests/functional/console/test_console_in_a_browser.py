@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid as uuids
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.wait import WebDriverWait
+from tests.browser import chromium_started, needs_chromium, shown
 from tests.functional.console.conftest import Served
 
 from causeway.model.drains import Drain, DrainRequest, DrainServer, DrainState, Scope
 from causeway.store.api import drains
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SIZES = {"wide": (1600, 1000), "usual": (1280, 800), "narrow": (390, 844)}
-PATIENCE = 60
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="there is no chromium: scripts/install-packages.sh --servers installs it"
-)
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
-        options.add_argument(word)
-    options.binary_location = CHROMIUM or ""
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    made = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield made
-    made.quit()
+    with chromium_started() as made:
+        yield made
 
 
 @pytest.fixture
@@ -46,10 +33,6 @@ def browser(chromium: Any, opened: Served) -> Any:
     chromium.set_window_size(*SIZES["usual"])
     chromium.get(f"{opened.url}/enter?token={opened.door.token}")
     return chromium
-
-
-def shown(browser: Any, what: Callable[[Any], Any]) -> Any:
-    return WebDriverWait(browser, PATIENCE).until(what)
 
 
 def planned(cloud: Any, name: str) -> Drain:

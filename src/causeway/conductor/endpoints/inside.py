@@ -1,10 +1,12 @@
-"""What users want of guests themselves: what is counted of them, a dump of their memory, another password."""
+"""What users want of guests themselves: what is counted of them, their consoles, a dump of memory, another password."""
 
 from __future__ import annotations
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.model.console import ConsolePlace, ConsoleType
 from causeway.model.diagnostics import Diagnostics
+from causeway.model.instance import Instance
 from causeway.model.states import TaskState
 from causeway.parts import history
 from causeway.parts.services import ConductorServices
@@ -12,7 +14,7 @@ from causeway.store.cell import instances
 
 
 class InsideEndpoint:
-    """RPC: diagnostics, crash dumps, passwords. The API has looked at the server's state."""
+    """RPC: diagnostics, consoles, crash dumps, passwords. The API has looked at the server's state."""
 
     def __init__(self, services: ConductorServices) -> None:
         self._services = services
@@ -20,10 +22,17 @@ class InsideEndpoint:
     def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
         services = self._services
         cell, database = services.cells.of_server(instance_uuid)
-        host = instances.get(database, instance_uuid).host
-        if not host:
-            raise errors.InvalidState(f"Instance {instance_uuid} is not ready: it has no host.")
+        host = _host_of(instances.get(database, instance_uuid))
         return services.computes(cell.uuid).get_diagnostics(context, host, instance_uuid=instance_uuid)
+
+    def get_console(self, context: RequestContext, *, instance_uuid: str, console_type: ConsoleType) -> ConsolePlace:
+        services = self._services
+        cell, database = services.cells.of_server(instance_uuid)
+        host = _host_of(instances.get(database, instance_uuid))
+        address = services.computes(cell.uuid).get_console(
+            context, host, instance_uuid=instance_uuid, console_type=console_type
+        )
+        return ConsolePlace(address, cell.uuid, host)
 
     def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None:
         services = self._services
@@ -55,3 +64,9 @@ class InsideEndpoint:
             history.fail(database, instance_uuid, failure, instance.host, task_state=None)
             raise
         instances.update(database, instance_uuid, expected_task={TaskState.UPDATING_PASSWORD}, task_state=None)
+
+
+def _host_of(instance: Instance) -> str:
+    if not instance.host:
+        raise errors.InvalidState(f"Instance {instance.uuid} is not ready: it has no host.")
+    return instance.host

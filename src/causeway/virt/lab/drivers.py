@@ -2,15 +2,79 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from causeway.model.console import ConsoleType
 from causeway.virt.lab.hosts import LibvirtEndpoint
+from causeway.virt.libvirt.consoles import ConsoleSettings
 from causeway.virt.libvirt.driver import LibvirtDriver
 from causeway.virt.libvirt.host import HostLimits
 from causeway.virt.libvirt.live_settings import LiveSettings
 
+_LOOPBACK = "127.0.0.1"
+_END_SECONDS = 10
 
-def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtDriver:
-    """Not started yet."""
-    return LibvirtDriver(
+
+@dataclass
+class _Forwarder:
+    """``inside``: the port in the host's network; ``outside``: in the machine's."""
+
+    inside: int
+    outside: int
+    process: subprocess.Popen[bytes]
+
+    def end(self) -> None:
+        self.process.communicate(timeout=_END_SECONDS)
+
+
+class LabDriver(LibvirtDriver):
+    """Consoles of its guests are reached from the machine's own network, where proxies of consoles are."""
+
+    def __init__(self, namespace: str, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._namespace = namespace
+        self._forwarders: dict[tuple[str, ConsoleType], _Forwarder] = {}
+        self._forwarding = threading.Lock()
+
+    def console_listener(self, uuid: str, kind: ConsoleType) -> tuple[str, int]:
+        _, port = super().console_listener(uuid, kind)
+        with self._forwarding:
+            known = self._forwarders.get((uuid, kind))
+            if known is not None and (known.inside != port or known.process.poll() is not None):
+                known.end()
+                known = None
+            if known is None:
+                known = self._forwarders[uuid, kind] = self._forward(port)
+            return _LOOPBACK, known.outside
+
+    def close(self) -> None:
+        with self._forwarding:
+            while self._forwarders:
+                self._forwarders.popitem()[1].end()
+        super().close()
+
+    def _forward(self, port: int) -> _Forwarder:
+        script = files("causeway.virt.lab").joinpath("console_forwarder.py")
+        with socket.create_server((_LOOPBACK, 0)) as listener:
+            number = listener.fileno()
+            command = ["ip", "netns", "exec", self._namespace]
+            command += [sys.executable, "-I", str(script), str(number), str(port)]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number], cwd="/")
+            return _Forwarder(port, int(listener.getsockname()[1]), process)
+
+
+def driver_of(
+    endpoint: LibvirtEndpoint, *, virt_type: str = "auto", screens: bool = True, serial_consoles: bool = True
+) -> LabDriver:
+    """Not started yet. ``screens``, ``serial_consoles``: guests have them."""
+    return LabDriver(
+        endpoint.netns,
         endpoint.uri,
         endpoint.host,
         endpoint.instances_dir,
@@ -21,5 +85,9 @@ def driver_of(endpoint: LibvirtEndpoint, *, virt_type: str = "auto") -> LibvirtD
         # Drivers are on the machine, outside of the hosts' network.
         live=LiveSettings(
             endpoint.address, uri=endpoint.control_uri, reachable_here=False, inside=endpoint.inside, tls=True
+        ),
+        # On the loopback of the host's own network, which only this machine's root reaches.
+        consoles=ConsoleSettings(
+            vnc_listen=_LOOPBACK if screens else None, serial=_LOOPBACK if serial_consoles else None
         ),
     )

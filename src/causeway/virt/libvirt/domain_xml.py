@@ -59,6 +59,10 @@ class GuestHardware:
     pci_devices: list[PciDevice] = field(default_factory=list)
     # Whether there may be an agent (qemu-ga) in it.
     has_agent: bool = False
+    # Address at which its screen listens; None: it has none.
+    vnc_listen: str | None = None
+    # Address and port of its serial console; None: it is written to the log only.
+    serial_listen: tuple[str, int] | None = None
 
 
 def domain_xml(guest: GuestHardware) -> str:
@@ -97,9 +101,13 @@ def domain_xml(guest: GuestHardware) -> str:
     for device in guest.pci_devices:
         devices.append(numa_xml.hostdev(device))
     for kind in ("serial", "console"):
-        port = ET.SubElement(devices, kind, type="file")
-        ET.SubElement(port, "source", path=str(guest.console_log), append="on")
+        port = _serial(kind, guest)
         ET.SubElement(port, "target", {"port": "0"} if kind == "serial" else {"type": "serial", "port": "0"})
+        devices.append(port)
+    if guest.vnc_listen is not None:
+        graphics = ET.SubElement(devices, "graphics", type="vnc", autoport="yes", listen=guest.vnc_listen)
+        ET.SubElement(graphics, "listen", type="address", address=guest.vnc_listen)
+        ET.SubElement(ET.SubElement(devices, "video"), "model", type="vga")
     if guest.has_agent:
         # Its socket is where libvirt puts it.
         channel = ET.SubElement(devices, "channel", type="unix")
@@ -201,6 +209,20 @@ def _interface(vif: Vif) -> ET.Element:
     ET.SubElement(element, "target", dev=vif.devname)
     ET.SubElement(element, "model", type="virtio")
     ET.SubElement(element, "mtu", size=str(vif.mtu))
+    return element
+
+
+def _serial(kind: str, guest: GuestHardware) -> ET.Element:
+    """What is written to it goes into the log, also if nobody is connected."""
+    if guest.serial_listen is None:
+        element = ET.Element(kind, type="file")
+        ET.SubElement(element, "source", path=str(guest.console_log), append="on")
+        return element
+    address, port = guest.serial_listen
+    element = ET.Element(kind, type="tcp")
+    ET.SubElement(element, "source", mode="bind", host=address, service=str(port))
+    ET.SubElement(element, "protocol", type="raw")
+    ET.SubElement(element, "log", file=str(guest.console_log), append="on")
     return element
 
 

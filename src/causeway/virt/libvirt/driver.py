@@ -17,6 +17,7 @@ from typing import Any
 from causeway import durable
 from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -49,6 +50,7 @@ from causeway.virt.libvirt import (
     saved_memory,
 )
 from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listener
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
     GuestDisk,
@@ -94,6 +96,7 @@ class LibvirtDriver(MovingGuests):
         detach_timeout: float = 60.0,
         name_template: str = "instance-%(uuid)s",
         live: LiveSettings | None = None,
+        consoles: ConsoleSettings | None = None,
     ) -> None:
         if virt_type not in ("auto", "kvm", "qemu"):
             raise ValueError(f"virt_type must be auto, kvm or qemu, not {virt_type!r}")
@@ -116,6 +119,8 @@ class LibvirtDriver(MovingGuests):
         )
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
+        self._consoles = consoles or ConsoleSettings()
+        self._serial_ports = SerialPorts(self._connection, self._consoles.ports)
         self._rounds = rounds.Rounds(self._connection, self._disks)
         self._live = LiveMigrations(self._connection, live or LiveSettings(address=host_ip), self._disks.folder)
         self._cache = "none"
@@ -274,6 +279,7 @@ class LibvirtDriver(MovingGuests):
 
     def destroy(self, uuid: str, vifs: list[Vif], volumes: list[BlockDevice], *, destroy_disks: bool) -> None:
         power.destroy_and_undefine(self._connection, uuid)
+        self._serial_ports.release(uuid)
         for vif in vifs:
             self._ports.unplug(uuid, vif)
         for volume in volumes:
@@ -308,6 +314,9 @@ class LibvirtDriver(MovingGuests):
 
     def console_output(self, uuid: str) -> bytes:
         return self._disks.console_output(uuid)
+
+    def console_listener(self, uuid: str, kind: ConsoleType) -> tuple[str, int]:
+        return listener(self._connection, self._consoles, uuid, kind)
 
     def diagnostics(self, uuid: str) -> Diagnostics:
         return diagnostics.diagnostics(self._connection, uuid, self._virt_type)
@@ -480,4 +489,10 @@ class LibvirtDriver(MovingGuests):
             shared_cpus=self._shared_cpus,
             pci_devices=instance.pci_devices,
             has_agent=quiescing.has_agent(instance),
+            vnc_listen=self._consoles.vnc_listen,
+            serial_listen=self._serial_listen(instance.uuid),
         )
+
+    def _serial_listen(self, uuid: str) -> tuple[str, int] | None:
+        address = self._consoles.serial
+        return None if address is None else (address, self._serial_ports.port_for(uuid, address))

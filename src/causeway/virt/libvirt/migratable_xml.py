@@ -51,11 +51,10 @@ def for_target(source: str, target: str) -> str:
     for channel in devices.iterfind("channel[@type='unix']"):
         for place in channel.findall("source"):
             channel.remove(place)
-    console = wanted.find("devices/serial/source")
     for kind in ("serial", "console"):
-        for log in devices.iterfind(f"{kind}[@type='file']/source"):
-            if console is not None:
-                log.set("path", console.get("path", ""))
+        for console in devices.iterfind(kind):
+            _put_console(console, wanted.find(f"devices/{kind}"))
+    _put_screen(devices, wanted.find("devices/graphics"))
     return ET.tostring(domain, encoding="unicode")
 
 
@@ -101,6 +100,27 @@ def _put_disk(disk: ET.Element, wanted: ET.Element | None) -> None:
     driver, wanted_driver = disk.find("driver"), wanted.find("driver")
     if driver is not None and wanted_driver is not None:
         driver.set("cache", wanted_driver.get("cache", "none"))
+
+
+def _put_console(console: ET.Element, wanted: ET.Element | None) -> None:
+    """Where a serial console leads is nothing that the guest sees."""
+    if wanted is None or console.get("type") not in ("file", "tcp"):
+        return
+    places = ("source", "protocol", "log")
+    for old in [child for child in console if child.tag in places]:
+        console.remove(old)
+    console.attrib.pop("tty", None)
+    console.set("type", wanted.get("type", "file"))
+    console.extend(child for child in wanted if child.tag in places)
+
+
+def _put_screen(devices: ET.Element, wanted: ET.Element | None) -> None:
+    """The guest keeps its video card; at which address it is shown, and whether, is the target's."""
+    screens = devices.findall("graphics[@type='vnc']")
+    for screen in screens:
+        devices.remove(screen)
+    if screens and wanted is not None:
+        devices.append(wanted)
 
 
 def _put_port(port: ET.Element, wanted: ET.Element | None) -> None:

@@ -16,6 +16,7 @@ import os_traits
 from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
 from causeway.model.block_device import BlockDevice
+from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -29,6 +30,7 @@ from causeway.virt.simulated.host_files import HostFiles, running_in
 from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.live import LiveDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver
+from causeway.virt.simulated.serial import SerialConsoles
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +45,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
     guest whether another host runs it already. As a real hypervisor it starts it all the same, but remembers it in
     ``double_starts``: tests assert that this stays empty.
 
-    ``live_network``: guests go live to the hosts of the same one.
+    ``live_network``: guests go live to the hosts of the same one. ``console_address``: their serial consoles listen there.
     """
 
     supports_warm_copy = True
@@ -56,6 +58,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         hardware: SimulatedHardware | None = None,
         peers_dir: Path | None = None,
         live_network: str = "",
+        console_address: str = "127.0.0.1",
     ) -> None:
         super().__init__()
         self.hostname = hostname
@@ -65,6 +68,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         self._peers_dir = peers_dir
         self._state_dir = state_dir
         self.files = HostFiles(hostname, state_dir)
+        self._serial = SerialConsoles(self.files, console_address)
         self.link = Link(self._hardware.clock, self._hardware.link_speed, self._hardware.link_latency)
         self.habits = self._hardware.habits
         self._rounds = rounds.Rounds(state_dir, self.link)
@@ -76,6 +80,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
 
     def close(self) -> None:
         self.link.stopping.set()
+        self._serial.close()
 
     def host_facts(self) -> virt.HostFacts:
         return virt.HostFacts(
@@ -289,6 +294,15 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             return (self.files.disks(uuid) / "console.log").read_bytes()[-CONSOLE_LIMIT:]
         except FileNotFoundError:
             return b""
+
+    def console_listener(self, uuid: str, kind: ConsoleType) -> tuple[str, int]:
+        if kind is not ConsoleType.SERIAL:
+            return super().console_listener(uuid, kind)
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
+                raise GuestFailed(f"Guest {uuid} does not run.", details=self.hostname)
+            return self._serial.address, self._serial.port_of(uuid)
 
     def diagnostics(self, uuid: str) -> Diagnostics:
         with self.files.locked(uuid):

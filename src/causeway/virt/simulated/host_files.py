@@ -18,7 +18,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,6 +48,9 @@ class HostFiles:
         self._expected: set[str] = set()
         self._lock = threading.Lock()
         self._locks: dict[str, threading.RLock] = defaultdict(threading.RLock)
+        self._console_news = threading.Condition()
+        #: told of each guest that the hypervisor knows no more
+        self.on_undefined: Callable[[str], None] = lambda _uuid: None
 
     def load(self) -> None:
         """What an earlier life of the host left; exports end with it."""
@@ -144,10 +147,22 @@ class HostFiles:
         durable.delete(self._guests_dir / f"{uuid}.json")
         with self._lock:
             self._guests.pop(uuid, None)
+        self.on_undefined(uuid)
 
     def append_to_console(self, uuid: str, text: str) -> None:
         with (self.disks(uuid) / "console.log").open("a") as console:
             console.write(text)
+        self.tell_readers()
+
+    def tell_readers(self) -> None:
+        """Whoever waits for a console looks again."""
+        with self._console_news:
+            self._console_news.notify_all()
+
+    def wait_for_console(self, is_so: Callable[[], bool]) -> bool:
+        """Returns, with True, when something is so that changes with a console."""
+        with self._console_news:
+            return self._console_news.wait_for(is_so)
 
     def locked(self, uuid: str) -> threading.RLock:
         with self._lock:

@@ -1,0 +1,89 @@
+"""[vnc], [serial_console], [consoleauth], [console]: consoles of servers."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_config.cfg import Opt
+
+OPTS: dict[str, list[Opt]] = {
+    "vnc": [
+        cfg.BoolOpt("enabled", default=True, help="Guests have a screen, which users see by VNC. Computes read it."),
+        cfg.StrOpt(
+            "server_listen",
+            default="127.0.0.1",
+            help="Address at which the screens of a host's guests listen. Whoever reaches it needs no password: only proxies"
+            " of consoles should.",
+        ),
+        cfg.StrOpt(
+            "server_proxyclient_address",
+            default="127.0.0.1",
+            help="Address by which proxies of consoles reach those screens: the host's own in their network.",
+        ),
+        cfg.URIOpt(
+            "novncproxy_base_url",
+            default="http://127.0.0.1:6080/vnc_auto.html",
+            schemes=["http", "https"],
+            help="What URLs of VNC consoles begin with: a page of `causeway console-proxy`, as browsers reach it. Computes"
+            " read it.",
+        ),
+    ],
+    "serial_console": [
+        cfg.BoolOpt(
+            "enabled",
+            default=False,
+            help="Guests have a serial console that users can write to. Computes read it; a guest has it from its next boot"
+            " on.",
+        ),
+        cfg.URIOpt(
+            "base_url",
+            default="ws://127.0.0.1:6083/",
+            schemes=["ws", "wss"],
+            help="What URLs of serial consoles begin with: `causeway console-proxy`, as clients reach it. Computes read it.",
+        ),
+        cfg.StrOpt(
+            "proxyclient_address",
+            default="127.0.0.1",
+            help="Address at which the serial consoles of a host's guests listen, and by which proxies reach them.",
+        ),
+        cfg.StrOpt(
+            "port_range",
+            default="10000:20000",
+            regex=r"^\d{1,5}:\d{1,5}$",
+            help="TCP ports, first and last, of the serial consoles of a host's guests.",
+        ),
+    ],
+    "consoleauth": [
+        cfg.IntOpt(
+            "token_ttl", default=600, min=0, help="Seconds in which a console can be opened with a URL that was given."
+        ),
+        cfg.BoolOpt(
+            "enforce_session_timeout",
+            default=False,
+            help="Consoles are closed when the time of their token is over. Otherwise they stay open.",
+        ),
+    ],
+    "console": [
+        cfg.ListOpt(
+            "allowed_origins",
+            default=[],
+            help="Hosts whose pages may open consoles, besides the proxy's own: those that show consoles in pages of theirs.",
+        ),
+        cfg.StrOpt(
+            "novnc_path",
+            default="/usr/share/novnc",
+            help="Ours: where noVNC is, whose pages the proxy serves (Debian's package novnc).",
+        ),
+        cfg.IntOpt(
+            "max_connections", default=400, min=1, help="Ours: connections that one proxy has at a time; others wait."
+        ),
+        cfg.FloatOpt(
+            "connect_timeout", default=10.0, min=0.1, help="Ours: seconds in which the console of a guest must answer."
+        ),
+        cfg.FloatOpt(
+            "check_interval",
+            default=3.0,
+            min=0.1,
+            help="Ours: seconds between two looks whether the servers of open consoles are still where they were.",
+        ),
+    ],
+}

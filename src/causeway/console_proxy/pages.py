@@ -1,0 +1,41 @@
+"""Which files the proxy serves: its own pages, and those of noVNC."""
+
+from __future__ import annotations
+
+import mimetypes
+import posixpath
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from oslo_config import cfg
+
+OWN = ("consoles.css", "screen.html", "screen.js", "serial.html", "serial.js")
+HEADERS = {
+    # Tokens are in URLs.
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+def read(conf: cfg.ConfigOpts, url: str) -> tuple[bytes, str] | None:
+    """A file's content and kind; None: there is none. Directories are not listed."""
+    # What leads out of the folder ends at its root.
+    path = posixpath.normpath("/" + unquote(urlsplit(url).path)).lstrip("/")
+    if path in OWN:
+        content = files("causeway.console_proxy").joinpath("static", path).read_bytes()
+    else:
+        found = _found(conf, path)
+        if found is None:
+            return None
+        content = found.read_bytes()
+    return content, mimetypes.guess_type(path)[0] or "application/octet-stream"
+
+
+def _found(conf: cfg.ConfigOpts, path: str) -> Path | None:
+    try:
+        found = Path(conf.console.novnc_path) / path
+        return found if found.is_file() else None
+    except (OSError, ValueError):
+        return None

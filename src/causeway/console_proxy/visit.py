@@ -1,0 +1,129 @@
+"""One connection: a file of a page, or a console."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any
+
+from websockify.websocketserver import WebSocketRequestHandlerMixIn
+
+from causeway import errors
+from causeway.console_proxy import pages
+from causeway.console_proxy.admission import BY_RULE, Admitted, Refused, token_of
+from causeway.console_proxy.relay import PATIENCE, ConsoleSocket, MeteredSocket, OpenConsole, Relay, farewell
+
+if TYPE_CHECKING:
+    from causeway.console_proxy.server import ConsoleProxy
+
+LOG = logging.getLogger(__name__)
+
+# Seconds after which a peer that is gone without a word is noticed.
+_DEAD_AFTER = 60
+
+
+class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: ignore[misc]
+    """As websockify and http.server call it: `do_GET` for files, `handle_websocket` for consoles."""
+
+    SocketClass = ConsoleSocket
+    # Seconds for a client to send, or to take, the next bytes. One request for each connection.
+    timeout = 20
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "Causeway", ""
+
+    server: ConsoleProxy
+
+    def do_GET(self) -> None:
+        self._serve(with_content=True)
+
+    def do_HEAD(self) -> None:
+        self._serve(with_content=False)
+
+    def _serve(self, *, with_content: bool) -> None:
+        self.close_connection = True
+        if self.path.startswith("//"):
+            self.send_error(400)
+            return
+        found = pages.read(self.server.conf, self.path)
+        if found is None:
+            self.send_error(
+                404, explain="There is no such page. noVNC is Debian's package novnc ([console] novnc_path)."
+            )
+            return
+        content, kind = found
+        self.send_response(200)
+        for name, value in pages.HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if with_content:
+            self.wfile.write(content)
+
+    def handle_upgrade(self) -> None:
+        self.close_connection = True
+        self._metered = MeteredSocket(self.request)
+        self.request = self._metered
+        super().handle_upgrade()
+
+    def handle_websocket(self) -> None:
+        """The client is answered already: only so can its page be told why there is no console."""
+        try:
+            admitted = self.server.admission.admit(
+                token_of(self.path, self.headers.get("Cookie")),
+                self.headers.get("Origin"),
+                self.headers.get("Host"),
+                self.headers.get("X-Forwarded-Proto"),
+            )
+            target = self.server.admission.connect(admitted.token)
+        except Refused as refused:
+            farewell(self.request, refused.code, refused.reason)
+            return
+        with target:
+            for side in (self._metered, target):
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                side.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                side.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER * 1000)
+            self._relay(admitted, target)
+
+    def _relay(self, admitted: Admitted, target: socket.socket) -> None:
+        token = admitted.token
+        server = token.instance_uuid
+        with self.server.opened(self, admitted) as console:
+            LOG.info(
+                "A %s console of server %s is opened for %s", token.console_type.value, server, self.client_address[0]
+            )
+            try:
+                relay = Relay(self.request, self._metered, target, console, lambda: self._patience(admitted, console))
+                ending = relay.run()
+            except OSError as failure:
+                LOG.info("A console of server %s broke: %s", server, failure)
+                return
+            LOG.info("A console of server %s ends: %s", server, ending.name if ending is not None else "its user left")
+            if ending is not None:
+                farewell(self.request, BY_RULE, ending.told(server))
+
+    def _patience(self, admitted: Admitted, console: OpenConsole) -> float:
+        """A guest that goes while something is done to its server is waited for: it is likely to be moved."""
+        try:
+            standing = self.server.look([admitted.token]).get(admitted.token.token_hash)
+        except errors.CausewayError as failure:
+            LOG.warning("Server %s can't be looked at: %s", admitted.token.instance_uuid, failure.message)
+            return PATIENCE
+        if standing is None:
+            return PATIENCE
+        if standing.ending is not None:
+            console.end(standing.ending)
+        return PATIENCE if standing.is_busy else 0.0
+
+    def finish(self) -> None:
+        try:
+            super().finish()
+        except OSError as failure:
+            LOG.debug("A client left: %s", failure)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """URLs have tokens in them."""
+        LOG.debug("%s: %s", self.client_address[0], (format % arguments).partition("?")[0])

@@ -1,0 +1,39 @@
+"""Debian's chromium, for tests that look at pages as users do."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+PATIENCE = 60
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None, reason="there is no chromium: scripts/install-packages.sh --servers installs it"
+)
+
+
+@contextmanager
+def chromium_started() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--lang=en"):
+        options.add_argument(word)
+    options.binary_location = CHROMIUM or ""
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    made = webdriver.Chrome(options=options, service=Service(DRIVER))
+    try:
+        yield made
+    finally:
+        made.quit()
+
+
+def shown(browser: Any, what: Callable[[Any], Any]) -> Any:
+    """What is there when it is there."""
+    return WebDriverWait(browser, PATIENCE).until(what)
