@@ -36,6 +36,8 @@ RUNNING = Holding(
     attachments=[],
     volumes={},
     images=[],
+    snapshots=[],
+    unnamed=[],
     owners={"ours"},
 )
 GONE = replace(
@@ -96,6 +98,8 @@ def _names(value: object) -> str | None:
         ({"attachments": [("volume", "attached")], "volumes": {"volume": "in-use"}}, LOST),
         ({"owners": {"ours", "the service's"}}, LOST),
         ({"images": [("name-shelved", "queued")]}, LEAKED),
+        ({"unnamed": ["snapshot"]}, LEAKED),
+        ({"images": [("name-shelved", "active")], "snapshots": [None]}, LOST),
         ({"task": "shelving"}, STUCK),
     ],
     ids=_names,

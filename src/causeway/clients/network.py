@@ -12,10 +12,10 @@ from typing import Any
 
 from causeway import errors
 from causeway.clients.answers import kind_of, message_of
-from causeway.clients.network_addresses import PortAddresses
 from causeway.clients.network_api import BINDING_FAILED, PORT, PORTS, Json, about, binding_failed, port_of
 from causeway.clients.network_bindings import PortBinding, PortBindings
 from causeway.clients.network_cache import NetworkCache
+from causeway.clients.network_changes import PortChanges
 from causeway.clients.network_info import group_names, order_ports, vif_of
 from causeway.clients.network_requests import NetworkRequests
 from causeway.clients.session import ServiceSessions
@@ -42,7 +42,7 @@ def is_made_by(port: Mapping[str, Any], operation_id: str) -> bool:
     return str(port.get("description") or "").endswith(f" Operation {operation_id}.")
 
 
-class NetworkClient(NetworkRequests, PortBindings, PortAddresses):
+class NetworkClient(NetworkRequests, PortBindings, PortChanges):
     """Ports of servers, their bindings, and what users may ask for."""
 
     def __init__(self, sessions: ServiceSessions) -> None:

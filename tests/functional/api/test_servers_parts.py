@@ -374,7 +374,7 @@ class TestInterfaces:
         assert api.get(f"{path}/{NETWORK}").status == 404
 
     def test_attached_and_detached(self, api: Any, cloud: Any, conductor: Any, network: Any, server: Instance) -> None:
-        network.answers["validate_networks"] = lambda _context, asked, *_given: asked
+        network.answers["validate_networks"] = lambda _context, asked, *_given, **_more: asked
         conductor.answers["add_port"] = lambda _context, **_given: Vif(OTHER, "fa:16:3e:00:00:02", NETWORK)
         path = f"/servers/{server.uuid}/os-interface"
         wanted = {"net_id": NETWORK, "fixed_ips": [{"ip_address": "10.0.0.9"}]}
@@ -434,12 +434,13 @@ class TestSecurityGroups:
         """The groups of the server's only port, as the network service has them."""
         groups = {PORT: ["id-default"]}
 
-        def update(_context: Any, port_id: str, changes: dict[str, Any]) -> dict[str, Any]:
-            groups[port_id] = changes["security_groups"]
-            return {"id": port_id, **changes}
+        def change(_context: Any, port: dict[str, Any], wanted: Any) -> dict[str, Any]:
+            changed = {**port, **(wanted(port) or {})}
+            groups[port["id"]] = changed["security_groups"]
+            return changed
 
         network.answers["ports_of_server"] = lambda *_: [{"id": PORT, "security_groups": list(groups[PORT])}]
-        network.answers["update_port"] = update
+        network.answers["change_port"] = change
         network.answers["group_names"] = lambda ports: {
             port["id"]: [each[3:] for each in port["security_groups"]] for port in ports
         }

@@ -4,6 +4,7 @@ asking it for each look."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -74,6 +75,26 @@ def test_added_and_removed_groups_are_shown_at_once(cloud: Cloud, group: Any) ->
     assert groups(cloud, server) == ["default", "shown"]
     cloud.member.compute.remove_security_group_from_server(server, group)
     assert groups(cloud, server) == ["default"]
+
+
+def test_of_groups_that_are_added_at_once_none_is_lost(cloud: Cloud) -> None:
+    made = [cloud.member.network.create_security_group(name=f"at-once-{number}") for number in range(4)]
+    server = cloud.boot()
+
+    def add(group: Any) -> int:
+        body = {"addSecurityGroup": {"name": group.name}}
+        answer: int = cloud.member.compute.post(f"/servers/{server.id}/action", json=body).status_code
+        return answer
+
+    with ThreadPoolExecutor(4) as pool:
+        codes = list(pool.map(add, made))
+    assert set(codes) <= {202, 409}
+    (port,) = cloud.ports(server)
+    has = set(cloud.admin.network.get_port(port).security_group_ids)
+    assert {group.id for group, code in zip(made, codes, strict=True) if code == 202} <= has
+    cloud.clean()
+    for group in made:
+        cloud.member.network.delete_security_group(group)
 
 
 @pytest.mark.parametrize("flavor", ["gen2.small", "any.medium"], ids=["cross-cell", "same-cell"])

@@ -16,15 +16,23 @@ from causeway.cli.main import cli
 from causeway.conf import new_config
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
-ROLES = ("api", "metadata", "conductor", "cell-conductor", "scheduler", "compute")
+ROLES = ("api", "metadata", "conductor", "cell-conductor", "scheduler", "compute", "console-proxy")
 # Seconds that a role may take to end (gunicorn's grace, steps under way).
-ENDS_WITHIN = {"api": 60, "metadata": 60, "conductor": 60, "cell-conductor": 30, "scheduler": 30, "compute": 30}
+ENDS_WITHIN = {
+    "api": 60,
+    "metadata": 60,
+    "conductor": 60,
+    "cell-conductor": 30,
+    "scheduler": 30,
+    "compute": 30,
+    "console-proxy": 20,
+}
 
 
 def files_of(role: str) -> list[Path]:
-    """Conductors of cells have nothing to do with the services around."""
+    """Conductors of cells and proxies of consoles have nothing to do with the services around."""
     own = DEPLOY / f"conf/{role}.conf"
-    return [own] if role == "cell-conductor" else [DEPLOY / "conf/services.conf", own]
+    return [own] if role in ("cell-conductor", "console-proxy") else [DEPLOY / "conf/services.conf", own]
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -17,13 +17,12 @@ from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
 from causeway.store.cell import instances
 
-SHOW = "os_compute_api:servers:show"
-CHANGE = "os_compute_api:servers:update"
+RULE = "os_compute_api:os-security-groups:"
 
 
 @handler()
 def index(request: ApiRequest, server_id: str) -> Response:
-    loading.load(request, server_id, SHOW, columns=frozenset(), tags=False)
+    loading.load(request, server_id, RULE + "list", columns=frozenset(), tags=False)
     ports = request.services.network.ports_of_server(request.context, server_id)
     ids = {group for port in ports for group in port.get("security_groups", [])}
     found = request.services.network.list_security_groups(request.context, ids=ids) if ids else []
@@ -43,11 +42,13 @@ def _view(group: dict[str, Any]) -> dict[str, Any]:
 @handler(body=schemas.ADD_GROUP, statuses=(202,))
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
-    home, group = _take(request, server_id, "addSecurityGroup", name)
-    ports = [
-        port if group in (present := list(port.get("security_groups", []))) else _set(request, port, [*present, group])
-        for port in _ports(request, home)
-    ]
+    home, group = _take(request, server_id, "add", name)
+
+    def added(port: dict[str, Any]) -> dict[str, Any] | None:
+        present = port.get("security_groups", [])
+        return None if group in present else {"security_groups": [*present, group]}
+
+    ports = [request.services.network.change_port(request.context, port, added) for port in _ports(request, home)]
     _write(request, home, ports, lambda names: names if name in names else [*names, name])
     return Response(202)
 
@@ -55,20 +56,18 @@ def add(request: ApiRequest, server_id: str) -> Response:
 @handler(body=schemas.REMOVE_GROUP, statuses=(202,))
 def remove(request: ApiRequest, server_id: str) -> Response:
     name = request.body["removeSecurityGroup"]["name"]
-    home, group = _take(request, server_id, "removeSecurityGroup", name)
+    home, group = _take(request, server_id, "remove", name)
+
+    def removed(port: dict[str, Any]) -> dict[str, Any] | None:
+        present = port.get("security_groups", [])
+        return {"security_groups": [other for other in present if other != group]} if group in present else None
+
     ports = [port for port in _ports(request, home) if group in port.get("security_groups", [])]
     if not ports:
         raise errors.NotFound(f"Security group {name} not associated with the instance {server_id}")
-    changed = [_set(request, port, [other for other in port["security_groups"] if other != group]) for port in ports]
+    changed = [request.services.network.change_port(request.context, port, removed) for port in ports]
     _write(request, home, changed, lambda names: [other for other in names if other not in (name, group)])
     return Response(202)
-
-
-def _set(request: ApiRequest, port: dict[str, Any], groups: list[str]) -> dict[str, Any]:
-    changed: dict[str, Any] = request.services.network.update_port(
-        request.context, port["id"], {"security_groups": groups}
-    )
-    return changed
 
 
 def _write(
@@ -91,7 +90,7 @@ def _write(
 
 def _take(request: ApiRequest, server_id: str, action: str, name: str) -> tuple[Home, str]:
     """The server, and the id of the group."""
-    home = loading.load_in_cell(request, server_id, CHANGE, action)
+    home = loading.load_in_cell(request, server_id, RULE + action, f"{action}SecurityGroup")
     loading.check_unlocked(request, home.instance)
     try:
         ids = request.services.network.security_group_ids(request.context, home.instance.project_id, [name])

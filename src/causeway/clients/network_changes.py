@@ -1,13 +1,16 @@
-"""Fixed IPs that ports of servers get and lose while the servers are there."""
+"""Changes of ports that are made from what was seen of them: what others change meanwhile is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+import requests
 
 from causeway import errors
 from causeway.clients.answers import error_of, kind_of
-from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about
+from causeway.clients.network_api import PORT, PORTS, Json, NetworkApi, about, port_of
 from causeway.context import RequestContext
 
 REVISIONS = "revision-if-match"
@@ -24,8 +27,23 @@ class _NoneLeft(Exception):
     """The subnet has no address to spare."""
 
 
-class PortAddresses(NetworkApi):
-    """The part of the network client that changes the addresses of ports."""
+class PortChanges(NetworkApi):
+    """The part of the network client that changes lists of ports: their addresses and security groups."""
+
+    def change_port(self, context: RequestContext, port: Json, wanted: Callable[[Json], dict[str, Any] | None]) -> Json:
+        """Changes what ``wanted`` says of the port as it is then (None: nothing); the port afterwards.
+
+        ``port``: as it was seen. Raises PortNotFound, and Conflict if others keep on changing it.
+        """
+        seen = port
+        for _ in range(ATTEMPTS):
+            changes = wanted(seen)
+            if changes is None:
+                return seen
+            with suppress(_ChangedMeanwhile):
+                return port_of(self._change(context, seen, changes, repeatable=True))
+            seen = self.show_port(context, port["id"])
+        raise errors.Conflict(f"Port {port['id']} is being changed by others. Try again.")
 
     def add_fixed_ip(self, context: RequestContext, instance_uuid: str, network_id: str) -> None:
         """Gives a port that the server has on the network one more address, of the first subnet with one to spare.
@@ -41,7 +59,8 @@ class PortAddresses(NetworkApi):
             port = ports[0]
             for subnet_id in self._subnets(context, network_id):
                 with suppress(_NoneLeft):
-                    return self._change(context, port, [*port["fixed_ips"], {"subnet_id": subnet_id}])
+                    self._change(context, port, {"fixed_ips": [*port["fixed_ips"], {"subnet_id": subnet_id}]})
+                    return
             raise errors.BadRequest(f"No fixed IP addresses available for network: {network_id}")
 
         _until_unchanged(add, instance_uuid)
@@ -58,19 +77,23 @@ class PortAddresses(NetworkApi):
             if not ports:
                 raise errors.BadRequest(f"Server {instance_uuid} does not have the fixed IP {address}.")
             left = [each for each in ports[0]["fixed_ips"] if each["ip_address"] != address]
-            self._change(context, ports[0], left)
+            self._change(context, ports[0], {"fixed_ips": left})
 
         _until_unchanged(remove, instance_uuid)
 
-    def _change(self, context: RequestContext, port: Json, fixed_ips: list[Json]) -> None:
-        """Only if the port still is as it was seen, where the service can tell. Raises `_ChangedMeanwhile`, `_NoneLeft`."""
+    def _change(
+        self, context: RequestContext, port: Json, changes: dict[str, Any], *, repeatable: bool = False
+    ) -> requests.Response:
+        """Only if the port still is as it was seen, where the service can tell. Raises `_ChangedMeanwhile`, `_NoneLeft`.
+
+        ``repeatable``: whether it says the same when it is sent twice; addresses to be chosen do not.
+        """
         headers = {"If-Match": f"revision_number={port['revision_number']}"} if self.has_extension(REVISIONS) else {}
-        what = f"change the addresses of port {port['id']}"
+        what = f"change port {port['id']}"
         answer = self._own(
             context, "PUT", PORT, what,
-            body={"port": {"fixed_ips": fixed_ips}}, headers=headers, accept=(400, 409, 412),
-            # Sent twice it might give two addresses.
-            repeatable=False, **about(port["id"]),
+            body={"port": changes}, headers=headers, accept=(400, 409, 412),
+            repeatable=repeatable, **about(port["id"]),
         )  # fmt: skip
         if answer.status_code == 412:
             raise _ChangedMeanwhile
@@ -78,6 +101,7 @@ class PortAddresses(NetworkApi):
             raise _NoneLeft
         if answer.status_code >= 400:
             raise error_of("network", answer, what, None)
+        return answer
 
     def _ports(self, context: RequestContext, query: dict[str, str]) -> list[Json]:
         ports: list[Json] = self._own(context, "GET", PORTS, "list ports", query=query).json()["ports"]
