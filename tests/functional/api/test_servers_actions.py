@@ -154,8 +154,6 @@ class TestEveryAction:
         assert answer.fault == "conflictingRequest" and "is locked" in answer.message
 
     def test_what_other_clouds_have(self, api: Any, server: Instance) -> None:
-        answer = act(api, server, "os-getSPICEConsole", {"type": "spice-html5"}, version="2.5")
-        assert answer.fault == "notImplemented" and "os-getSPICEConsole" in answer.message
         assert act(api, server, "addFloatingIp", {}, version="2.44").status == 404
 
 

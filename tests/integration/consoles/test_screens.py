@@ -84,6 +84,8 @@ def test_a_screen_until_its_server_moves(cloud: AuditedCloud) -> None:
     width, height, name = shake_hands(console)
     assert width >= 640 and height >= 400
     assert server.id in name
+    # Before its kernel has the port, what is typed is lost.
+    serial.reads(b"CAUSEWAY-READY")
     serial.type("good morning\r")
     serial.reads(b"good morning")
     cloud.resized(server)
