@@ -16,6 +16,7 @@ from causeway.api.long_polls import LongPolls
 from causeway.api.services import ApiServices
 from causeway.clients.identity import IdentityClient
 from causeway.clients.image import ImageClient
+from causeway.clients.limits import LimitsClient
 from causeway.clients.network import NetworkClient
 from causeway.clients.placement import PlacementClient
 from causeway.clients.session import ServiceSessions
@@ -24,6 +25,7 @@ from causeway.clients.volume import VolumeClient
 from causeway.compute.service import ComputeService
 from causeway.conductor.cell_service import CellConductorService
 from causeway.conductor.service import ConductorService
+from causeway.conf.quota import UNIFIED
 from causeway.context import RequestContext
 from causeway.faults import hooks
 from causeway.http.strict import WsgiApp
@@ -237,6 +239,7 @@ def api_app(
             volumes=around.volumes,
             enforcer=Enforcer(around.conf),
             identity=around.identity,
+            limits=LimitsClient(around.conf) if around.conf.quota.driver == UNIFIED else None,
             notifier=around.notifier(f"nova-api:{host}"),
             long_polls=long_polls,
             clock=clock.of(around.conf.simulated.clock),

@@ -65,9 +65,14 @@ def create(request: ApiRequest) -> Response:
     user_id = _owner(request, "create", wanted.get("user_id"))
     kind = wanted.get("type", "ssh")
     public, private = wanted.get("public_key"), None
-    count = quota.key_pair_count(request.services, user_id) + 1
     quota.check_count(
-        request.services, request.project_id, "key_pairs", count, "Quota exceeded, too many key pairs.", user_id
+        request.services,
+        request.project_id,
+        "key_pairs",
+        "Quota exceeded, too many key pairs.",
+        used=quota.key_pair_count(request.services, user_id),
+        more=1,
+        user_id=user_id,
     )
     if public is None:
         private, public = keys.generate_ssh() if kind == "ssh" else keys.generate_x509(user_id)

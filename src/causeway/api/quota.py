@@ -1,15 +1,24 @@
-"""Quota: limits from options, class, project and user; usage is counted over all cells, never stored.
+"""Quota: what a project may have and what it has, which is counted and never stored.
 
-Whoever makes something calls `check_deltas` (servers, cores, ram) or `check_count` first.
+Who says what it may have is [quota] driver: our own options, classes, projects and users (here), the identity service
+(`causeway.api.unified_limits`), or nobody. Whoever makes something calls `check_servers`, `check_resize`, `check_claim` or
+`check_count` first; all raise OverQuota.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from causeway import errors
+from causeway.api import placed_usage, unified_limits
 from causeway.api.services import ApiServices
-from causeway.context import RequestContext
+from causeway.clients.limits import Limits
+from causeway.conf.quota import NOOP, SERVERS
+from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
+from causeway.model.instance import Instance
 from causeway.store.api import build_requests, groups, keypairs, mappings, quotas
 from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances as instance_records
@@ -35,6 +44,8 @@ NETWORK = ("fixed_ips", "floating_ips", "security_groups", "security_group_rules
 # The field keeps these for projects only: what is set for a user is set for the project.
 WHOLE_PROJECT = ("fixed_ips", "floating_ips")
 _ALL = (*RESOURCES, *NETWORK)
+# What was read of the limits of a project and of a user in it: a request that checks several things reads it once.
+Known: TypeAlias = Effective | Limits
 
 
 @dataclass(frozen=True)
@@ -46,10 +57,32 @@ class Usage:
     ram: int = 0
 
 
+# --- what may be had
+
+
+def is_kept_here(services: ApiServices) -> bool:
+    """Whether limits can be set through our API."""
+    return not unified_limits.in_force(services.conf) and not _is_off(services)
+
+
+def _is_off(services: ApiServices) -> bool:
+    return bool(services.conf.quota.driver == NOOP)
+
+
+def look_up(services: ApiServices, project_id: str, user_id: str | None = None) -> Known:
+    """To be handed on as ``known``. Raises ServiceFailed if the identity service does not say what it keeps."""
+    if unified_limits.in_force(services.conf):
+        return unified_limits.look_up(services, project_id)
+    return quotas.effective(services.api, project_id, user_id or "")
+
+
 def defaults(services: ApiServices) -> dict[str, int]:
-    """The options, overlaid by the quota class ``default``."""
-    found = _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
-    return {resource: found[resource] for resource in _ALL}
+    """Of projects that have no limits of their own: the options, overlaid by the quota class ``default``."""
+    if unified_limits.in_force(services.conf):
+        found = unified_limits.shown(unified_limits.look_up(services, None))
+    else:
+        found = _options(services) | quotas.limits(services.api, quotas.DEFAULT_CLASS)
+    return _all_of(services, found)
 
 
 def _options(services: ApiServices) -> dict[str, int]:
@@ -57,17 +90,37 @@ def _options(services: ApiServices) -> dict[str, int]:
     return configured | dict.fromkeys(NETWORK, UNLIMITED)
 
 
+def _all_of(services: ApiServices, found: dict[str, int]) -> dict[str, int]:
+    if _is_off(services):
+        return dict.fromkeys(_ALL, UNLIMITED)
+    return {resource: found.get(resource, UNLIMITED) for resource in _ALL}
+
+
 def limits(
-    services: ApiServices, project_id: str, user_id: str | None = None, known: Effective | None = None
+    services: ApiServices, project_id: str, user_id: str | None = None, known: Known | None = None
 ) -> dict[str, int]:
     """What applies to a project, or to a user in it, for every resource; -1 is no limit. ``known``: what was read before."""
-    whole, own = known or quotas.effective(services.api, project_id, user_id or "")
-    found = _options(services) | whole | (own if user_id else {})
-    return {resource: found[resource] for resource in _ALL}
+    known = known or look_up(services, project_id, user_id)
+    if isinstance(known, Limits):
+        return _all_of(services, unified_limits.shown(known))
+    whole, own = known
+    return _all_of(services, _options(services) | whole | (own if user_id else {}))
+
+
+# --- what is in use
 
 
 def usage(services: ApiServices, project_id: str, user_id: str | None = None) -> Usage:
-    """Counts the servers of a project in all cells that answer, and those that have no cell yet; each server once."""
+    """The servers of a project, each once: by our records, or where [quota] count_usage_from_placement says, by Placement."""
+    if not services.conf.quota.count_usage_from_placement:
+        return _of_records(services, project_id, user_id)
+    classes = placed_usage.amounts(services, project_id, user_id)
+    cores = classes.get(placed_usage.VCPU, 0) + classes.get(placed_usage.PCPU, 0)
+    return Usage(placed_usage.servers(services, project_id, user_id), cores, classes.get(placed_usage.MEMORY_MB, 0))
+
+
+def _of_records(services: ApiServices, project_id: str, user_id: str | None) -> Usage:
+    """Those in all cells that answer, and those that have no cell yet."""
     answers = services.cells.ask_all(lambda _cell, database: instance_records.usage(database, project_id, user_id))
     taken = [found.settled for found in answers.by_cell.values()] + _moving(services, answers.by_cell)
     servers, cores, ram = (sum(amounts) for amounts in zip((0, 0, 0), *taken, strict=True))
@@ -104,25 +157,154 @@ def _moving(services: ApiServices, by_cell: dict[str, CellUsage]) -> list[tuple[
     return counted
 
 
+def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
+    """Usage by resource, for quota details and limits; what belongs to single servers or users is 0, as in the field."""
+    if _is_off(services):
+        return dict.fromkeys(_ALL, UNLIMITED)
+    if unified_limits.in_force(services.conf):
+        # Nobody has limits of their own within a project.
+        user_id = None
+        counted = unified_limits.in_use(services, project_id)
+    else:
+        used = usage(services, project_id, user_id)
+        counted = {name: getattr(used, name) for name in COUNTED}
+    owned = [group for group in groups.list_for(services.api, project_id) if user_id in (None, group.user_id)]
+    return dict.fromkeys(_ALL, 0) | counted | {"server_groups": len(owned)}
+
+
+def reserved(services: ApiServices) -> int:
+    """What quota details show of reservations, of which there are none."""
+    return UNLIMITED if _is_off(services) else 0
+
+
+def key_pair_count(services: ApiServices, user_id: str) -> int:
+    return len(keypairs.list_for(services.api, user_id))
+
+
+# --- checks
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What each of some new servers will be, and whose."""
+
+    project_id: str
+    user_id: str | None
+    flavor: Flavor
+    volume_backed: bool = False
+    image: ImageMeta | None = None
+
+
+def check_servers(services: ApiServices, wanted: Wanted, count: int, known: Known) -> None:
+    """Whether there may be that many more."""
+    if isinstance(known, Limits):
+        unified_limits.check_placed(
+            services, known, wanted.project_id, {name: count * each for name, each in _each(services, wanted).items()}
+        )
+        return
+    flavor = wanted.flavor
+    check_deltas(
+        services,
+        wanted.project_id,
+        wanted.user_id,
+        instances=count,
+        cores=count * flavor.vcpus,
+        ram=count * flavor.memory_mb,
+        known=known,
+    )
+
+
+def room_for(services: ApiServices, wanted: Wanted, most: int, known: Known) -> int:
+    """How many servers, at most ``most``, fit into what is left to the project and to the user."""
+    if isinstance(known, Limits):
+        return unified_limits.room_for(services, known, wanted.project_id, _each(services, wanted), most)
+    each = {"instances": 1, "cores": wanted.flavor.vcpus, "ram": wanted.flavor.memory_mb}
+    room = [most]
+    for user_id in (None, wanted.user_id):
+        allowed = limits(services, wanted.project_id, user_id, known)
+        used = usage(services, wanted.project_id, user_id)
+        for resource, amount in each.items():
+            if allowed[resource] != UNLIMITED and amount:
+                room.append((allowed[resource] - getattr(used, resource)) // amount)
+    return min(room)
+
+
+def _each(services: ApiServices, wanted: Wanted) -> dict[str, int]:
+    classes = unified_limits.of_servers(
+        services.conf, wanted.flavor, volume_backed=wanted.volume_backed, image=wanted.image
+    )
+    return {SERVERS: 1} | classes
+
+
+def check_resize(
+    services: ApiServices, instance: Instance, flavor: Flavor, *, volume_backed: Callable[[], bool]
+) -> None:
+    """Whether a server may have another flavor.
+
+    With unified limits all that the new flavor takes has to fit, as in the field: until the resize is confirmed or reverted,
+    the old flavor's is claimed too.
+    """
+    if unified_limits.in_force(services.conf):
+        _check_claim(services, instance, flavor, volume_backed=volume_backed)
+        return
+    check_deltas(
+        services,
+        instance.project_id,
+        instance.user_id,
+        cores=flavor.vcpus - instance.flavor.vcpus,
+        ram=flavor.memory_mb - instance.flavor.memory_mb,
+    )
+
+
+def check_unshelve(services: ApiServices, instance: Instance, *, volume_backed: Callable[[], bool]) -> None:
+    """Whether a server without a host may have one again: where usage is Placement's, it is not counted meanwhile."""
+    if unified_limits.in_force(services.conf):
+        _check_claim(services, instance, instance.flavor, volume_backed=volume_backed)
+    elif services.conf.quota.count_usage_from_placement:
+        flavor = instance.flavor
+        check_deltas(services, instance.project_id, instance.user_id, cores=flavor.vcpus, ram=flavor.memory_mb)
+
+
+def check_restore(services: ApiServices, instance: Instance) -> None:
+    """Whether a server that was deleted for a while may be there again: our own count leaves it out, Placement's does not."""
+    if is_kept_here(services) and not services.conf.quota.count_usage_from_placement:
+        flavor = instance.flavor
+        check_deltas(
+            services,
+            instance.project_id,
+            instance.user_id,
+            instances=1,
+            cores=flavor.vcpus,
+            ram=flavor.memory_mb,
+        )
+
+
+def _check_claim(
+    services: ApiServices, instance: Instance, flavor: Flavor, *, volume_backed: Callable[[], bool]
+) -> None:
+    known = unified_limits.look_up(services, instance.project_id)
+    classes = unified_limits.of_servers(services.conf, flavor, volume_backed=volume_backed(), image=instance.image_meta)
+    unified_limits.check_placed(services, known, instance.project_id, classes)
+
+
 def check_deltas(
     services: ApiServices,
-    context: RequestContext,
     project_id: str,
+    user_id: str | None,
     *,
-    user_id: str | None = None,
     instances: int = 0,
     cores: int = 0,
     ram: int = 0,
     known: Effective | None = None,
 ) -> None:
-    """Raises OverQuota unless the project (and the user, where they have limits of their own) may have that much more.
+    """With limits that are kept here: whether the project (and the user, where they have their own) may have that much more.
 
-    ``user_id``: whose servers they are; None: the caller's. ``known``: their limits, if they were read before. What does not
-    grow is not checked.
+    ``user_id``: whose servers they are. ``known``: their limits, if they were read before. What does not grow is not checked.
     """
+    if _is_off(services):
+        return
     asked = {"instances": instances, "cores": cores, "ram": ram}
     wanted = {resource: amount for resource, amount in asked.items() if amount > 0}
-    user_id = user_id or context.user_id
     whole, own = known or quotas.effective(services.api, project_id, user_id or "")
     _check(services, wanted, _options(services) | whole, project_id, None)
     if own:
@@ -150,25 +332,21 @@ def check_count(
     services: ApiServices,
     project_id: str,
     resource: str,
-    count: int,
     message: str,
+    *,
+    used: int = 0,
+    more: int,
     user_id: str | None = None,
-    known: Effective | None = None,
+    known: Known | None = None,
 ) -> None:
-    """Raises OverQuota with ``message`` if ``count`` of a resource is more than its limit."""
+    """Whether there may be ``more`` of a resource beside those ``used``; ``message``: what is said otherwise.
+
+    With unified limits the message is the field's, which names the limit.
+    """
+    if unified_limits.in_force(services.conf):
+        found = known if isinstance(known, Limits) else unified_limits.look_up(services, project_id)
+        unified_limits.check_local(services.conf, found, project_id, resource, used, more)
+        return
     allowed = limits(services, project_id, user_id, known)[resource]
-    if allowed != UNLIMITED and count > allowed:
+    if allowed != UNLIMITED and used + more > allowed:
         raise errors.OverQuota(message)
-
-
-def in_use(services: ApiServices, project_id: str, user_id: str | None = None) -> dict[str, int]:
-    """Usage by resource, for quota details and limits; what belongs to single servers or users is 0, as in the field."""
-    used = usage(services, project_id, user_id)
-    owned = [group for group in groups.list_for(services.api, project_id) if user_id in (None, group.user_id)]
-    found = dict.fromkeys(_ALL, 0)
-    found |= {"instances": used.instances, "cores": used.cores, "ram": used.ram, "server_groups": len(owned)}
-    return found
-
-
-def key_pair_count(services: ApiServices, user_id: str) -> int:
-    return len(keypairs.list_for(services.api, user_id))

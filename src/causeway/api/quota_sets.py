@@ -1,4 +1,8 @@
-"""``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets"."""
+"""``/os-quota-sets`` and ``/os-quota-class-sets``. Source: Compute API reference, "Quota sets", "Quota class sets".
+
+Where limits are kept by the identity service, or nothing is limited ([quota] driver), what is set here is checked and has no
+effect, as in the field: the answer shows what holds.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,8 @@ def detail(request: ApiRequest, tenant_id: str) -> Response:
     user_id = _user(request)
     limits = quota.limits(request.services, tenant_id, user_id)
     used = quota.in_use(request.services, tenant_id, user_id)
-    values = {name: {"limit": limits[name], "in_use": used[name], "reserved": 0} for name in limits}
+    reserved = quota.reserved(request.services)
+    values = {name: {"limit": limits[name], "in_use": used[name], "reserved": reserved} for name in limits}
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, values)})
 
 
@@ -56,6 +61,8 @@ def update(request: ApiRequest, tenant_id: str) -> Response:
     wanted = dict(request.body["quota_set"])
     force = common.to_bool(wanted.pop("force", False))
     new = {name: int(value) for name, value in wanted.items()}
+    if not quota.is_kept_here(request.services):
+        return Response(200, {"quota_set": _shown(request, quota.limits(request.services, tenant_id))})
     _check_limits(request, new, tenant_id, user_id, force=force)
     of_project = {name: limit for name, limit in new.items() if user_id is None or name in quota.WHOLE_PROJECT}
     store.set_limits(request.services.api, tenant_id, of_project)
@@ -87,12 +94,15 @@ def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: 
 @handler(query=schemas.QUERY, statuses=(202,))
 def delete(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "delete", {"project_id": tenant_id})
-    store.delete_limits(request.services.api, tenant_id, _user(request) or "")
+    if quota.is_kept_here(request.services):
+        store.delete_limits(request.services.api, tenant_id, _user(request) or "")
     return Response(202)
 
 
 def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
-    limits = quota.defaults(request.services) | store.limits(request.services.api, f"class:{quota_class}")
+    limits = quota.defaults(request.services)
+    if quota.is_kept_here(request.services):
+        limits |= store.limits(request.services.api, f"class:{quota_class}")
     names = schemas.resources_of(schemas.CLASS_RESOURCES, request.version.minor)
     return {name: limits[name] for name in names}
 
@@ -107,5 +117,6 @@ def show_class(request: ApiRequest, quota_class: str) -> Response:
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
     new = {name: int(value) for name, value in request.body["quota_class_set"].items()}
-    store.set_limits(request.services.api, f"class:{quota_class}", new)
+    if quota.is_kept_here(request.services):
+        store.set_limits(request.services.api, f"class:{quota_class}", new)
     return Response(200, {"quota_class_set": _class_limits(request, quota_class)})

@@ -70,9 +70,13 @@ def create(request: ApiRequest) -> Response:
     rules = {name: int(value) for name, value in wanted.get("rules", {}).items()}
     if rules and policy != "anti-affinity":
         raise errors.BadRequest("Only anti-affinity policy supports rules.")
-    count = len(store.list_for(request.services.api, request.project_id)) + 1
     quota.check_count(
-        request.services, request.project_id, "server_groups", count, "Quota exceeded, too many server groups."
+        request.services,
+        request.project_id,
+        "server_groups",
+        "Quota exceeded, too many server groups.",
+        used=len(store.list_for(request.services.api, request.project_id)),
+        more=1,
     )
     group = store.create(
         request.services.api,

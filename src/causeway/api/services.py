@@ -17,6 +17,7 @@ from causeway.store.database import Database, utcnow
 
 if TYPE_CHECKING:
     from causeway.clients.image import ImageClient
+    from causeway.clients.limits import LimitsClient
     from causeway.clients.network import NetworkClient
     from causeway.clients.placement import PlacementClient
     from causeway.clients.volume import VolumeClient
@@ -36,6 +37,8 @@ class ApiServices:
     volumes: VolumeClient
     enforcer: Enforcer
     identity: Any = None
+    #: with unified limits
+    limits: LimitsClient | None = None
     notifier: Any = None
     long_polls: LongPolls = field(default_factory=LongPolls)
     #: what transfers take goes by it

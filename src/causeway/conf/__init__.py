@@ -71,7 +71,16 @@ MODULES: tuple[ModuleType, ...] = (
     simulated,
 )
 # Groups with credentials of their own: auth_type names a keystoneauth plug-in, whose options are read from the group too.
-AUTH_GROUPS = ("cinder", "glance", "keystone", "neutron", "placement", "service_user", "vendordata_dynamic_auth")
+AUTH_GROUPS = (
+    "cinder",
+    "glance",
+    "keystone",
+    "neutron",
+    "oslo_limit",
+    "placement",
+    "service_user",
+    "vendordata_dynamic_auth",
+)
 DEFAULT = "DEFAULT"
 
 

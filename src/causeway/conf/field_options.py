@@ -142,8 +142,8 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "quota": _names(
         """
-        count_usage_from_placement driver fixed_ips floating_ips max_age recheck_quota reservation_expire
-        security_group_rules security_groups unified_limits_resource_list unified_limits_resource_strategy until_refresh
+        fixed_ips floating_ips max_age recheck_quota reservation_expire
+        security_group_rules security_groups until_refresh
         """
     ),
     "scheduler": _names(

@@ -191,6 +191,8 @@ class EmbeddedCloud:
         if self._log_file is not None:
             options["log_file"] = str(self._log_file)
         conf = new_config(config_files=self._config_files, **options)
+        # Whoever asks for unified limits gets those of the embedded identity service.
+        conf.set_default("valid_interfaces", ["internal", "public"], group="oslo_limit")
         conf.set_default("workers", MOVE_THREADS, group="moves")
         # Nobody may ask for another's: unless the user's files say otherwise, who asks must sign.
         conf.set_default("service_metadata_proxy", True, group="neutron")

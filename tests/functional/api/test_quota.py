@@ -9,7 +9,6 @@ import pytest
 
 from causeway import errors
 from causeway.api import quota
-from causeway.context import RequestContext
 from causeway.model.flavor import Flavor
 from causeway.store.cell import instances
 
@@ -185,30 +184,25 @@ def test_limits(api: Any, admin: Any, cloud: Any) -> None:
     assert api.get("/limits?colour=red").status == 400
 
 
-@pytest.fixture
-def context() -> RequestContext:
-    return RequestContext(user_id="user", project_id="project", overwrite=False)
-
-
-def test_what_goes_over_a_limit_is_refused(cloud: Any, context: RequestContext) -> None:
+def test_what_goes_over_a_limit_is_refused(cloud: Any) -> None:
     cloud.option("quota", "cores", 8)
     cloud.server("cell1", flavor=BIG)
-    quota.check_deltas(cloud.services, context, "project", instances=1, cores=4, ram=1)
+    quota.check_deltas(cloud.services, "project", "user", instances=1, cores=4, ram=1)
     with pytest.raises(errors.OverQuota) as refused:
-        quota.check_deltas(cloud.services, context, "project", instances=1, cores=5)
+        quota.check_deltas(cloud.services, "project", "user", instances=1, cores=5)
     assert refused.value.message == "Quota exceeded for cores: Requested 5, but already used 4 of 8 cores"
 
 
-def test_a_users_own_limits_count_too(cloud: Any, admin: Any, context: RequestContext) -> None:
+def test_a_users_own_limits_count_too(cloud: Any, admin: Any) -> None:
     admin.put("/os-quota-sets/project?user_id=user", {"quota_set": {"instances": 1}})
     cloud.server(user_id="somebody-else")
-    quota.check_deltas(cloud.services, context, "project", instances=1)
+    quota.check_deltas(cloud.services, "project", "user", instances=1)
     cloud.server()
     with pytest.raises(errors.OverQuota):
-        quota.check_deltas(cloud.services, context, "project", instances=1)
+        quota.check_deltas(cloud.services, "project", "user", instances=1)
 
 
-def test_what_shrinks_is_never_refused(cloud: Any, context: RequestContext) -> None:
+def test_what_shrinks_is_never_refused(cloud: Any) -> None:
     cloud.option("quota", "cores", 1)
     cloud.server(flavor=BIG)
-    quota.check_deltas(cloud.services, context, "project", cores=-2, ram=0)
+    quota.check_deltas(cloud.services, "project", "user", cores=-2, ram=0)

@@ -173,7 +173,7 @@ def delete(request: ApiRequest, image_id: str) -> Response:
 def _replace(request: ApiRequest, image: dict[str, Any], wanted: dict[str, str]) -> dict[str, str]:
     present = metadata_of(image)
     quota.check_count(
-        request.services, request.project_id, "metadata_items", len(wanted), "Image metadata limit exceeded"
+        request.services, request.project_id, "metadata_items", "Image metadata limit exceeded", more=len(wanted)
     )
 
     def pointer(key: str) -> str:

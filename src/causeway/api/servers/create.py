@@ -43,9 +43,8 @@ from causeway.operations.requests import operation_of
 from causeway.parts import requesters
 from causeway.parts.requests import tell_conductor
 from causeway.scheduler.request import Destination, RequestedGroup, RequestSpec
-from causeway.store.api import build_requests, groups, journal, keypairs, mappings, quotas
+from causeway.store.api import build_requests, groups, journal, keypairs, mappings
 from causeway.store.api import cells as cell_records
-from causeway.store.api.quotas import Effective
 from causeway.store.database import utcnow
 
 RULE = "os_compute_api:servers:create"
@@ -126,10 +125,10 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
     flavor = flavors_and_images.flavor_for(request, str(server["flavorRef"]))
     if flavor.disabled:
         raise errors.FlavorNotUsable(f"Flavor {flavor.flavorid} could not be found.")
-    limits = quotas.effective(request.services.api, request.project_id, request.user_id or "")
+    limits = quota.look_up(request.services, request.project_id, request.user_id)
     metadata.check_quota(request, request.project_id, server.get("metadata", {}), limits)
     holds.check(request, request.project_id, {}, server.get("metadata", {}))
-    files = personality(request, server)
+    files = personality(request, server, limits)
     keypair = _keypair(request, server)
     disks = create_devices.plan(request, server, flavor, most)
     flavors_and_images.check_hardware(request, flavor, disks.image)
@@ -138,8 +137,9 @@ def _plan(request: ApiRequest, target: dict[str, Any]) -> Plan:
         raise errors.BadRequest("Image certificate validation is not supported when booting from volume")
     security_groups = create_networks.security_groups(request, server)
     networks = create_networks.plan(request, server, most)
-    count = _within_quota(request, flavor, limits, least, most)
-    _check_group_quota(request, placement.group, count)
+    wanted = quota.Wanted(request.project_id, request.user_id, flavor, disks.volume_backed, disks.image)
+    count = _within_quota(request, wanted, limits, least, most)
+    _check_group_quota(request, placement.group, count, limits)
     return Plan(server, flavor, disks, networks, security_groups, keypair, placement, files, count)
 
 
@@ -169,54 +169,30 @@ def _counts(server: dict[str, Any]) -> tuple[int, int]:
     return least, most
 
 
-def _within_quota(request: ApiRequest, flavor: Flavor, limits: Effective, least: int, most: int) -> int:
+def _within_quota(request: ApiRequest, wanted: quota.Wanted, limits: quota.Known, least: int, most: int) -> int:
     """The number of servers, at most ``most``, that the quota allows; raises OverQuota if not even ``least``."""
     try:
-        _check_quota(request, flavor, limits, most)
+        quota.check_servers(request.services, wanted, most, limits)
     except errors.OverQuota:
         if least == most:
             raise
-        count = max(least, min(most, _room(request, flavor)))
-        _check_quota(request, flavor, limits, count)
+        count = max(least, min(most, quota.room_for(request.services, wanted, most, limits)))
+        quota.check_servers(request.services, wanted, count, limits)
         return count
     return most
 
 
-def _check_quota(request: ApiRequest, flavor: Flavor, limits: Effective, count: int) -> None:
-    quota.check_deltas(
-        request.services,
-        request.context,
-        request.project_id,
-        user_id=request.user_id,
-        instances=count,
-        cores=count * flavor.vcpus,
-        ram=count * flavor.memory_mb,
-        known=limits,
-    )
-
-
-def _room(request: ApiRequest, flavor: Flavor) -> int:
-    """How many servers of a flavor fit into what is left of the quotas of the project and of the user."""
-    each = {"instances": 1, "cores": flavor.vcpus, "ram": flavor.memory_mb}
-    room = []
-    for user_id in (None, request.user_id):
-        limits = quota.limits(request.services, request.project_id, user_id)
-        used = quota.usage(request.services, request.project_id, user_id)
-        for resource, amount in each.items():
-            if limits[resource] != quota.UNLIMITED and amount:
-                room.append((limits[resource] - getattr(used, resource)) // amount)
-    return min(room, default=1)
-
-
-def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: int) -> None:
+def _check_group_quota(request: ApiRequest, group: ServerGroup | None, count: int, limits: quota.Known) -> None:
     if group is not None:
         quota.check_count(
             request.services,
             request.project_id,
             "server_group_members",
-            len(group.members) + count,
             "Quota exceeded, too many servers in group",
-            request.user_id,
+            used=len(group.members),
+            more=count,
+            user_id=request.user_id,
+            known=limits,
         )
 
 
@@ -288,19 +264,20 @@ def _keypair(request: ApiRequest, server: dict[str, Any]) -> KeyPair | None:
         raise errors.BadRequest("Invalid key_name provided.") from missing
 
 
-def personality(request: ApiRequest, server: dict[str, Any]) -> list[InjectedFile]:
-    """The personality files of a create or rebuild request; raises OverQuota."""
+def personality(request: ApiRequest, server: dict[str, Any], limits: quota.Known | None = None) -> list[InjectedFile]:
+    """The personality files of a create or rebuild request; raises OverQuota. ``limits``: what was read before."""
     files = [InjectedFile(entry["path"], entry["contents"]) for entry in server.get("personality", [])]
     if files:
-        services, project = request.services, request.project_id
-        quota.check_count(services, project, "injected_files", len(files), "Personality file limit exceeded")
+        known = limits or quota.look_up(request.services, request.project_id)
         longest = max(len(file.path.encode()) for file in files)
-        quota.check_count(services, project, "injected_file_path_bytes", longest, "Personality file path too long")
         # base64 takes four characters for three bytes
         largest = max(len(re.sub(r"\s", "", file.contents)) * 3 // 4 for file in files)
-        quota.check_count(
-            services, project, "injected_file_content_bytes", largest, "Personality file content too long"
-        )
+        for resource, amount, message in (
+            ("injected_files", len(files), "Personality file limit exceeded"),
+            ("injected_file_path_bytes", longest, "Personality file path too long"),
+            ("injected_file_content_bytes", largest, "Personality file content too long"),
+        ):
+            quota.check_count(request.services, request.project_id, resource, message, more=amount, known=known)
     return files
 
 

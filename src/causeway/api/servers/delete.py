@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.model import operations, server_actions
@@ -35,6 +36,7 @@ def restore(request: ApiRequest, server_id: str) -> Response:
     rule, action = "os_compute_api:os-deferred-delete:restore", server_actions.RESTORE
     home = loading.take(request, server_id, rule, action)
     hosts.check_up(request, loading.check_host(home.instance), home.cell_uuid)
+    quota.check_restore(request.services, home.instance)
     loading.ask_for(request, home, action, operations.RESTORE, RestoreMemory())
     return Response(202)
 

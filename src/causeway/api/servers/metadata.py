@@ -11,7 +11,6 @@ from causeway.api import quota
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import holds, loading, schemas
 from causeway.model.states import VmState
-from causeway.store.api.quotas import Effective
 from causeway.store.cell import instances
 
 _CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
@@ -19,12 +18,14 @@ _COLUMNS = frozenset({"metadata"})
 RULE = "os_compute_api:server-metadata:"
 
 
-def check_quota(request: ApiRequest, project_id: str, metadata: dict[str, str], known: Effective | None = None) -> None:
+def check_quota(
+    request: ApiRequest, project_id: str, metadata: dict[str, str], known: quota.Known | None = None
+) -> None:
     """Raises OverQuota if these are too many items."""
     if not metadata:
         return
     message = "Maximum number of metadata items exceeded"
-    quota.check_count(request.services, project_id, "metadata_items", len(metadata), message, known=known)
+    quota.check_count(request.services, project_id, "metadata_items", message, more=len(metadata), known=known)
 
 
 def _change(
@@ -35,6 +36,10 @@ def _change(
     loading.check_unlocked(request, home.instance)
     loading.check_state(home.instance, action, vm=_CHANGEABLE, task=None, launched=False)
     limits_of = home.instance.project_id
+    # Another service is not asked within a transaction.
+    limits = (
+        None if rule == "delete" or quota.is_kept_here(request.services) else quota.look_up(request.services, limits_of)
+    )
 
     def replace(connection: sa.Connection) -> dict[str, str]:
         table = instances.TABLE
@@ -46,7 +51,7 @@ def _change(
         changed = change(dict(present))
         holds.check(request, limits_of, present, changed)
         if len(changed) > len(present):
-            check_quota(request, limits_of, changed)
+            check_quota(request, limits_of, changed, limits)
         instances.update_in(connection, server_id, metadata=changed)
         return changed
 

@@ -193,14 +193,7 @@ def check_flavor(request: ApiRequest, home: Home, flavor: Flavor) -> None:
     if _ACCELERATORS in flavor.extra_specs or _ACCELERATORS in old.extra_specs:
         raise errors.FlavorNotUsable("Resize is not supported for instances with accelerators.")
     flavors_and_images.check_hardware(request, flavor, instance.image_meta)
-    quota.check_deltas(
-        request.services,
-        request.context,
-        instance.project_id,
-        user_id=instance.user_id,
-        cores=flavor.vcpus - old.vcpus,
-        ram=flavor.memory_mb - old.memory_mb,
-    )
+    quota.check_resize(request.services, instance, flavor, volume_backed=has_volume_root)
     if instance.image_meta is not None:
         try:
             flavors_and_images.check_fits(flavor, instance.image_meta, volume_backed=False)

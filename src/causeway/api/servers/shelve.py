@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from causeway import errors
-from causeway.api import zones
+from causeway.api import quota, zones
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import images, loading, schemas, schemas_verbs
 from causeway.api.servers.loading import Home
@@ -54,6 +54,12 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
         request.authorize(RULE + "unshelve_to_host", loading.target_of(home.instance))
     if wanted:
         _check_target(request, home, host, wanted)
+    if home.instance.vm_state is VmState.SHELVED_OFFLOADED:
+        quota.check_unshelve(
+            request.services,
+            home.instance,
+            volume_backed=lambda: is_volume_backed(block_devices.of_instance(home.database, server_id)),
+        )
     memory = UnshelveMemory(host, home.instance.host is None, home.instance.system_metadata.get(IMAGE))
     if "availability_zone" not in wanted:
         loading.ask_for(request, home, server_actions.UNSHELVE, operations.UNSHELVE, memory)

@@ -9,6 +9,7 @@ from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.identity import views
 from causeway.devcloud.tables.identity import Assignment, Domain, Project, Token, User
+from causeway.devcloud.tables.limits import ProjectLimit
 from causeway.devcloud.web import Call
 
 DEFAULT_DOMAIN = "default"
@@ -60,6 +61,7 @@ def delete_project(call: Call, project_id: str) -> None:
     row = get_project(call.session, project_id)
     call.session.execute(delete(Assignment).where(Assignment.project_id == row.id))
     call.session.execute(delete(Token).where(Token.project_id == row.id))
+    call.session.execute(delete(ProjectLimit).where(ProjectLimit.project_id == row.id))
     call.session.delete(row)
     call.after_commit.append(call.cloud.tokens.clear_cache)
 

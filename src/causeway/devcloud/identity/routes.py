@@ -3,7 +3,7 @@
 import msgspec
 
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.identity import accounts, auth, roles, services, versions
+from causeway.devcloud.identity import accounts, auth, limits, roles, services, versions
 from causeway.devcloud.web import Route, Service, phrase
 
 GRANTS = "/v3/projects/{project_id}/users/{user_id}/roles"
@@ -49,6 +49,17 @@ ROUTES = [
     ),
     Route("POST", "/v3/services", services.create_service, 201),
     Route("POST", "/v3/endpoints", services.create_endpoint, 201),
+    Route("GET", "/v3/registered_limits", limits.list_registered),
+    Route("POST", "/v3/registered_limits", limits.create_registered, 201),
+    Route("GET", "/v3/registered_limits/{row_id}", limits.show_registered),
+    Route("PATCH", "/v3/registered_limits/{row_id}", limits.update_registered),
+    Route("DELETE", "/v3/registered_limits/{row_id}", limits.delete_registered, 204),
+    Route("GET", "/v3/limits/model", limits.show_model),
+    Route("GET", "/v3/limits", limits.list_limits),
+    Route("POST", "/v3/limits", limits.create_limits, 201),
+    Route("GET", "/v3/limits/{row_id}", limits.show_limit),
+    Route("PATCH", "/v3/limits/{row_id}", limits.update_limit),
+    Route("DELETE", "/v3/limits/{row_id}", limits.delete_limit, 204),
 ]
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, not_found
 from causeway.devcloud.identity import views
 from causeway.devcloud.tables.base import Base
 from causeway.devcloud.tables.identity import Domain, Endpoint, Region, Service
+from causeway.devcloud.tables.limits import ProjectLimit, RegisteredLimit
 from causeway.devcloud.web import Call
 
 Family = tuple[type[Base], str, Callable[[Call, Any], Json]]
@@ -58,6 +59,9 @@ def deleter(family: str) -> Callable[..., None]:
         if isinstance(row, Service):
             for endpoint in call.session.scalars(select(Endpoint).where(Endpoint.service_id == row.id)):
                 call.session.delete(endpoint)
+            registered = select(RegisteredLimit.id).where(RegisteredLimit.service_id == row.id)
+            call.session.execute(delete(ProjectLimit).where(ProjectLimit.registered_limit_id.in_(registered)))
+            call.session.execute(delete(RegisteredLimit).where(RegisteredLimit.service_id == row.id))
             call.session.flush()
         call.session.delete(row)
         call.after_commit.append(call.cloud.tokens.clear_cache)

@@ -4,6 +4,7 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.tables.identity import Domain, Endpoint, Project, Region, Role, Service, User
+from causeway.devcloud.tables.limits import ProjectLimit, RegisteredLimit
 from causeway.devcloud.web import Call, links_root
 
 
@@ -111,4 +112,30 @@ def region(call: Call, row: Region) -> Json:
         "description": row.description,
         "parent_region_id": None,
         "links": _links(call, "regions", row.id),
+    }
+
+
+def registered_limit(call: Call, row: RegisteredLimit) -> Json:
+    return {
+        "id": row.id,
+        "service_id": row.service_id,
+        "region_id": row.region_id,
+        "resource_name": row.resource_name,
+        "default_limit": row.default_limit,
+        "description": row.description,
+        "links": _links(call, "registered_limits", row.id),
+    }
+
+
+def limit(call: Call, row: ProjectLimit, registered: RegisteredLimit) -> Json:
+    return {
+        "id": row.id,
+        "service_id": registered.service_id,
+        "region_id": registered.region_id,
+        "resource_name": registered.resource_name,
+        "resource_limit": row.resource_limit,
+        "project_id": row.project_id,
+        "domain_id": None,
+        "description": row.description,
+        "links": _links(call, "limits", row.id),
     }

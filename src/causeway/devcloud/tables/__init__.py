@@ -3,7 +3,7 @@
 Times are UTC text with microseconds, so that they sort as they are. Importing this package makes all tables known.
 """
 
-from causeway.devcloud.tables import identity, image, network, quota, volume
+from causeway.devcloud.tables import identity, image, limits, network, quota, volume
 from causeway.devcloud.tables.base import Base
 
-__all__ = ["Base", "identity", "image", "network", "quota", "volume"]
+__all__ = ["Base", "identity", "image", "limits", "network", "quota", "volume"]

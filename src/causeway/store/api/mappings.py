@@ -115,6 +115,15 @@ def of_project(database: Database, project_id: str | None, *, cell_uuid: str | N
         return [MAPPER.from_row(row) for row in connection.execute(query)]
 
 
+def count_living(database: Database, project_id: str, user_id: str | None = None) -> int:
+    """The servers of a project, or of a user in it, that nobody asked to delete."""
+    query = sa.select(sa.func.count()).where(TABLE.c.queued_for_delete.is_(False), TABLE.c.project_id == project_id)
+    if user_id is not None:
+        query = query.where(TABLE.c.user_id == user_id)
+    with database.read() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
 def set_cell_in(connection: sa.Connection, uuid: str, cell_uuid: str, *, expected: str | None) -> None:
     """Moves a server's mapping; a compare-and-swap that also succeeds if it has been moved there already."""
     changed = connection.execute(

@@ -412,7 +412,10 @@ class CellUsage:
 
 
 def usage(database: Database, project_id: str, user_id: str | None = None) -> CellUsage:
-    """One statement: sums over the servers at rest, and those that move one by one."""
+    """One statement: sums over the servers at rest, and those that move one by one.
+
+    Those that are deleted for a while are not counted: to restore one is to ask for it again.
+    """
     moves = sa.or_(
         TABLE.c.hidden.is_(True),
         TABLE.c.vm_state == VmState.RESIZED.value,
@@ -425,7 +428,11 @@ def usage(database: Database, project_id: str, user_id: str | None = None) -> Ce
             sa.func.sum(TABLE.c.vcpus),
             sa.func.sum(TABLE.c.memory_mb),
         )
-        .where(TABLE.c.project_id == project_id, TABLE.c.deleted.is_(False))
+        .where(
+            TABLE.c.project_id == project_id,
+            TABLE.c.deleted.is_(False),
+            TABLE.c.vm_state != VmState.SOFT_DELETED.value,
+        )
         .group_by(sa.literal_column("who"))
     )
     if user_id is not None:
