@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import threading
 import uuid
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import openstack
@@ -18,7 +18,7 @@ from causeway.clients.limits import LimitsClient
 from causeway.clients.placement.types import Inventory
 from causeway.conf import new_config
 from causeway.conf.quota import UNIFIED
-from causeway.devcloud import Devcloud, DevcloudConfig
+from causeway.devcloud import Accounts, Devcloud, DevcloudConfig
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
@@ -66,9 +66,9 @@ def _name(short: str) -> str:
     return f"class:{short}" if short.isupper() else short
 
 
-@pytest.fixture
-def identity(tmp_path: Path) -> Iterator[tuple[Devcloud, Any]]:
-    """An Identity service on a port, and its accounts."""
+@pytest.fixture(scope="module")
+def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accounts]:
+    """Of an Identity service on a port."""
     apps: dict[str, Any] = {}
 
     def dispatch(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -79,20 +79,18 @@ def identity(tmp_path: Path) -> Iterator[tuple[Devcloud, Any]]:
 
     server = wsgi.Server(("127.0.0.1", 0), dispatch, numthreads=4)
     server.prepare()
-    devcloud = Devcloud(DevcloudConfig(tmp_path / "devcloud", f"http://127.0.0.1:{server.bind_addr[1]}"))
-    accounts = devcloud.bootstrap()
+    devcloud = Devcloud(DevcloudConfig(tmp_path_factory.mktemp("identity"), f"http://127.0.0.1:{server.bind_addr[1]}"))
+    known = devcloud.bootstrap()
     apps |= devcloud.apps
-    import threading
-
     thread = threading.Thread(target=server.serve, name="identity")
     thread.start()
-    yield devcloud, accounts
+    yield known
     server.stop()
     thread.join(20)
     devcloud.close()
 
 
-def credentials(accounts: Any, user: str) -> dict[str, Any]:
+def credentials(accounts: Accounts, user: str) -> dict[str, Any]:
     account = accounts[user]
     return {
         "auth_url": accounts.auth_url,
@@ -104,10 +102,20 @@ def credentials(accounts: Any, user: str) -> dict[str, Any]:
     }
 
 
+@pytest.fixture(scope="module")
+def sdk(accounts: Accounts) -> Any:
+    return openstack.connection.Connection(**credentials(accounts, "admin"), region_name="RegionOne")
+
+
 @pytest.fixture
-def keeper(identity: Any) -> Keeper:
-    _devcloud, accounts = identity
-    return Keeper(openstack.connection.Connection(**credentials(accounts, "admin"), region_name="RegionOne"))
+def keeper(sdk: Any) -> Iterator[Keeper]:
+    keeper = Keeper(sdk)
+    yield keeper
+    for limit in sdk.identity.limits():
+        sdk.identity.delete_limit(limit)
+    for registered in sdk.identity.registered_limits():
+        sdk.identity.delete_registered_limit(registered)
+    sdk.identity.delete_project(keeper.project)
 
 
 @pytest.fixture
@@ -115,15 +123,15 @@ def host(cloud: Any, real_placement: Any) -> str:
     """A host with room for everything; its provider's uuid."""
     node = cloud.host("host1")
     real_placement.ensure_provider(node.uuid, "host1")
-    real_placement.set_inventories(
+    real_placement.set_inventory(
         node.uuid, {name: Inventory(1000) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU")}
     )
     return str(node.uuid)
 
 
 @pytest.fixture(autouse=True)
-def unified(cloud: Any, identity: Any, keeper: Keeper, host: str, images: Any, network: Any) -> None:
-    _devcloud, accounts = identity
+def unified(cloud: Any, accounts: Accounts, real_placement: Any, images: Any, network: Any) -> None:
+    assert cloud.services.placement is real_placement
     cloud.option("quota", "driver", UNIFIED)
     # Credentials are options of their plug-in: they are known with a configuration that has it.
     conf = new_config(oslo_limit={"auth_type": "password"} | credentials(accounts, "causeway"))
@@ -314,14 +322,15 @@ class TestServersThatAreThere:
                 uuid=str(uuid.uuid4()), instance_uuid=server.uuid, boot_index=0, destination_type="volume",
                 source_type="volume", volume_id=str(uuid.uuid4()), device_name="/dev/vda",
             )  # fmt: skip
-            block_devices.insert(connection, device)
+            block_devices.insert(connection, [device])
         assert member.post(f"/servers/{server.uuid}/action", {"resize": {"flavorRef": "2"}}).status == 202
 
-    def test_rebuilding_asks_for_no_servers(self, member: Any, keeper: Keeper, server: Any) -> None:
+    def test_rebuilding_asks_for_no_servers(self, member: Any, keeper: Keeper, cloud: Any, server: Any) -> None:
         keeper.register(servers=0, VCPU=0, server_metadata_items=1)
         path = f"/servers/{server.uuid}/action"
         refused = member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1", "b": "2"}}})
         assert "server_metadata_items is over limit of 1 due to current usage 0 and delta 2" in refusal(refused)
+        mappings.save_spec(cloud.services.api, server.uuid, {})
         assert member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1"}}}).status == 202
 
     def test_metadata_of_a_server(self, member: Any, keeper: Keeper, server: Any) -> None:
@@ -457,16 +466,14 @@ class TestTheIdentityService:
         ],
     )
     def test_options_that_are_wrong_are_told_to_administrators(
-        self, identity: Any, keeper: Keeper, options: dict[str, str], why: str
+        self, accounts: Accounts, keeper: Keeper, options: dict[str, str], why: str
     ) -> None:
-        _devcloud, accounts = identity
         wrong = new_config(oslo_limit={"auth_type": "password"} | credentials(accounts, "causeway") | options)
         with pytest.raises(errors.ServiceFailed) as failed:
             LimitsClient(wrong).of_project(keeper.project)
         assert why in failed.value.details and "[oslo_limit]" in failed.value.details
 
-    def test_it_is_found_by_the_endpoint_id(self, identity: Any, keeper: Keeper) -> None:
-        _devcloud, accounts = identity
+    def test_it_is_found_by_the_endpoint_id(self, accounts: Accounts, keeper: Keeper) -> None:
         keeper.register(servers=3)
         endpoint = next(keeper.identity.endpoints(service_id=keeper.service, interface="public"))
         conf = new_config(
