@@ -76,6 +76,13 @@ class RealServices:
         self.start_agents()
         self._await_workers()
 
+    def start_identity(self) -> None:
+        """Only Keystone, with an administrator and nothing else."""
+        self._write_keystone()
+        self._make_keystone()
+        self.start_api("keystone")
+        self.await_api("keystone")
+
     def start_agents(self) -> None:
         """Neutron's agents of the hosts: stand-ins here."""
         self.machine.start(
@@ -132,6 +139,19 @@ class RealServices:
             load_envvars=False,
         )
 
+    def connection_to_system(self) -> openstack.connection.Connection:
+        """The administrator of the whole system, who keeps limits."""
+        return openstack.connect(
+            auth_url=self.addresses.auth_url,
+            username="admin",
+            password=PASSWORD,
+            user_domain_id="default",
+            system_scope="all",
+            region_name=REGION,
+            load_yaml_config=False,
+            load_envvars=False,
+        )
+
     def write_client_files(self, directory: Path, policy: Path) -> None:
         """clouds.yaml for users, and services.conf, which every role of ours reads to find the services."""
         own = configuration.credentials(self.addresses, "causeway")
@@ -163,8 +183,7 @@ class RealServices:
         for folder in ("images", "glance-staging", "glance-tasks", "neutron", "cinder", "nfs-mnt", "lock"):
             (directory / "state" / folder).mkdir(parents=True, exist_ok=True)
         (directory / "nfs-export").mkdir(exist_ok=True)
-        keystone = configuration.keystone(directory, addresses, self._token_seconds)
-        write("etc/keystone/keystone.conf", render(keystone))
+        self._write_keystone()
         write("etc/placement/placement.conf", render(configuration.placement(addresses)))
         write("etc/glance/glance-api.conf", render(configuration.glance(directory, VENV, addresses)))
         write("etc/neutron/neutron.conf", render(configuration.neutron(directory, VENV, addresses)))
@@ -175,9 +194,13 @@ class RealServices:
         for name, script in configuration.COMMANDS.items():
             write(f"bin/{name}", script, executable=True)
 
-    def _make_databases(self) -> None:
-        run, etc = self.machine.run, "--config-file"
-        keystone = (VENV / "bin/keystone-manage", etc, "etc/keystone/keystone.conf")
+    def _write_keystone(self) -> None:
+        options = configuration.keystone(self.directory, self.addresses, self._token_seconds)
+        self.machine.write("etc/keystone/keystone.conf", render(options))
+
+    def _make_keystone(self) -> None:
+        run = self.machine.run
+        keystone = (VENV / "bin/keystone-manage", "--config-file", "etc/keystone/keystone.conf")
         url = f"{self.addresses.auth_url}/"
         run([*keystone, "db_sync"])
         for keys in ("fernet_setup", "credential_setup"):
@@ -188,6 +211,10 @@ class RealServices:
                 *(part for kind in ("public", "internal", "admin") for part in (f"--bootstrap-{kind}-url", url)),
             ]
         )
+
+    def _make_databases(self) -> None:
+        self._make_keystone()
+        run, etc = self.machine.run, "--config-file"
         run([VENV / "bin/placement-manage", etc, "etc/placement/placement.conf", "db", "sync"])
         run([VENV / "bin/glance-manage", etc, "etc/glance/glance-api.conf", "db_sync"])
         neutron = (VENV / "bin/neutron-db-manage", etc, "etc/neutron/neutron.conf", etc, "etc/neutron/ml2.ini")
