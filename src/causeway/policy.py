@@ -4,6 +4,10 @@ The names and defaults are the field's (Compute API policy reference). An operat
 policy_file``; oslo.policy reads the file again when it changes. ``oslopolicy-sample-generator --namespace causeway`` prints
 all rules.
 
+All rules are of project scope: tokens of the whole system or of a domain are refused, unless ``enforce_scope`` is off. With
+``enforce_new_defaults`` off, who was allowed something before there were the roles reader, member, manager and service still is
+(`_FORMER`): everybody in the project what is a reader's or a member's now, administrators the rest.
+
 A rule is one line in `_RULES`: name, default, what it allows, and the operations it guards.
 """
 
@@ -12,15 +16,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from oslo_config import cfg
-from oslo_policy import _checks, policy
 from oslo_policy import opts as policy_opts
+from oslo_policy import policy
 
 from causeway import errors, policy_files
 from causeway.context import RequestContext
+from causeway.policy_decisions import Decisions
 
 LOG = logging.getLogger(__name__)
 
@@ -332,74 +337,49 @@ def _operations(text: str) -> list[dict[str, str]]:
     return [dict(zip(("method", "path"), one.split(" ", 1), strict=True)) for one in text.split(", ")]
 
 
+# Default -> what it was before; rules of younger APIs never had another one.
+_FORMER = {
+    READER: "rule:admin_or_owner",
+    MEMBER: "rule:admin_or_owner",
+    MANAGER: "rule:admin_api",
+    SERVICE: "rule:admin_api",
+}
+_WITHOUT_FORMER = ("os-server-shares:", "causeway:")
+
+
+def _former(name: str, check: str) -> policy.DeprecatedRule | None:
+    if check not in _FORMER or name.startswith(_WITHOUT_FORMER):
+        return None
+    return policy.DeprecatedRule(
+        _full_name(name),
+        _FORMER[check],
+        deprecated_reason="The roles reader, member, manager and service say who may do it.",
+        deprecated_since="21.0.0",
+    )
+
+
 def list_rules() -> list[policy.RuleDefault]:
     """Every rule; the entry point of oslo.policy's generators."""
     base = [policy.RuleDefault(name, check, description) for name, check, description in _BASE]
     documented = [
         policy.DocumentedRuleDefault(
-            _full_name(name), check, description, _operations(operations), scope_types=["project"]
+            _full_name(name),
+            check,
+            description,
+            _operations(operations),
+            scope_types=["project"],
+            deprecated_rule=_former(name, check),
         )
         for name, check, description, operations in _RULES
     ]
     return base + documented
 
 
-Decision = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
+# oslo.policy 6 has it no more, and enforces scopes always; nova.conf files of today may still switch that off.
+ENFORCE_SCOPE = cfg.BoolOpt("enforce_scope", default=True, help="Whether tokens that are not of a project are refused.")
 
 # Seconds between two looks at the policy files.
 RELOAD_INTERVAL = 1.0
-
-
-class _Decisions:
-    """Rules as plain functions of (target, credentials).
-
-    oslo.policy looks at the signature of every check at every call, which takes it some 20 microseconds each; a request
-    to list servers makes dozens. The checks that our rules are made of mean the same here; others are asked as they are.
-    """
-
-    def __init__(self, enforcer: policy.Enforcer) -> None:
-        self._enforcer = enforcer
-        # oslo.policy empties its rules while it reads them again; nobody may look at them then.
-        self._rules: dict[str, Any] = dict(enforcer.rules)
-        self._made: dict[str, Decision] = {}
-
-    def are_of(self, rules: Mapping[str, Any]) -> bool:
-        """Whether these are the rules, unchanged."""
-        return self._rules.keys() == rules.keys() and all(self._rules[name] is check for name, check in rules.items())
-
-    def of_rule(self, name: str) -> Decision:
-        """Raises KeyError if there is no such rule."""
-        found = self._made.get(name)
-        if found is None:
-            found = self._made[name] = self._make(self._rules[name])
-        return found
-
-    def _make(self, check: Any) -> Decision:
-        if isinstance(check, _checks.AndCheck):
-            parts = [self._make(part) for part in check.rules]
-            return lambda target, creds: all(part(target, creds) for part in parts)
-        if isinstance(check, _checks.OrCheck):
-            parts = [self._make(part) for part in check.rules]
-            return lambda target, creds: any(part(target, creds) for part in parts)
-        if isinstance(check, _checks.RuleCheck):
-            name = str(check.match)
-            return lambda target, creds: name in self._rules and self.of_rule(name)(target, creds)
-        if isinstance(check, _checks.RoleCheck) and "%" not in check.match:
-            role = str(check.match).lower()
-            return lambda _target, creds: any(role == held.lower() for held in creds["roles"])
-        if type(check) is _checks.GenericCheck and check.kind in ("project_id", "user_id"):
-            return _owner(check.kind, check.match)
-        return lambda target, creds: bool(check(target, creds, self._enforcer))
-
-
-def _owner(kind: str, match: str) -> Decision:
-    def decide(target: Mapping[str, Any], creds: Mapping[str, Any]) -> bool:
-        try:
-            return match % target == str(creds[kind])
-        except KeyError:
-            return False
-
-    return decide
 
 
 class Enforcer:
@@ -408,14 +388,18 @@ class Enforcer:
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         """Raises Misconfigured if a policy file is broken; one that breaks later leaves the rules as they were."""
         policy_opts.set_defaults(conf)
+        if ENFORCE_SCOPE.dest not in conf.oslo_policy:
+            conf.register_opt(ENFORCE_SCOPE, group="oslo_policy")
         self._stamps = policy_files.stamps(conf)
         policy_files.check(conf)
         self._conf = conf
         self._complaint = ""
         self._oslo = policy.Enforcer(conf)
+        # With the former defaults in force it would warn of each of them.
+        self._oslo.suppress_default_change_warnings = True
         self._oslo.register_defaults(list_rules())
         self._oslo.load_rules()
-        self._decisions = _Decisions(self._oslo)
+        self._decisions = Decisions(self._oslo)
         self._reloading = threading.Lock()
         self._next_look = time.monotonic() + RELOAD_INTERVAL
 
@@ -428,8 +412,7 @@ class Enforcer:
         """Whether ``rule`` allows it; a rule that does not exist is a programming error (KeyError)."""
         if time.monotonic() >= self._next_look:
             self._look_again()
-        if context.system_scope:
-            # All rules are of project scope.
+        if (context.system_scope or context.domain_id) and self._conf.oslo_policy.enforce_scope:
             return False
         credentials = _credentials(context)
         if target is None:
@@ -448,7 +431,7 @@ class Enforcer:
                 return
             self._oslo.load_rules()
             if not self._decisions.are_of(self._oslo.rules):
-                self._decisions = _Decisions(self._oslo)
+                self._decisions = Decisions(self._oslo)
         finally:
             self._reloading.release()
 

@@ -42,6 +42,7 @@ _IDENTITY = {
     "project_name": "HTTP_X_PROJECT_NAME",
     "project_domain_id": "HTTP_X_PROJECT_DOMAIN_ID",
     "project_domain_name": "HTTP_X_PROJECT_DOMAIN_NAME",
+    "domain_id": "HTTP_X_DOMAIN_ID",
     "system_scope": "HTTP_OPENSTACK_SYSTEM_SCOPE",
     "service_user_id": "HTTP_X_SERVICE_USER_ID",
     "service_project_id": "HTTP_X_SERVICE_PROJECT_ID",
