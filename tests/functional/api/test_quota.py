@@ -10,6 +10,7 @@ import pytest
 from causeway import errors
 from causeway.api import quota
 from causeway.model.flavor import Flavor
+from causeway.model.states import VmState
 from causeway.store.cell import instances
 
 DEFAULTS = {
@@ -206,3 +207,31 @@ def test_what_shrinks_is_never_refused(cloud: Any) -> None:
     cloud.option("quota", "cores", 1)
     cloud.server(flavor=BIG)
     quota.check_deltas(cloud.services, "project", "user", cores=-2, ram=0)
+
+
+def test_a_server_that_is_deleted_for_a_while_is_not_counted_and_has_to_fit_again(api: Any, cloud: Any) -> None:
+    cloud.host("host1")
+    server = cloud.server(flavor=BIG, host="host1", node="host1", vm_state=VmState.SOFT_DELETED)
+    cloud.server(flavor=BIG)
+    assert api.get("/limits").json["limits"]["absolute"]["totalCoresUsed"] == 4
+    cloud.option("quota", "cores", 7)
+    refused = api.post(f"/servers/{server.uuid}/action", {"restore": None})
+    assert (refused.status, refused.message) == (
+        403,
+        "Quota exceeded for cores: Requested 4, but already used 4 of 7 cores",
+    )
+    assert cloud.services.conductor.calls == []
+    cloud.option("quota", "cores", 8)
+    assert api.post(f"/servers/{server.uuid}/action", {"restore": None}).status == 202
+
+
+def test_without_quotas_nothing_is_limited(api: Any, admin: Any, cloud: Any) -> None:
+    cloud.option("quota", "driver", "nova.quota.NoopQuotaDriver")
+    cloud.option("quota", "key_pairs", 0)
+    cloud.server(flavor=BIG)
+    assert set(api.get("/os-quota-sets/project").json["quota_set"].values()) == {"project", -1}
+    detail = api.get("/os-quota-sets/project/detail").json["quota_set"]
+    assert detail["cores"] == {"limit": -1, "in_use": -1, "reserved": -1}
+    assert admin.put("/os-quota-sets/project", {"quota_set": {"cores": 1}}).json["quota_set"]["cores"] == -1
+    quota.check_deltas(cloud.services, "project", "user", instances=1, cores=10_000)
+    quota.check_count(cloud.services, "project", "key_pairs", "too many", used=5, more=1)
