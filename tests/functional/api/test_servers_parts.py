@@ -277,25 +277,6 @@ class TestVolumes:
         assert listed == api.get(f"{path}/{VOLUME}", version=version).json["volumeAttachment"]
         assert listed.keys() == {"volumeId", "serverId", "device"} | keys
 
-    @pytest.mark.parametrize(
-        ("version", "keys"),
-        [
-            ("2.1", set()),
-            ("2.70", {"tag"}),
-            ("2.79", {"tag", "delete_on_termination"}),
-            # What 2.89 changed is how attachments are read; this has its id as before.
-            ("2.89", {"tag", "delete_on_termination"}),
-            ("2.100", {"tag", "delete_on_termination"}),
-        ],
-    )
-    def test_what_attaching_answers(self, api: Any, server: Instance, version: str, keys: set[str]) -> None:
-        path = f"/servers/{server.uuid}/os-volume_attachments"
-        answer = api.post(path, {"volumeAttachment": {"volumeId": VOLUME}}, version=version)
-        shown = answer.json["volumeAttachment"]
-        assert answer.status == 200
-        assert shown.keys() == {"id", "volumeId", "serverId", "device"} | keys
-        assert (shown["id"], shown["volumeId"], shown["serverId"]) == (VOLUME, VOLUME, server.uuid)
-
     def test_also_when_resized(self, api: Any, cloud: Any, server: Instance) -> None:
         set_states(cloud, server, VmState.RESIZED)
         path = f"/servers/{server.uuid}/os-volume_attachments"
