@@ -7,6 +7,7 @@ from oslo_config import cfg
 from oslo_policy import opts as policy_opts
 
 from causeway import policy
+from causeway.api.auth import context_of
 from causeway.context import RequestContext
 from causeway.policy import Enforcer
 
@@ -102,3 +103,17 @@ def test_who_may_with_the_defaults_of_before_the_roles() -> None:
 
 def test_all_rules_are_of_project_scope() -> None:
     assert {tuple(rule.scope_types) for rule in policy.list_rules() if rule.name in RULES} == {("project",)}
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"HTTP_X_PROJECT_ID": "project"}, True),
+        ({"HTTP_X_DOMAIN_ID": "default"}, False),
+        ({"HTTP_OPENSTACK_SYSTEM_SCOPE": "all"}, False),
+    ],
+)
+def test_the_scope_is_what_the_middleware_says(as_they_are: Enforcer, headers: dict[str, str], expected: bool) -> None:
+    context = context_of({"HTTP_X_USER_ID": "user", "HTTP_X_ROLES": "admin", **headers}, as_they_are)
+    assert bool(context.is_admin) is expected
+    assert as_they_are.allows(context, "os_compute_api:os-services:list") is expected
