@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from causeway import errors
 from causeway.clients.placement.types import CandidatesRequest, RequestGroup, Resources
+from causeway.hardware import firmware
 from causeway.hardware.numa_request import dedicated_cpus
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate
@@ -75,7 +76,7 @@ def candidates_request(
     """
     groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
     main = groups[""]
-    main.required |= _image_traits(spec)
+    main.required |= _image_traits(spec) | firmware.required_traits(firmware.firmware_of(spec.flavor, spec.image))
     main.member_of = _required_aggregates(spec, aggregates, prefilters)
     main.forbidden_aggregates = _forbidden_aggregates(spec, aggregates, prefilters, groups)
     main.in_tree = in_tree

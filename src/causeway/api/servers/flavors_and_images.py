@@ -6,6 +6,7 @@ import re
 
 from causeway import errors
 from causeway.api.request import ApiRequest
+from causeway.hardware import firmware
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
@@ -37,6 +38,7 @@ def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None)
     machine_type = str(image.properties.get("hw_machine_type", "q35")) if image is not None else "q35"
     if not _MACHINE_TYPE.fullmatch(machine_type):
         raise errors.BadRequest(f"The provided machine type {machine_type[:64]!r} of the image is not supported.")
+    firmware.check(flavor, image)
     asked_of(request.services.conf, flavor, image)
 
 
