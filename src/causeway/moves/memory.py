@@ -24,8 +24,8 @@ from causeway.virt.live import LiveSource, LiveTarget
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
 # 2: of servers that keep their state, which older releases would give that of their guest; and of guests that are left alone
-# until a time. 3: of suspended servers, whose guests older releases would wake. 4: of servers whose firmware or TPM keeps something,
-# which older releases would not take along. Only those say so; all others are as older releases know them.
+# until a time. 3: of suspended servers, whose guests older releases would wake. 4: of servers whose firmware or TPM keeps
+# something, which older releases would not take along. Only those say so; all others are as older releases know them.
 OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
 
 

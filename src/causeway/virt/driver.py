@@ -14,8 +14,8 @@ The disks of a guest have names: ``disk`` is the root disk, ``disk.eph0``, ``dis
 ``disk.swap`` is the swap disk. Servers whose root disk is a volume may have the others. ``disk.rescue`` is what a rescued
 server boots from: nothing of it is the server's own, and it travels nowhere.
 
-Beside its disks a guest with UEFI or a TPM keeps what these know between boots. That is stashed, put back and deleted with its disks,
-and made anew with the guest if there is none.
+Beside its disks a guest with UEFI or a TPM keeps what these know between boots. That is stashed, put back and deleted with its
+disks, and made anew with the guest if there is none.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 It is a map (MessagePack) from the names of files to their contents, some hundred KiB in all. Names are paths below the folder of
 the guest's disks. The file comes from another host: what it names is checked before anything is written.
 
-``kept.json`` in the folder of the disks says what was there when the guest left, or came: that must be there, too, before the other
-copy of the server is deleted.
+``kept.json`` in the folder of the disks says what was there when the guest left, or came: that must be there, too, before the
+other copy of the server is deleted.
 """
 
 from __future__ import annotations

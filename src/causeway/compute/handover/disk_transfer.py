@@ -5,8 +5,8 @@ Between cells only the image service is sure to be shared, so a disk goes up as 
 them (`offer`, `fetch`); if it can't fetch them after all, they go as images, too (`send_offered`).
 
 A root disk goes as the layer over its base image when the target can get that base image too, else with everything in it.
-Ephemeral disks go along, each by itself; swap is made anew. What firmware and TPM of the guest keep goes as a file of its own, whole,
-when the guest is off: it is small. The receiver checks the digest.
+Ephemeral disks go along, each by itself; swap is made anew. What firmware and TPM of the guest keep goes as a file of its own,
+whole, when the guest is off: it is small. The receiver checks the digest.
 """
 
 from __future__ import annotations

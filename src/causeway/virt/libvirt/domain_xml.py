@@ -8,10 +8,13 @@ from xml.etree import ElementTree as ET
 
 from causeway.errors import GuestFailed
 from causeway.hardware import cpus
+from causeway.hardware.firmware import Tpm
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
 from causeway.virt.libvirt import numa_xml
+from causeway.virt.libvirt.machine import is_q35
+from causeway.virt.libvirt.uefi import Loader
 
 # MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
 _TCG_CACHE_MIB = 64
@@ -39,6 +42,14 @@ class GuestDisk:
 
 
 @dataclass
+class Uefi:
+    """``nvram``: the file of its variables; made from the loader's template if it is not there."""
+
+    loader: Loader
+    nvram: Path
+
+
+@dataclass
 class GuestHardware:
     """What a guest is made of, besides its disks and ports. ``virt_type`` is kvm or qemu; memory in MiB."""
 
@@ -50,6 +61,9 @@ class GuestHardware:
     memory_mb: int
     console_log: Path
     machine: str = "pc"
+    # None: BIOS
+    uefi: Uefi | None = None
+    tpm: Tpm | None = None
     config_drive: Path | None = None
     disks: list[GuestDisk] = field(default_factory=list)
     vifs: list[Vif] = field(default_factory=list)
@@ -78,7 +92,10 @@ def domain_xml(guest: GuestHardware) -> str:
     _text(domain, "vcpu", guest.vcpus, **({"cpuset": cpus.text(confined)} if confined else {}))
     if guest.numa_topology is not None:
         numa_xml.add_tuning(domain, guest.numa_topology)
-    _text(ET.SubElement(domain, "os"), "type", "hvm", arch="x86_64", machine=guest.machine)
+    boot = ET.SubElement(domain, "os")
+    _text(boot, "type", "hvm", arch="x86_64", machine=guest.machine)
+    if guest.uefi is not None:
+        _firmware(boot, guest.uefi)
     _processor(domain, guest)
     ET.SubElement(domain, "clock", offset="utc")
     _text(domain, "on_poweroff", "destroy")
@@ -94,7 +111,9 @@ def domain_xml(guest: GuestHardware) -> str:
         cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
         ET.SubElement(cd, "driver", name="qemu", type="raw")
         ET.SubElement(cd, "source", file=str(guest.config_drive))
-        ET.SubElement(cd, "target", dev="hda", bus="ide")
+        # The controller that its machine has anyway.
+        on_sata = {"dev": "sdz", "bus": "sata"}
+        ET.SubElement(cd, "target", on_sata if is_q35(guest.machine) else {"dev": "hda", "bus": "ide"})
         ET.SubElement(cd, "readonly")
     for vif in guest.vifs:
         devices.append(_interface(vif))
@@ -112,6 +131,10 @@ def domain_xml(guest: GuestHardware) -> str:
         # Its socket is where libvirt puts it.
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "target", type="virtio", name=AGENT_CHANNEL)
+    if guest.tpm is not None:
+        # Its state outlives the guest's definition: it goes with the disks.
+        tpm = ET.SubElement(devices, "tpm", model=guest.tpm.model)
+        ET.SubElement(tpm, "backend", type="emulator", version=guest.tpm.version, persistent_state="yes")
     rng = ET.SubElement(devices, "rng", model="virtio")
     _text(rng, "backend", "/dev/urandom", model="random")
     ET.SubElement(devices, "memballoon", model="virtio")
@@ -162,6 +185,8 @@ def _processor(domain: ET.Element, guest: GuestHardware) -> None:
     features = ET.SubElement(domain, "features")
     ET.SubElement(features, "acpi")
     ET.SubElement(features, "apic")
+    if guest.uefi is not None and guest.uefi.loader.needs_smm:
+        ET.SubElement(features, "smm", state="on")
     if guest.virt_type == "kvm":
         cpu = ET.SubElement(domain, "cpu", mode="host-model")
     else:
@@ -170,6 +195,12 @@ def _processor(domain: ET.Element, guest: GuestHardware) -> None:
     ET.SubElement(cpu, "topology", sockets=str(guest.vcpus), cores="1", threads="1")
     if guest.numa_topology is not None:
         numa_xml.add_cells(cpu, guest.numa_topology)
+
+
+def _firmware(boot: ET.Element, uefi: Uefi) -> None:
+    secure = {"secure": "yes"} if uefi.loader.needs_smm else {}
+    _text(boot, "loader", uefi.loader.executable, readonly="yes", type="pflash", **secure)
+    _text(boot, "nvram", uefi.nvram, template=str(uefi.loader.template))
 
 
 def _bus(disk: GuestDisk) -> str:

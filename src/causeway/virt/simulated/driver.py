@@ -452,7 +452,9 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         with self.files.locked(uuid):
             guest = self.files.guests.get(uuid)
             if guest is not None and guest.power_state is PowerState.RUNNING:
-                raise GuestFailed(f"Guest {uuid} runs: what its firmware keeps can't be exported.", details=self.hostname)
+                raise GuestFailed(
+                    f"Guest {uuid} runs: what its firmware keeps can't be exported.", details=self.hostname
+                )
             durable.make_folder(self.files.disks(uuid))
             target.write_bytes(firmware.pack(self.files.disks(uuid)))
         try:

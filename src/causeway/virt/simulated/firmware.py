@@ -42,7 +42,7 @@ def pack(folder: Path) -> bytes:
 
 
 def take(folder: Path, spec: virt.GuestSpec) -> None:
-    """Puts in its place what came from another host, but for what the guest will not have any more. Nothing came: nothing changes."""
+    """Puts in its place what came from another host, if anything did, but for what the guest will not have any more."""
     if spec.kept_state is None:
         return
     wanted = names_of(of_instance(spec.instance))
