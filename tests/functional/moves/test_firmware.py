@@ -26,8 +26,9 @@ def image(module_cloud: Cloud) -> Iterator[str]:
     """The demo image, for guests with secure boot and a TPM."""
     cloud = module_cloud
     content = cloud.member.image.download_image(cloud.image_id).content
+    form = cloud.member.image.get_image(cloud.image_id).disk_format
     made = cloud.member.image.create_image(
-        name="with-tpm", disk_format="qcow2", container_format="bare", data=content, wait=True, **PROPERTIES
+        name="with-tpm", disk_format=form, container_format="bare", data=content, wait=True, **PROPERTIES
     )
     yield made.id
     cloud.member.image.delete_image(made.id)
