@@ -247,6 +247,10 @@ class Driver(ABC):
 
     # guests
 
+    def machine_type(self, instance: Instance) -> str | None:  # noqa: ARG002
+        """What the server's guest is, or will be; None: the hypervisor has no such thing."""
+        return None
+
     @abstractmethod
     def spawn(
         self, spec: GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None

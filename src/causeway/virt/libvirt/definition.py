@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC
 from pathlib import Path
 
 from causeway.errors import GuestFailed
-from causeway.hardware import firmware
+from causeway.hardware import firmware, guest_devices
 from causeway.model.instance import Instance
 from causeway.virt import kept_state, quiescing
 from causeway.virt.driver import GuestSpec
@@ -15,6 +16,7 @@ from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, Uefi
 from causeway.virt.libvirt.machine import machine_of
 from causeway.virt.libvirt.moving import MovingGuests
+from causeway.virt.libvirt.processor import Processor
 
 
 class DefinedGuests(MovingGuests, ABC):
@@ -25,8 +27,12 @@ class DefinedGuests(MovingGuests, ABC):
     _loaders: list[uefi.Loader]
     _machine: str
     _name_template: str
+    _processor: Processor
     _serial_ports: SerialPorts
     _shared_cpus: list[int]
+
+    def machine_type(self, instance: Instance) -> str:
+        return machine_of(instance, firmware.of_instance(instance), self._machine)
 
     def _name_of(self, instance: Instance) -> str:
         """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""
@@ -37,19 +43,27 @@ class DefinedGuests(MovingGuests, ABC):
 
     def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
         instance = spec.instance
-        disks = list(volumes)
+        wanted = guest_devices.devices_of(instance.flavor, instance.image_meta)
+        # Other volumes have the bus that they are attached with.
+        disks = [
+            dataclasses.replace(each, bus=each.bus or (wanted.disk_bus if each.is_root else None)) for each in volumes
+        ]
         root = self._disks.root(instance.uuid)
         if not any(disk.is_root for disk in volumes):
             if not root.exists():
                 raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
             target = Path(instance.root_device_name or "/dev/vda").name
-            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache))
+            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache, bus=wanted.disk_bus))
         folder = self._disks.folder(instance.uuid)
         for local in spec.local_disks:
             target = Path(local.device_name).name
-            disks.append(GuestDisk(target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus))
+            disks.append(
+                GuestDisk(
+                    target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus or wanted.disk_bus
+                )
+            )
         asked = firmware.of_instance(instance)
-        machine = machine_of(instance, asked, self._machine)
+        machine = self.machine_type(instance)
         if spec.rescue is not None:
             path = self._disks.rescue(instance.uuid)
             if not path.exists():
@@ -64,8 +78,10 @@ class DefinedGuests(MovingGuests, ABC):
             memory_mb=instance.flavor.memory_mb,
             console_log=self._disks.console_log(instance.uuid),
             machine=machine,
+            processor=self._processor,
             uefi=self._uefi(instance, asked, machine),
             tpm=asked.tpm,
+            devices=wanted,
             config_drive=self._disks.config_drive(instance.uuid),
             disks=disks,
             vifs=spec.vifs,

@@ -43,6 +43,7 @@ from causeway.virt.libvirt import (
     dirty_memory,
     hardware,
     host,
+    host_traits,
     live_target,
     power,
     rescue,
@@ -55,6 +56,7 @@ from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listene
 from causeway.virt.libvirt.definition import DefinedGuests
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
+    card_model,
     device_of_mac,
     device_of_serial,
     disk_xml,
@@ -66,6 +68,7 @@ from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
+from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
 
 
@@ -89,6 +92,7 @@ class LibvirtDriver(DefinedGuests):
         machine: str = "pc",
         swtpm: Path = SWTPM,
         has_tpm: bool = False,
+        cpu: Processor | None = None,
         network_agent: NetworkAgent | None = None,
         limits: host.HostLimits | None = None,
         host_ip: str = "127.0.0.1",
@@ -114,8 +118,9 @@ class LibvirtDriver(DefinedGuests):
         self._instances_dir = instances_dir
         self._disks = InstanceDisks(instances_dir, disk_timeout)
         self._kept = KeptFiles(self._disks, swtpm)
-        self._has_tpm = has_tpm
+        self._processor = cpu or Processor()
         self._loaders = uefi.loaders()
+        self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
         self._volumes = Volumes(
             hostname,
             instances_dir / "mnt",
@@ -136,6 +141,9 @@ class LibvirtDriver(DefinedGuests):
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()
+        self._connection.call(
+            "say which processors it has", lambda to: self._processor.choose(to, self._virt_type), again=True
+        )
         self.stands_still_when_live = self._connection.call(
             "say its version", lambda hypervisor: dirty_memory.is_missed_of(hypervisor, self._virt_type), again=True
         )
@@ -154,6 +162,7 @@ class LibvirtDriver(DefinedGuests):
                 instances_dir=self._instances_dir,
                 limits=self._limits,
                 host_ip=self._host_ip,
+                capabilities=self._capabilities,
             ),
             again=True,
         )
@@ -365,7 +374,10 @@ class LibvirtDriver(DefinedGuests):
         with ExitStack() as undo:
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
-            devices.attach(self._connection, uuid, interface_xml(vif), lambda xml: device_of_mac(xml, vif.address))
+            model = devices.asked(self._connection, uuid, card_model)
+            devices.attach(
+                self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_mac(xml, vif.address)
+            )
             undo.pop_all()
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:

@@ -15,6 +15,7 @@ import os_traits
 
 from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
+from causeway.model import machine_type
 from causeway.model.block_device import BlockDevice
 from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
@@ -170,6 +171,10 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         return room
 
     # guests
+
+    def machine_type(self, instance: Instance) -> str:
+        properties = instance.image_meta.properties if instance.image_meta is not None else {}
+        return machine_type.recorded(instance.system_metadata) or str(properties.get("hw_machine_type") or "pc")
 
     def spawn(
         self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
