@@ -148,7 +148,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "scheduler": _names(
         """
-        discover_hosts_in_cells_interval driver image_metadata_prefilter periodic_task_interval
+        discover_hosts_in_cells_interval driver periodic_task_interval
         query_placement_for_routed_network_aggregates workers
         """
     ),

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from moves_cloud import Cloud
 
+from causeway.model.machine_type import RECORDED
+from causeway.store.cell import instances
+
 REACHES = pytest.mark.parametrize("reach", ["cross", "same"])
 ENDS = pytest.mark.parametrize("end", ["confirm", "revert"])
 FLAVORS = {"cross": ("gen1.small", "gen2.small"), "same": ("any.small", "any.medium")}
@@ -145,3 +148,63 @@ def test_a_tpm_goes_with_the_flavor_that_asks_for_it(cloud: Cloud) -> None:
     assert not list(cloud.driver(moved.compute_host).files.disks(server.id).glob("tpm*"))
     cloud.reverted(server)
     assert has_all(cloud, server, before)
+
+
+def test_what_the_field_does_to_no_server_with_a_tpm(cloud: Cloud, image: str) -> None:
+    server = cloud.boot(image_id=image)
+    for name, body in {
+        "shelve": None,
+        "rescue": None,
+        "rebuild": {"imageRef": image},
+        "evacuate": {},
+    }.items():
+        answer = cloud.admin.compute.post(f"/servers/{server.id}/action", json={name: body}, microversion="2.79")
+        assert (answer.status_code, answer.json()["badRequest"]["message"]) == (
+            400,
+            f"Operation '{name}' not supported for vTPM-enabled instance ({server.id}).",
+        )
+
+
+@pytest.mark.parametrize(
+    ("properties", "specs", "message"),
+    [
+        ({"hw_firmware_type": "coreboot"}, {}, "Invalid image metadata. Error: Field value coreboot is invalid"),
+        ({"hw_tpm_version": "2.0"}, {"hw:tpm_version": "1.2"}, "Conflicting values for hw_tpm_version"),
+        ({}, {"os:secure_boot": "required"}, "Secure boot needs an image"),
+    ],
+)
+def test_what_no_guest_can_have_is_refused_at_once(
+    cloud: Cloud, properties: dict[str, str], specs: dict[str, str], message: str
+) -> None:
+    """At create, resize and rebuild; nothing is left of it."""
+    formats = {"disk_format": "qcow2", "container_format": "bare"}
+    made = cloud.member.image.create_image(name="wrong", data=b"x" * 512, wait=True, **formats, **properties)
+    flavor = cloud.admin.compute.create_flavor(name="wrong", id="wrong", vcpus=1, ram=128, disk=1)
+    if specs:
+        cloud.admin.compute.create_flavor_extra_specs(flavor, specs)
+    body = {"name": "x", "flavorRef": "wrong", "imageRef": made.id, "networks": "none"}
+    refused = cloud.member.compute.post("/servers", json={"server": body}, microversion="2.79")
+    assert (refused.status_code, message in refused.text) == (400, True), refused.text
+    server = cloud.boot()
+    asked = {"rebuild": {"imageRef": made.id}} if properties else {"resize": {"flavorRef": "wrong"}}
+    if len(properties) + len(specs) == 1:
+        refused = cloud.member.compute.post(f"/servers/{server.id}/action", json=asked, microversion="2.79")
+        assert (refused.status_code, message in refused.text) == (400, True), refused.text
+    assert cloud.show(server).status == "ACTIVE"
+    cloud.admin.compute.delete_flavor(flavor)
+    cloud.member.image.delete_image(made)
+
+
+@pytest.mark.parametrize("reach", ["cross", "same"])
+def test_a_server_keeps_the_machine_type_that_it_was_made_with(cloud: Cloud, image: str, reach: str) -> None:
+    def recorded(server: Any) -> str | None:
+        cell = cloud.cell(cloud.show(server).compute_host[:5])
+        found: str | None = instances.get(cell, server.id, with_tags=False).system_metadata.get(RECORDED)
+        return found
+
+    plain, modern = cloud.boot(flavor=FLAVORS[reach][0]), cloud.boot(flavor=FLAVORS[reach][0], image_id=image)
+    assert (recorded(plain), recorded(modern)) == ("pc", "q35")
+    cloud.resized(modern, FLAVORS[reach][1])
+    assert recorded(modern) == "q35"
+    cloud.confirmed(modern)
+    assert recorded(modern) == "q35"
