@@ -13,12 +13,19 @@ from lab_journeys import no_word, prepared
 from causeway.model.image import ImageMeta
 from causeway.model.states import PowerState
 from causeway.virt.driver import KEPT_STATE, GuestSpec
+from causeway.virt.libvirt import uefi
 from causeway.virt.live import LiveOptions, Presence
 
 if TYPE_CHECKING:
     from causeway.virt.libvirt.driver import LibvirtDriver
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(
+        shutil.which("swtpm") is None or not any(loader.is_secure for loader in uefi.loaders()),
+        reason="needs ovmf, swtpm and swtpm-tools: run scripts/install-packages.sh as root",
+    ),
+]
 
 PROPERTIES = {
     "hw_firmware_type": "uefi",

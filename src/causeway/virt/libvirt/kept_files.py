@@ -49,6 +49,7 @@ class KeptFiles:
         content = {
             name: data for name, data in kept_state.unpack(spec.kept_state).items() if _is_wanted(name, firmware)
         }
+        durable.make_folder(folder)
         durable.delete_tree(folder / _TPM)
         kept_state.write(folder, content)
         kept_state.note(folder, filter(_is_needed, content))
