@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_held_to_records import Site
 
 from causeway.model.machine_type import RECORDED
 from causeway.model.states import VmState
 from causeway.store.cell import instances
 
-from .test_held_to_records import Site
-
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NOBODY = "11111111-0000-0000-0000-000000000000"
 
 
 @pytest.fixture
