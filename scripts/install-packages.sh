@@ -14,6 +14,7 @@ packages="
     make ca-certificates
     python3 python3-venv python3-dev gcc libc6-dev pkg-config libvirt-dev
     qemu-system-x86 qemu-utils libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
+    ovmf swtpm swtpm-tools
     busybox-static zstd extlinux genisoimage
     novnc
     dnsmasq-base iproute2 iputils-ping mount util-linux e2fsprogs

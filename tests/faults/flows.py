@@ -85,7 +85,7 @@ FLOWS = [
     Flow(operation, reach, backing, spoiled)
     for operation, reach, backing in [
         *product(("resize", "confirm", "revert"), ("cross", "same", "host"), ("image", "volume")),
-        # with an ephemeral disk and swap
+        # with an ephemeral disk, swap and a TPM
         ("resize", "cross", "disks"),
         ("revert", "cross", "disks"),
     ]

@@ -13,6 +13,7 @@ from causeway import errors
 from causeway.cli.demo.guest import GuestReport, last_report
 from causeway.model.states import PowerState
 from causeway.virt.driver import RESCUE_DISK, SWAP_DISK
+from causeway.virt.simulated import firmware
 from causeway.virt.simulated.guest import Guest
 
 
@@ -99,15 +100,22 @@ class SimulatedGuests:
         (guest,) = self._guests(uuid).values()
         for device in _devices(guest):
             guest.write(device, text)
+        for name in guest.firmware:
+            firmware.add(self._folder(guest), name, text)
 
     def marks(self, uuid: str, host: str, text: str) -> int:
         guest = self._guests(uuid)[host]
         # All the same, or something is lost.
         counts = {_count(guest, device, text) for device in _devices(guest)}
+        kept = firmware.lines(self._folder(guest), guest.firmware)
+        counts |= {kept.get(name, []).count(text) for name in guest.firmware}
         return counts.pop() if len(counts) == 1 else 0
 
     def vcpus(self, uuid: str, host: str) -> int:
         return self._guests(uuid)[host].vcpus
+
+    def _folder(self, guest: Guest) -> Path:
+        return self._folders[guest.host] / "instances" / guest.uuid
 
 
 class LibvirtGuests:

@@ -75,6 +75,8 @@ FLAVORS: dict[str, tuple[dict[str, str], dict[str, int]]] = {
 }
 # Servers of these have a NUMA topology, which hosts claim.
 WITH_NUMA = ("numa.gen1.small", "numa.gen2.small")
+# Servers of these have a TPM, whose state is to go with them.
+WITH_TPM = ("gen1.disks", "gen2.disks")
 
 
 class Site:
@@ -119,6 +121,8 @@ class Site:
                 specs = {f"aggregate_instance_extra_specs:{key}": value for key, value in tied.items()}
                 if name in WITH_NUMA:
                     specs["hw:numa_nodes"] = "1"
+                if name in WITH_TPM:
+                    specs["hw:tpm_version"] = "2.0"
                 self.admin.compute.create_flavor_extra_specs(made, specs)
 
     def start(self) -> None:

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from causeway import errors
-from causeway.cli import archive, held_to_records, processes, status, volume_attachment
+from causeway.cli import archive, held_to_records, machine_types, processes, status, volume_attachment
 from causeway.cli.field_names import FieldNames
 from causeway.clients.placement import PlacementClient, remote_placement
 from causeway.model.host import CELL0_UUID, CellMapping, ComputeNode
@@ -76,6 +76,7 @@ cell.add_command(held_to_records.verify_instance)
 cell.add_command(held_to_records.map_instances)
 manage.add_command(held_to_records.placement)
 manage.add_command(volume_attachment.volume_attachment)
+manage.add_command(machine_types.libvirt)
 
 
 @contextmanager

@@ -179,8 +179,9 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
             console_address=conf.serial_console.proxyclient_address,
         )
     # Only here: libvirt's packages are an extra.
-    from causeway.virt.libvirt import consoles, live_settings
+    from causeway.virt.libvirt import consoles, live_settings, processor
     from causeway.virt.libvirt.driver import LibvirtDriver
+    from causeway.virt.libvirt.machine import default_machine
 
     # os-vif and os-brick read theirs ([os_vif_ovs] and others) from oslo.config's own object, in the same files.
     # What other libraries in the process say is required of a service is not asked of a compute.
@@ -191,6 +192,9 @@ def _driver(conf: cfg.ConfigOpts, state_dir: Path) -> Driver:
         conf.host,
         state_dir / "instances",
         virt_type=conf.libvirt.virt_type,
+        machine=default_machine(conf.libvirt.hw_machine_type),
+        has_tpm=conf.libvirt.swtpm_enabled,
+        cpu=processor.from_options(conf),
         host_ip=conf.my_ip,
         name_template=conf.instance_name_template,
         live=live_settings.from_options(conf),

@@ -100,9 +100,9 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "libvirt": _names(
         """
-        cpu_mode cpu_model_extra_flags cpu_models cpu_power_governor_high cpu_power_governor_low cpu_power_management
+        cpu_power_governor_high cpu_power_governor_low cpu_power_management
         cpu_power_management_strategy device_detach_attempts device_detach_timeout disk_cachemodes disk_prefix
-        enabled_perf_events file_backed_memory gid_maps hw_disk_discard hw_machine_type images_rbd_ceph_conf
+        enabled_perf_events file_backed_memory gid_maps hw_disk_discard images_rbd_ceph_conf
         images_rbd_glance_copy_poll_interval images_rbd_glance_copy_timeout images_rbd_glance_store_name images_rbd_pool
         images_type images_volume_group inject_key inject_partition inject_password iscsi_iface iser_use_multipath
         live_migration_downtime_delay live_migration_downtime_steps live_migration_parallel_connections
@@ -113,7 +113,7 @@ NAMES: dict[str, frozenset[str]] = {
         rbd_destroy_volume_retry_interval rbd_secret_uuid rbd_user realtime_scheduler_priority remote_filesystem_transport
         rescue_kernel_id rescue_ramdisk_id rng_dev_path rx_queue_size smbfs_mount_options
         smbfs_mount_point_base snapshot_compression snapshot_image_format snapshots_directory sparse_logical_volumes
-        swtpm_enabled swtpm_group swtpm_user sysinfo_serial tb_cache_size tx_queue_size uid_maps
+        swtpm_group swtpm_user sysinfo_serial tb_cache_size tx_queue_size uid_maps
         use_default_aio_mode_for_volumes use_virtio_for_bridges virtlogd_log_max_size volume_clear volume_clear_size
         volume_enforce_multipath volume_use_multipath vzstorage_cache_path vzstorage_log_path vzstorage_mount_group
         vzstorage_mount_opts vzstorage_mount_perms vzstorage_mount_point_base vzstorage_mount_user wait_soft_reboot_seconds
@@ -148,7 +148,7 @@ NAMES: dict[str, frozenset[str]] = {
     ),
     "scheduler": _names(
         """
-        discover_hosts_in_cells_interval driver image_metadata_prefilter periodic_task_interval
+        discover_hosts_in_cells_interval driver periodic_task_interval
         query_placement_for_routed_network_aggregates workers
         """
     ),

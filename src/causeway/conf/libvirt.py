@@ -15,6 +15,31 @@ OPTS: dict[str, list[Opt]] = {
             help="auto: KVM if a probe boot shows that it works. kvm needs a processor with virtualisation that this host"
             " may use; qemu emulates, slowly, everywhere.",
         ),
+        cfg.ListOpt(
+            "hw_machine_type",
+            default=[],
+            help="Machine types of guests whose images name none, as architecture=type; none: x86_64=pc. A server keeps the one"
+            " that it was first started with.",
+        ),
+        cfg.StrOpt(
+            "cpu_mode",
+            choices=["host-model", "host-passthrough", "maximum", "custom", "none"],
+            help="Which processor guests see; custom: the first of cpu_models that this host has. Default: host-model with KVM,"
+            " the hypervisor's own without.",
+        ),
+        cfg.ListOpt(
+            "cpu_models", default=[], help="With cpu_mode custom: models in the order in which they are preferred."
+        ),
+        cfg.ListOpt(
+            "cpu_model_extra_flags",
+            default=[],
+            help="Flags of the processor that guests have (or, with a - before the name, have not) beside those of the model.",
+        ),
+        cfg.BoolOpt(
+            "swtpm_enabled",
+            default=False,
+            help="Guests may have a TPM (hw:tpm_version). Needs swtpm and swtpm_setup on the host.",
+        ),
         cfg.StrOpt(
             "live_migration_inbound_addr",
             help="Where the hypervisors of other hosts reach this one in live migrations; none: [DEFAULT] my_ip.",

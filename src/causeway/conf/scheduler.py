@@ -66,6 +66,12 @@ OPTS: dict[str, list[Opt]] = {
             help="Only hosts that say (by a trait) that they can boot the image's disk format.",
         ),
         cfg.BoolOpt(
+            "image_metadata_prefilter",
+            default=False,
+            help="Only hosts that say (by traits) that they have what the image's properties name: buses of disks, the models of"
+            " video and network cards, the architecture.",
+        ),
+        cfg.BoolOpt(
             "enable_isolated_aggregate_filtering",
             default=False,
             help="Hosts of aggregates with trait:NAME=required metadata only for servers that require these traits.",

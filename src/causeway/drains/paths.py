@@ -14,6 +14,7 @@ from typing import Any
 
 from oslo_config import cfg
 
+from causeway.hardware.firmware import firmware_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.drains import How
 from causeway.model.flavor import Flavor
@@ -122,6 +123,10 @@ def obstacle_here(
 def lost_with_dead_host(server: Resident) -> Obstacle | None:
     """Why a server can't be evacuated from its dead host."""
     host = server.host or ""
+    if firmware_of(server.flavor, server.image).tpm is not None:
+        return Obstacle(
+            f"Its host {host} is dead, and the state of its TPM is nowhere else.", "Bring the host back to keep it."
+        )
     return memory_lost_with_host(host, server.vm_state) or lost_with_host(host, server.devices)
 
 

@@ -33,6 +33,7 @@ DRIVER_METHODS = (
     "end_round",
     "end_rounds",
     "export_disk",
+    "export_kept_state",
     "export_running_disk",
     "force_live_migration",
     "go_on",

@@ -12,8 +12,6 @@ _NOT_MOVABLE = {
     "accel:device_profile": "instance with accelerators",
     "hw:mem_encryption": "SEV-enabled instance",
     "hw_mem_encryption": "SEV-enabled instance",
-    "hw:tpm_version": "vTPM-enabled instance",
-    "hw_tpm_version": "vTPM-enabled instance",
 }
 _ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
 

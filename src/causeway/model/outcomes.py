@@ -44,6 +44,8 @@ class GuestOutcome:
     # What the host claimed for a server that asks for it.
     numa_topology: InstanceNUMATopology | None = None
     pci_devices: list[PciDevice] = field(default_factory=list)
+    # Of a guest that was made: its machine type, to be recorded if none is.
+    machine_type: str | None = None
 
 
 @dataclass

@@ -24,9 +24,9 @@ from causeway.virt.live import LiveSource, LiveTarget
 # How the memory of a move is to be read: 1 more when an older release would misread it. A new field with a default that says
 # what was so before needs no new version; older releases leave it out when they write.
 # 2: of servers that keep their state, which older releases would give that of their guest; and of guests that are left alone
-# until a time. 3: of suspended servers, whose guests older releases would wake. Only those say so; all others are as older
-# releases know them.
-OLDEST_MEMORY_VERSION, _KEEPS_STATE, MEMORY_VERSION = 1, 2, 3
+# until a time. 3: of suspended servers, whose guests older releases would wake. 4: of servers whose firmware or TPM keeps
+# something, which older releases would not take along. Only those say so; all others are as older releases know them.
+OLDEST_MEMORY_VERSION, _KEEPS_STATE, _IS_SUSPENDED, MEMORY_VERSION = 1, 2, 3, 4
 
 
 @dataclass
@@ -85,6 +85,8 @@ class MoveMemory:
     port_ids: list[str] = field(default_factory=list)
     attachments: list[AttachmentPair] = field(default_factory=list)
     volume_backed: bool = False
+    # What the guest's firmware and TPM keep goes along.
+    carries_firmware: bool = False
     # The server went back to a host that an operator said to be dead: its disks are there, and no guest.
     source_is_dead: bool = False
     image_id: str | None = None
@@ -117,6 +119,7 @@ class MoveMemory:
             "port_ids": [],
             "attachments": [],
             "volume_backed": False,
+            "carries_firmware": False,
             "image_id": None,
             "snapshot": None,
             "local_devices": [],
@@ -212,8 +215,10 @@ class MoveMemory:
     @property
     def version(self) -> int:
         """By which release on it is understood."""
-        if self.is_suspended:
+        if self.carries_firmware:
             return MEMORY_VERSION
+        if self.is_suspended:
+            return _IS_SUSPENDED
         is_plain = self.kept_state is None and self.held_until is None
         return OLDEST_MEMORY_VERSION if is_plain else _KEEPS_STATE
 

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.model import machine_type
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState
@@ -62,15 +63,28 @@ def came_up(
     }
     with run.database.write() as connection:
         devices.save_connections_in(connection, guest)
+        if guest.machine_type is not None and machine_type.recorded(there.system_metadata) is None:
+            metadata = changes.get("system_metadata")
+            if metadata is None:
+                metadata = _system_metadata_in(connection, run.uuid)
+            known["system_metadata"] = machine_type.recording(metadata, guest.machine_type)
         if beside_devices:
             try:
                 known["network_info"] = devices.seen_ports_in(connection, run.uuid, guest.network_info)
             except errors.ServerNotFound:
                 return False
-        if not _end_in(connection, run, tasks, known | changes):
+        if not _end_in(connection, run, tasks, changes | known):
             return False
     there.vm_state, there.task_state, there.power_state = changes["vm_state"], None, guest.power_state
     return True
+
+
+def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
+    """As it is now: the guest may have posted a password meanwhile."""
+    try:
+        return instances.get_in(connection, uuid, with_tags=False).system_metadata
+    except errors.ServerNotFound:
+        return {}
 
 
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:

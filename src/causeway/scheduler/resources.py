@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import os_traits
+
 from causeway import errors
 from causeway.clients.placement.types import CandidatesRequest, RequestGroup, Resources
+from causeway.hardware import firmware
 from causeway.hardware.numa_request import dedicated_cpus
 from causeway.model.flavor import Flavor
 from causeway.model.host import Aggregate
@@ -21,6 +24,16 @@ DISABLED = "COMPUTE_STATUS_DISABLED"
 TENANT_KEY = "filter_tenant_id"
 _MB_PER_GB = 1024
 _SPEC = re.compile(r"^(?P<kind>resources|trait)(?P<suffix>[A-Za-z0-9_-]{0,64}):(?P<name>\S+)$")
+# Property of an image -> how the names of its traits begin.
+_TRAITS_OF_PROPERTIES = {
+    "hw_cdrom_bus": "COMPUTE_STORAGE_BUS",
+    "hw_disk_bus": "COMPUTE_STORAGE_BUS",
+    "hw_video_model": "COMPUTE_GRAPHICS_MODEL",
+    "hw_vif_model": "COMPUTE_NET_VIF_MODEL",
+    "hw_architecture": "HW_ARCH",
+    "hw_emulation_architecture": "COMPUTE_ARCH",
+    "hw_viommu_model": "COMPUTE_VIOMMU_MODEL",
+}
 # Hints for which hosts beyond the first candidates may be needed.
 _UNLIMITED_HINTS = frozenset({"group", "same_host", "different_host"})
 
@@ -33,6 +46,7 @@ class Prefilters:
     limit_tenants: bool = False
     aggregate_required_for_tenants: bool = False
     image_type_support: bool = False
+    image_metadata: bool = False
     isolated_aggregates: bool = False
     default_availability_zone: str = "nova"
 
@@ -75,7 +89,7 @@ def candidates_request(
     """
     groups = flavor_groups(spec.flavor, is_volume_backed=spec.is_volume_backed, image=spec.image)
     main = groups[""]
-    main.required |= _image_traits(spec)
+    main.required |= _image_traits(spec) | firmware.required_traits(firmware.firmware_of(spec.flavor, spec.image))
     main.member_of = _required_aggregates(spec, aggregates, prefilters)
     main.forbidden_aggregates = _forbidden_aggregates(spec, aggregates, prefilters, groups)
     main.in_tree = in_tree
@@ -86,6 +100,8 @@ def candidates_request(
     )
     if prefilters.image_type_support and spec.image is not None and spec.image.disk_format:
         request.root_required.add(f"COMPUTE_IMAGE_TYPE_{spec.image.disk_format.upper()}")
+    if prefilters.image_metadata and spec.image is not None:
+        request.root_required |= image_metadata_traits(spec.image)
     suffixed = [suffix for suffix in groups if suffix]
     request.group_policy = spec.flavor.extra_specs.get("group_policy")
     if request.group_policy is None and len(suffixed) + len(spec.requested_resources) > 1:
@@ -98,6 +114,17 @@ def candidates_request(
     if in_tree is None and not _UNLIMITED_HINTS & spec.scheduler_hints.keys() and spec.server_group is None:
         request.limit = prefilters.max_placement_results
     return request
+
+
+def image_metadata_traits(image: ImageMeta) -> set[str]:
+    """What a host must have for the properties of an image, as far as there are traits for all of it; else nothing."""
+    wanted = {
+        f"{prefix}_{str(image.properties[name]).replace('-', '_').upper()}"
+        for name, prefix in _TRAITS_OF_PROPERTIES.items()
+        if image.properties.get(name)
+    }
+    # As in the field: a value that no trait is for is a mistake of the image, or a matter of newer traits.
+    return wanted if all(hasattr(os_traits, name) for name in wanted) else set()
 
 
 def _amount(key: str, value: str) -> int:

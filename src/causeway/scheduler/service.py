@@ -72,6 +72,7 @@ class Scheduler:
             limit_tenants=options.limit_tenants_to_placement_aggregate,
             aggregate_required_for_tenants=options.placement_aggregate_required_for_tenants,
             image_type_support=options.query_placement_for_image_type_support,
+            image_metadata=options.image_metadata_prefilter,
             isolated_aggregates=options.enable_isolated_aggregate_filtering,
             default_availability_zone=default_zone,
         )

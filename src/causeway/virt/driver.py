@@ -13,6 +13,9 @@ both.
 The disks of a guest have names: ``disk`` is the root disk, ``disk.eph0``, ``disk.eph1``, ... are ephemeral disks, and
 ``disk.swap`` is the swap disk. Servers whose root disk is a volume may have the others. ``disk.rescue`` is what a rescued
 server boots from: nothing of it is the server's own, and it travels nowhere.
+
+Beside its disks a guest with UEFI or a TPM keeps what these know between boots. That is stashed, put back and deleted with its
+disks, and made anew with the guest if there is none.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ Progress = Callable[[int, int], None]
 ROOT_DISK = "disk"
 #: what saved memory is called among the disks that travel
 MEMORY = "memory"
+#: what a guest's firmware and TPM keep between boots (`causeway.virt.kept_state`), among the disks that travel
+KEPT_STATE = "state"
 SWAP_DISK = "disk.swap"
 RESCUE_DISK = "disk.rescue"
 
@@ -184,6 +189,8 @@ class GuestSpec:
     local_disks: list[LocalDisk] = field(default_factory=list)
     # what `Driver.wake` is to give the guest back, received from another host; the driver takes the file
     memory: Path | None = None
+    # what its firmware and TPM kept at another host; the driver takes the file. None: what is here stays, if anything is
+    kept_state: Path | None = None
     # it is rescued; ``volumes`` and ``local_disks`` are those that it has meanwhile
     rescue: Rescue | None = None
 
@@ -239,6 +246,10 @@ class Driver(ABC):
         """
 
     # guests
+
+    def machine_type(self, instance: Instance) -> str | None:  # noqa: ARG002
+        """What the server's guest is, or will be; None: the hypervisor has no such thing."""
+        return None
 
     @abstractmethod
     def spawn(
@@ -484,6 +495,13 @@ class Driver(ABC):
         """A disk of a running guest as it is at one instant, with all of it, as a file. The guest goes on meanwhile.
 
         Raises `GuestFailed` if there is no such guest or disk, or if the guest stops before its disk is copied.
+        """
+
+    @abstractmethod
+    def export_kept_state(self, instance: Instance) -> AbstractContextManager[DiskExport]:
+        """What the firmware and the TPM of a stopped or paused guest keep, as a file; nothing yet: a file that says so.
+
+        Raises `GuestFailed` if the guest runs.
         """
 
     # copying disks while their guest runs; see `causeway.virt.warm`

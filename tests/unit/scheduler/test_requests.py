@@ -174,3 +174,18 @@ def test_the_source_cell_is_preferred_only_if_the_move_may_leave_it(make_spec: M
     assert make_spec(requested_destination=Destination(cell="c")).preferred_cell is None
     both = Destination(cell="c", allow_cross_cell_move=True)
     assert make_spec(requested_destination=both).preferred_cell == "c"
+
+
+def test_what_firmware_and_tpm_need_of_a_host(make_spec: MakeSpec) -> None:
+    """Always; what other properties of an image name only with [scheduler] image_metadata_prefilter."""
+    properties = {"hw_firmware_type": "uefi", "hw_tpm_version": "2.0", "hw_video_model": "qxl", "hw_disk_bus": "scsi"}
+    spec = make_spec(image=ImageMeta("image", properties=dict(properties)))
+    asked = candidates_request(spec, [], Prefilters())
+    traits = {"COMPUTE_FIRMWARE_UEFI", "COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_TIS"}
+    assert asked.groups[0].required == traits
+    assert not asked.root_required
+    asked = candidates_request(spec, [], Prefilters(image_metadata=True))
+    assert asked.root_required == {"COMPUTE_GRAPHICS_MODEL_QXL", "COMPUTE_STORAGE_BUS_SCSI"}
+    assert spec.image is not None
+    spec.image.properties["hw_video_model"] = "of the future"
+    assert not candidates_request(spec, [], Prefilters(image_metadata=True)).root_required

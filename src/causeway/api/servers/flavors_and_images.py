@@ -6,6 +6,7 @@ import re
 
 from causeway import errors
 from causeway.api.request import ApiRequest
+from causeway.hardware import firmware, guest_devices, image_properties
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
@@ -30,13 +31,16 @@ def flavor_for(request: ApiRequest, flavorid: str) -> Flavor:
 
 
 def check_hardware(request: ApiRequest, flavor: Flavor, image: ImageMeta | None) -> None:
-    """Raises BadRequest if flavor and image contradict each other, or themselves, in what they ask of a host's hardware.
+    """Raises BadRequest if flavor and image contradict each other, or themselves, in what a guest is to be made of.
 
     A machine type that no hypervisor has is refused here, not by a host later (bug 1933097).
     """
+    image_properties.check(image)
     machine_type = str(image.properties.get("hw_machine_type", "q35")) if image is not None else "q35"
     if not _MACHINE_TYPE.fullmatch(machine_type):
         raise errors.BadRequest(f"The provided machine type {machine_type[:64]!r} of the image is not supported.")
+    firmware.check(flavor, image)
+    guest_devices.check(flavor, image)
     asked_of(request.services.conf, flavor, image)
 
 

@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from causeway import errors
 from causeway.api.request import ApiRequest
 from causeway.api.validation import is_uuid
+from causeway.hardware import firmware
+from causeway.model import server_actions
 from causeway.model.host import Service
 from causeway.model.instance import Instance, InstanceAction
 from causeway.model.server_actions import ServerAction
@@ -23,6 +25,8 @@ from causeway.store.cell import actions, instances
 from causeway.store.database import Database
 
 T = TypeVar("T")
+# What the field, too, does to no server with a TPM: its state stays on its host, or would go with its disks.
+_NOT_WITH_TPM = (server_actions.EVACUATE, server_actions.REBUILD, server_actions.SHELVE)
 
 
 def target_of(instance: Instance) -> dict[str, Any]:
@@ -158,11 +162,19 @@ def begin(
     change(request, home, swap)
 
 
+def refuse_vtpm(instance: Instance, operation: str) -> None:
+    """Raises BadRequest if the server has a TPM, before its lock and its states are looked at."""
+    if firmware.of_instance(instance).tpm is not None:
+        raise errors.BadRequest(f"Operation '{operation}' not supported for vTPM-enabled instance ({instance.uuid}).")
+
+
 def take(
     request: ApiRequest, server_id: str, rule: str, action: ServerAction, *, lockable: bool = True, host: bool = True
 ) -> Home:
     """A server to which an action may be done now; nothing is written yet. ``lockable``: a lock keeps users from it."""
     home = load_in_cell(request, server_id, rule, action.name)
+    if action in _NOT_WITH_TPM:
+        refuse_vtpm(home.instance, action.name)
     if lockable:
         check_unlocked(request, home.instance)
     check_state(home.instance, action.name, vm=action.vm, task=action.task)

@@ -21,7 +21,7 @@ from causeway.api.servers.loading import Home
 from causeway.api.servers.views import WITH_GROUPS, Extras, ServerView
 from causeway.api.validation import is_uuid
 from causeway.clients.volume import Volume
-from causeway.model import operations, server_actions
+from causeway.model import machine_type, operations, server_actions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.image import ImageMeta
 from causeway.model.states import VmState
@@ -61,6 +61,10 @@ def rebuild(request: ApiRequest, server_id: str) -> Response:
         recipe = operations.REBUILD_VOLUME
         memory = RebuildVolumeMemory(power_on=power_on, image_id=image.id, volume_id=root.volume_id or "")
 
+    if is_other_image:
+        # The guest of another image has that image's machine type, or its host's.
+        changes["system_metadata"] = machine_type.without(home.instance.system_metadata)
+
     def save_image() -> None:
         spec = RequestSpec.from_persisted(mappings.get_spec(request.services.api, server_id))
         spec.image = image
@@ -94,6 +98,7 @@ def _image(request: ApiRequest, reference: str) -> ImageMeta:
 
 def _check_image(request: ApiRequest, home: Home, image: ImageMeta, present: list[BlockDevice]) -> None:
     instance, volume_backed = home.instance, is_volume_backed(present)
+    flavors_and_images.check_hardware(request, instance.flavor, image)
     flavors_and_images.check_fits(instance.flavor, image, volume_backed=volume_backed)
     if image_devices.has_root(image):
         raise errors.BadRequest(f"Image {image.id} is unacceptable: it has no data, but names the volumes of a server.")

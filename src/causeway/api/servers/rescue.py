@@ -31,7 +31,7 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rescue"] or {}
     action = server_actions.RESCUE
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-rescue", action.name)
-    _refuse_vtpm(home.instance)
+    loading.refuse_vtpm(home.instance, action.name)
     _check(request, home, action)
     asked_for = wanted.get("rescue_image_ref")
     present = block_devices.of_instance(home.database, server_id)
@@ -68,12 +68,6 @@ def _check(request: ApiRequest, home: Home, action: ServerAction) -> None:
             f"Cannot '{action.name}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
             " release, or held to one. Upgrade it first."
         )
-
-
-def _refuse_vtpm(instance: Instance) -> None:
-    properties = instance.image_meta.properties if instance.image_meta is not None else {}
-    if instance.flavor.extra_specs.get("hw:tpm_version") or properties.get("hw_tpm_version"):
-        raise errors.BadRequest(f"Operation 'rescue' not supported for vTPM-enabled instance ({instance.uuid}).")
 
 
 def _runs(instance: Instance) -> bool:

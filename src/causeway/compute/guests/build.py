@@ -47,6 +47,7 @@ class BuildEndpoint:
                 volumes,
                 numa_topology=instance.numa_topology,
                 pci_devices=instance.pci_devices,
+                machine_type=host.driver.machine_type(instance),
             )
 
     def destroy_instance(

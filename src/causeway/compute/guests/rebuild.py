@@ -79,6 +79,7 @@ def rebuild(
             volumes,
             numa_topology=instance.numa_topology,
             pci_devices=instance.pci_devices,
+            machine_type=host.driver.machine_type(instance),
         )
 
 

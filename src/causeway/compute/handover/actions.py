@@ -10,6 +10,7 @@ from pathlib import Path
 from causeway import errors
 from causeway.compute.disks.wanted_disks import local_disks
 from causeway.compute.guests import guest
+from causeway.compute.handover import disk_transfer
 from causeway.compute.handover.verify import require_disks
 from causeway.compute.host import Host
 from causeway.context import RequestContext
@@ -18,10 +19,7 @@ from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.model.states import PowerState
-from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk, RootDisk
-
-# What came from the other host: the root disk (None: it is a volume), and the other local disks.
-Received = tuple[RootDisk | None, list[LocalDisk]]
+from causeway.virt.driver import GuestFacts, GuestSpec, LocalDisk
 
 
 def check_volumes(host: Host, block_devices: list[BlockDevice]) -> None:
@@ -80,7 +78,7 @@ def make_guest(
     context: RequestContext,
     instance: Instance,
     block_devices: list[BlockDevice],
-    receive: Callable[[], Received],
+    receive: Callable[[], disk_transfer.Received],
     *,
     power_on: bool,
     same_host: bool = False,
@@ -116,7 +114,7 @@ def make_guest(
             host.image_cache.discard_received(instance.uuid)
         vifs = guest.take_over_ports(host, context, instance)
         try:
-            root_disk, local = receive()
+            received = receive()
             with guest.connected_volumes(host, context, block_devices) as volumes:
                 spec = guest.spec_of(
                     host,
@@ -124,10 +122,9 @@ def make_guest(
                     vifs,
                     volumes,
                     block_devices=block_devices,
-                    root_disk=root_disk,
                     power_on=power_on,
                 )
-                spec.local_disks = local
+                received.put_into(spec)
                 if move_id is not None:
                     adopt_completed(host, spec, move_id)
                 power_state = host.driver.spawn(
@@ -144,7 +141,7 @@ def adopt_completed(host: Host, spec: GuestSpec, move_id: str) -> None:
     """Has the driver take disks that were copied beside the guest, whatever fails afterwards: they can't be made again."""
     if host.copies.has_completed(move_id):
         host.driver.adopt_disks(spec)
-        spec.root_disk = None
+        spec.root_disk = spec.kept_state = None
         spec.local_disks = [dataclasses.replace(disk, snapshot=None) for disk in spec.local_disks]
 
 

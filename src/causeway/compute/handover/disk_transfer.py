@@ -5,7 +5,8 @@ Between cells only the image service is sure to be shared, so a disk goes up as 
 them (`offer`, `fetch`); if it can't fetch them after all, they go as images, too (`send_offered`).
 
 A root disk goes as the layer over its base image when the target can get that base image too, else with everything in it.
-Ephemeral disks go along, each by itself; swap is made anew. The receiver checks the digest.
+Ephemeral disks go along, each by itself; swap is made anew. What firmware and TPM of the guest keep goes as a file of its own,
+whole, when the guest is off: it is small. The receiver checks the digest.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import dataclasses
 import uuid as uuids
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,12 +26,25 @@ from causeway.compute.host import Host
 from causeway.compute.host.transfer_progress import TransferProgress
 from causeway.context import RequestContext
 from causeway.faults import injector
+from causeway.hardware import firmware
 from causeway.model.block_device import BlockDevice, is_volume_backed, local_disk_names
 from causeway.model.image import ImageMeta
 from causeway.model.instance import Instance
 from causeway.model.outcomes import DiskOffer, MoveToken, OfferedDisk, Snapshot
 from causeway.model.warm import CHANGES
-from causeway.virt.driver import MEMORY, ROOT_DISK, DiskExport, LocalDisk, Progress, RootDisk
+from causeway.virt.driver import KEPT_STATE, MEMORY, ROOT_DISK, DiskExport, GuestSpec, LocalDisk, Progress, RootDisk
+
+
+@dataclass
+class Received:
+    """What came of a guest from another host. ``root_disk`` None: it is a volume, or in its place."""
+
+    root_disk: RootDisk | None
+    local_disks: list[LocalDisk]
+    kept_state: Path | None = None
+
+    def put_into(self, spec: GuestSpec) -> None:
+        spec.root_disk, spec.local_disks, spec.kept_state = self.root_disk, self.local_disks, self.kept_state
 
 
 def send(
@@ -123,7 +138,9 @@ def offer(
         return _export(host, context, token, instance, name, since)
 
     names = travelling(block_devices, with_swap=memory is not None)
-    made = host.offers.make(token.move_id, instance.uuid, [*names, *([MEMORY] if memory is not None else [])], export)
+    names += [KEPT_STATE] if firmware.of_instance(instance).keeps_state else []
+    names += [MEMORY] if memory is not None else []
+    made = host.offers.make(token.move_id, instance.uuid, names, export)
     return DiskOffer(f"{host.disk_server.url}/{token.move_id}", made.secret, made.disks)
 
 
@@ -140,6 +157,8 @@ def _of_memory(memory: Path) -> DiskExport:
 def _export(
     host: Host, context: RequestContext, token: MoveToken, instance: Instance, name: str, since: int | None
 ) -> AbstractContextManager[DiskExport]:
+    if name == KEPT_STATE:
+        return host.driver.export_kept_state(instance)
     if since is not None:
         return nullcontext(host.rounds.changes_since(token.move_id, name, since))
     flatten = name != ROOT_DISK or not base_is_available(host, context, instance)
@@ -160,7 +179,7 @@ def fetch(
     ``patience``: in seconds, if it is another one than ``disk_transfer_patience``.
     """
     # Whole disks can wait; for what has changed last, and for memory, a guest waits.
-    may_wait = any(disk.disk_format != CHANGES and disk.name != MEMORY for disk in offered.disks)
+    may_wait = any(disk.disk_format != CHANGES and disk.name not in (KEPT_STATE, MEMORY) for disk in offered.disks)
     report = progress(host, context, token, "received", heeds_rate=may_wait)
     paths: dict[str, Path] = {}
     done = 0
@@ -201,11 +220,12 @@ def received(
     sent: Mapping[str, Snapshot | OfferedDisk],
     paths: dict[str, Path],
     wanted: list[LocalDisk],
-) -> tuple[RootDisk | None, list[LocalDisk]]:
-    """The disks that came, in ``paths``, as the driver is to make the guest from them; None: its root disk is in its place.
+) -> Received:
+    """What came, in ``paths``, as the driver is to make the guest from it.
 
     ``wanted``: the other local disks that the guest is to have; those that the source had not are new.
     """
+    kept_state = paths.pop(KEPT_STATE, None)
     missing = paths.keys() - {disk.name for disk in wanted} - {ROOT_DISK}
     if missing:
         raise errors.DiskTransferFailed(
@@ -228,7 +248,7 @@ def received(
         else disk
         for disk in wanted
     ]
-    return root_disk, local
+    return Received(root_disk, local, kept_state)
 
 
 def _whole(

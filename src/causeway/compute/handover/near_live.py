@@ -108,9 +108,7 @@ class NearLiveEndpoint:
             paths = handed_over.receive(host, context, token, instance)
             spec.memory = paths.pop(MEMORY)
             wanted = actions.wanted_disks(host, block_devices)
-            spec.root_disk, spec.local_disks = disk_transfer.received(
-                host, context, token, instance, sent, paths, wanted
-            )
+            disk_transfer.received(host, context, token, instance, sent, paths, wanted).put_into(spec)
             actions.adopt_completed(host, spec, token.move_id)
 
         instance = host.claims.use(instance, token.migration_uuid)

@@ -99,7 +99,7 @@ class ResizeEndpoint:
         same_host = source_host == host.name
         offered = {disk.name: disk for disk in offer.disks}
 
-        def receive() -> actions.Received:
+        def receive() -> disk_transfer.Received:
             if ROOT_DISK not in offered and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"The root disk of server {instance.uuid} is not offered.")
             if same_host:

@@ -102,7 +102,7 @@ class SnapshotResizeEndpoint:
         host = self._host
         handed_over = HandedOver(snapshot, disks or {}, offer)
 
-        def receive() -> actions.Received:
+        def receive() -> disk_transfer.Received:
             sent = handed_over.sent
             if ROOT_DISK not in sent and not is_volume_backed(block_devices):
                 raise errors.DiskTransferFailed(f"There is no snapshot of the root disk of server {instance.uuid}.")

@@ -25,6 +25,15 @@ LOG = logging.getLogger(__name__)
 # What a host lacks for live migrations changes seldom, and finding it out takes seconds.
 _READINESS_SECONDS = 600.0
 # Raised when a compute learns something that conductors must know of before they rely on it.
+# What a host says of itself, and takes back: others set traits, too.
+_OF_HYPERVISOR = {
+    os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE,
+    *(
+        trait
+        for prefix in ("FIRMWARE", "GRAPHICS_MODEL", "NET_VIF_MODEL", "SECURITY_TPM", "SECURITY_UEFI", "STORAGE_BUS")
+        for trait in os_traits.get_traits(f"COMPUTE_{prefix}_")
+    ),
+}
 DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
@@ -143,11 +152,9 @@ class Reporter:
             },
         )
         traits = {os_traits.COMPUTE_NODE, *facts.traits}
-        same_host = {os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE}
         if self._host.driver.supports_migrate_to_same_host:
-            self._placement.change_traits(self._uuid, add=traits | same_host)
-        else:
-            self._placement.change_traits(self._uuid, add=traits, remove=same_host)
+            traits.add(os_traits.COMPUTE_SAME_HOST_COLD_MIGRATE)
+        self._placement.change_traits(self._uuid, add=traits, remove=_OF_HYPERVISOR - traits)
 
     def _disk_inventory(self, local_gb: int) -> dict[str, Inventory]:
         """None if the disk is a sharing provider's, which has it in Placement: it would be counted twice."""

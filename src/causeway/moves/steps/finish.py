@@ -29,6 +29,7 @@ class FinishResizeAtDest(Step):
     reads = frozenset(
         {
             "attachments",
+            "carries_firmware",
             "keeps_memory",
             "local_devices",
             "new_flavor",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from causeway import errors
 from causeway.model.block_device import local_disk_names
 from causeway.moves.run import Run
-from causeway.virt.driver import MEMORY
+from causeway.virt.driver import KEPT_STATE, MEMORY
 
 # The server's system metadata: the copies of its disks that a move kept, because their host is dead. They go with the server.
 KEPT = "kept_copies"
@@ -69,7 +69,7 @@ def _make_round(run: Run) -> bool:
     disk_format = "qcow2" if memory.received_round is None else "raw"
     usable = memory.image_id is None or make_image(run, memory.image_id, "resize-temp", disk_format)
     return usable and all(
-        make_image(run, image_id, f"{disk}-resize-temp", "raw" if disk == MEMORY else disk_format)
+        make_image(run, image_id, f"{disk}-resize-temp", "raw" if disk in (KEPT_STATE, MEMORY) else disk_format)
         for disk, image_id in memory.disk_image_ids.items()
     )
 
@@ -105,8 +105,10 @@ def disks_beside_root(run: Run) -> list[str]:
 
 
 def _names(run: Run) -> list[str]:
-    """Of all that travels beside the root disk: a guest's memory, too, if it is kept."""
-    return [*disks_beside_root(run), *([MEMORY] if run.memory.keeps_memory else [])]
+    """Of all that travels beside the root disk: what firmware and TPM keep, and a guest's memory, too, if it is kept."""
+    memory = run.memory
+    firmware = [KEPT_STATE] if memory.carries_firmware else []
+    return [*disks_beside_root(run), *firmware, *([MEMORY] if memory.keeps_memory else [])]
 
 
 def make_image(run: Run, image_id: str, suffix: str, disk_format: str = "qcow2") -> bool:

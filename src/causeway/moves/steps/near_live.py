@@ -178,6 +178,7 @@ class LetGuestGoOn(Step):
     name = "LetGuestGoOn"
     reads = frozenset(
         {
+            "carries_firmware",
             "disk_image_ids",
             "image_id",
             "image_round",

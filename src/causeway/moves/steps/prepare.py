@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, ClassVar
 
 from causeway import errors
+from causeway.hardware import firmware
+from causeway.model import versions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
@@ -25,7 +27,7 @@ from causeway.moves.steps.direct import is_direct
 from causeway.moves.steps.images import KEPT, drop_incomplete_images, image_ids_of, make_images
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
-from causeway.parts import groups
+from causeway.parts import groups, liveness
 from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
 
@@ -61,7 +63,7 @@ class PrepResizeAtDest(Step):
             "source_host",
         }
     )
-    writes = frozenset({"alternates", "local_devices", "port_ids", "selection", "volume_backed"})
+    writes = frozenset({"alternates", "carries_firmware", "local_devices", "port_ids", "selection", "volume_backed"})
     makes = frozenset({Thing.ALLOCATION, Thing.ATTACHMENT, Thing.BINDING, Thing.CLAIM})
     event: ClassVar[str] = "compute_prep_snapshot_based_resize_at_dest"
 
@@ -73,6 +75,7 @@ class PrepResizeAtDest(Step):
         memory.port_ids = [vif.id for vif in run.source_instance().network_info]
         memory.volume_backed = is_volume_backed(run.source_devices())
         memory.local_devices = [device for device in run.source_devices() if device.is_blank_local]
+        memory.carries_firmware = _carries_firmware(run)
         self._ask_source(run)
         context = self._prepare_one(run)
         context.source_host, context.source_cell = memory.source_host, memory.source_cell
@@ -223,6 +226,14 @@ def clear_stash(run: Run) -> None:
     )
 
 
+def _carries_firmware(run: Run) -> bool:
+    """Whether there is something to take along, and the source's host is new enough to have made guests that keep it."""
+    if not firmware.of_instance(run.source_instance()).keeps_state:
+        return False
+    life = liveness.of_host(run.services, run.source_database, run.memory.source_host)
+    return life.version >= versions.FIRMWARE_SERVICE
+
+
 def with_new_flavor(run: Run) -> Instance:
     return dataclasses.replace(
         hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor),
@@ -244,6 +255,7 @@ class PrepResizeAtSource(Step):
     reads = frozenset(
         {
             "attachments",
+            "carries_firmware",
             "keeps_memory",
             "local_devices",
             "old_vm_state",

@@ -225,6 +225,7 @@ class ShowTarget(Step):
     name = "ShowTarget"
     reads = frozenset(
         {
+            "carries_firmware",
             "disk_image_ids",
             "image_id",
             "image_round",

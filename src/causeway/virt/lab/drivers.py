@@ -80,6 +80,8 @@ def driver_of(
         endpoint.instances_dir,
         virt_type=virt_type,
         network_agent=endpoint.network_agent,
+        swtpm=endpoint.swtpm,
+        has_tpm=True,
         limits=HostLimits(endpoint.vcpus, endpoint.memory_mb, endpoint.local_gb),
         probe_cache=endpoint.probe_cache,
         # Drivers are on the machine, outside of the hosts' network.

@@ -85,6 +85,8 @@ class LibvirtEndpoint:
     local_gb: int
     # Of its libvirtd, in whose namespaces alone other hosts can be reached.
     pid_file: Path
+    # Where its libvirt keeps the state of TPMs.
+    swtpm: Path
     # Of its libvirtd for those of other hosts; %s: the address.
     control_uri: str = f"qemu+tls://%s/system?pkipath={_PKI}"
 
@@ -157,6 +159,7 @@ class Lab:
             memory_mb=memory // count,
             local_gb=max(1, shutil.disk_usage(folder).free // 2**30 // count),
             pid_file=folder / "libvirtd.pid",
+            swtpm=folder / "lib" / "swtpm",
         )
 
     def _start_host(self, host: str, address: str) -> None:

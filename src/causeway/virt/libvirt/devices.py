@@ -37,6 +37,16 @@ def guests_with(connection: Connection, find_device: Finder) -> set[str]:
     return connection.call("tell which guests have a device", look, again=True)
 
 
+def asked(connection: Connection, uuid: str, look: Finder) -> str | None:
+    """What the guest's definition says; None if there is no guest."""
+
+    def ask(hypervisor: Any) -> str | None:
+        domain = power.find(hypervisor, uuid)
+        return None if domain is None else look(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))
+
+    return connection.call(f"describe guest {uuid}", ask, again=True)
+
+
 def attach(connection: Connection, uuid: str, device: str, find_device: Finder) -> None:
     """Gives the device to the guest (now if it runs, and for its next start). No guest, or it has it: nothing to do."""
 

@@ -8,14 +8,21 @@ from xml.etree import ElementTree as ET
 
 from causeway.errors import GuestFailed
 from causeway.hardware import cpus
+from causeway.hardware.firmware import Tpm
+from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
-from causeway.virt.libvirt import numa_xml
+from causeway.virt.libvirt import guest_device_xml, numa_xml
+from causeway.virt.libvirt.machine import is_q35
+from causeway.virt.libvirt.processor import Processor
+from causeway.virt.libvirt.uefi import Loader
 
 # MiB of translated code that QEMU keeps for a guest without KVM; its own default is up to a gigabyte.
 _TCG_CACHE_MIB = 64
 AGENT_CHANNEL = "org.qemu.guest_agent.0"
+# Of a tap, in Linux.
+_MOST_QUEUES = 256
 _BUS_OF_PREFIX = {"vd": "virtio", "sd": "scsi", "hd": "ide"}
 
 
@@ -39,6 +46,14 @@ class GuestDisk:
 
 
 @dataclass
+class Uefi:
+    """``nvram``: the file of its variables; made from the loader's template if it is not there."""
+
+    loader: Loader
+    nvram: Path
+
+
+@dataclass
 class GuestHardware:
     """What a guest is made of, besides its disks and ports. ``virt_type`` is kvm or qemu; memory in MiB."""
 
@@ -50,6 +65,11 @@ class GuestHardware:
     memory_mb: int
     console_log: Path
     machine: str = "pc"
+    processor: Processor = field(default_factory=Processor)
+    # None: BIOS
+    uefi: Uefi | None = None
+    tpm: Tpm | None = None
+    devices: GuestDevices = field(default_factory=GuestDevices)
     config_drive: Path | None = None
     disks: list[GuestDisk] = field(default_factory=list)
     vifs: list[Vif] = field(default_factory=list)
@@ -78,7 +98,15 @@ def domain_xml(guest: GuestHardware) -> str:
     _text(domain, "vcpu", guest.vcpus, **({"cpuset": cpus.text(confined)} if confined else {}))
     if guest.numa_topology is not None:
         numa_xml.add_tuning(domain, guest.numa_topology)
-    _text(ET.SubElement(domain, "os"), "type", "hvm", arch="x86_64", machine=guest.machine)
+    if guest.devices.locked_memory:
+        backing = domain.find("memoryBacking")
+        ET.SubElement(ET.SubElement(domain, "memoryBacking") if backing is None else backing, "locked")
+    boot = ET.SubElement(domain, "os")
+    _text(boot, "type", "hvm", arch="x86_64", machine=guest.machine)
+    if guest.uefi is not None:
+        _firmware(boot, guest.uefi)
+    if guest.devices.boot_menu:
+        ET.SubElement(boot, "bootmenu", enable="yes")
     _processor(domain, guest)
     ET.SubElement(domain, "clock", offset="utc")
     _text(domain, "on_poweroff", "destroy")
@@ -88,16 +116,18 @@ def domain_xml(guest: GuestHardware) -> str:
     for disk in guest.disks:
         devices.append(_disk(disk))
     if any(_bus(disk) == "scsi" for disk in guest.disks):
-        ET.SubElement(devices, "controller", type="scsi", model="virtio-scsi")
+        ET.SubElement(devices, "controller", type="scsi", model=guest.devices.scsi_model or "virtio-scsi")
     if guest.config_drive is not None:
         # A CD drive, so that the names of the disks in the guest are those the user was told.
         cd = ET.SubElement(devices, "disk", type="file", device="cdrom")
         ET.SubElement(cd, "driver", name="qemu", type="raw")
         ET.SubElement(cd, "source", file=str(guest.config_drive))
-        ET.SubElement(cd, "target", dev="hda", bus="ide")
+        # The controller that its machine has anyway.
+        on_sata = {"dev": "sdz", "bus": "sata"}
+        ET.SubElement(cd, "target", on_sata if is_q35(guest.machine) else {"dev": "hda", "bus": "ide"})
         ET.SubElement(cd, "readonly")
     for vif in guest.vifs:
-        devices.append(_interface(vif))
+        devices.append(_interface(vif, guest.devices.vif_model, guest.vcpus if guest.devices.has_queues else 1))
     for device in guest.pci_devices:
         devices.append(numa_xml.hostdev(device))
     for kind in ("serial", "console"):
@@ -107,13 +137,16 @@ def domain_xml(guest: GuestHardware) -> str:
     if guest.vnc_listen is not None:
         graphics = ET.SubElement(devices, "graphics", type="vnc", autoport="yes", listen=guest.vnc_listen)
         ET.SubElement(graphics, "listen", type="address", address=guest.vnc_listen)
-        ET.SubElement(ET.SubElement(devices, "video"), "model", type="vga")
+    guest_device_xml.add_video(devices, guest.devices, has_screen=guest.vnc_listen is not None)
     if guest.has_agent:
         # Its socket is where libvirt puts it.
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "target", type="virtio", name=AGENT_CHANNEL)
-    rng = ET.SubElement(devices, "rng", model="virtio")
-    _text(rng, "backend", "/dev/urandom", model="random")
+    if guest.tpm is not None:
+        # Its state outlives the guest's definition: it goes with the disks.
+        tpm = ET.SubElement(devices, "tpm", model=guest.tpm.model)
+        ET.SubElement(tpm, "backend", type="emulator", version=guest.tpm.version, persistent_state="yes")
+    guest_device_xml.add_others(devices, guest.devices)
     ET.SubElement(devices, "memballoon", model="virtio")
     return ET.tostring(domain, encoding="unicode")
 
@@ -122,8 +155,8 @@ def disk_xml(disk: GuestDisk) -> str:
     return ET.tostring(_disk(disk), encoding="unicode")
 
 
-def interface_xml(vif: Vif) -> str:
-    return ET.tostring(_interface(vif), encoding="unicode")
+def interface_xml(vif: Vif, model: str | None = None, queues: int = 1) -> str:
+    return ET.tostring(_interface(vif, model, queues), encoding="unicode")
 
 
 def device_of_serial(xml: str, serial: str) -> str | None:
@@ -132,6 +165,12 @@ def device_of_serial(xml: str, serial: str) -> str | None:
         if disk.findtext("serial") == serial:
             return ET.tostring(disk, encoding="unicode")
     return None
+
+
+def card_model(xml: str) -> str | None:
+    """Of the guest's network cards, if it has any: what is plugged later is of the same kind."""
+    model = ET.fromstring(xml).find("devices/interface/model")
+    return None if model is None else model.get("type")
 
 
 def target_of_file(xml: str, path: Path) -> str | None:
@@ -162,14 +201,21 @@ def _processor(domain: ET.Element, guest: GuestHardware) -> None:
     features = ET.SubElement(domain, "features")
     ET.SubElement(features, "acpi")
     ET.SubElement(features, "apic")
-    if guest.virt_type == "kvm":
-        cpu = ET.SubElement(domain, "cpu", mode="host-model")
-    else:
+    if guest.uefi is not None and guest.uefi.loader.needs_smm:
+        ET.SubElement(features, "smm", state="on")
+    if guest.virt_type != "kvm":
         _text(ET.SubElement(features, "tcg"), "tb-cache", _TCG_CACHE_MIB, unit="MiB")
-        cpu = ET.SubElement(domain, "cpu")
+    cpu = guest.processor.add_to(domain, guest.virt_type)
     ET.SubElement(cpu, "topology", sockets=str(guest.vcpus), cores="1", threads="1")
+    guest.processor.add_flags(cpu)
     if guest.numa_topology is not None:
         numa_xml.add_cells(cpu, guest.numa_topology)
+
+
+def _firmware(boot: ET.Element, uefi: Uefi) -> None:
+    secure = {"secure": "yes"} if uefi.loader.needs_smm else {}
+    _text(boot, "loader", uefi.loader.executable, readonly="yes", type="pflash", **secure)
+    _text(boot, "nvram", uefi.nvram, template=str(uefi.loader.template))
 
 
 def _bus(disk: GuestDisk) -> str:
@@ -194,7 +240,7 @@ def _disk(disk: GuestDisk) -> ET.Element:
     return element
 
 
-def _interface(vif: Vif) -> ET.Element:
+def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
     if vif.vif_type == "tap":
         element = ET.Element("interface", type="ethernet")
     elif vif.vif_type in ("bridge", "ovs"):
@@ -207,7 +253,10 @@ def _interface(vif: Vif) -> ET.Element:
         port = ET.SubElement(element, "virtualport", type="openvswitch")
         ET.SubElement(port, "parameters", interfaceid=str(vif.details.get("ovs_interfaceid") or vif.id))
     ET.SubElement(element, "target", dev=vif.devname)
-    ET.SubElement(element, "model", type="virtio")
+    ET.SubElement(element, "model", type=model or "virtio")
+    # A tap that somebody else made has one queue.
+    if queues > 1 and model in (None, "virtio") and vif.vif_type != "tap":
+        ET.SubElement(element, "driver", queues=str(min(queues, _MOST_QUEUES)))
     ET.SubElement(element, "mtu", size=str(vif.mtu))
     return element
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from causeway import durable
 from causeway.errors import GuestFailed
+from causeway.hardware import firmware
 from causeway.model.block_device import BlockDevice
 from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import Diagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.states import PowerState
-from causeway.virt import quiescing
 from causeway.virt.driver import (
     DiskExport,
     ExpectedDisk,
@@ -43,33 +43,36 @@ from causeway.virt.libvirt import (
     dirty_memory,
     hardware,
     host,
+    host_traits,
     live_target,
     power,
     rescue,
     rounds,
     saved_memory,
+    uefi,
 )
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listener
+from causeway.virt.libvirt.definition import DefinedGuests
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
-    GuestDisk,
-    GuestHardware,
+    card_model,
     device_of_mac,
     device_of_serial,
     disk_xml,
     domain_xml,
     interface_xml,
 )
+from causeway.virt.libvirt.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.live_settings import LiveSettings
-from causeway.virt.libvirt.moving import MovingGuests
 from causeway.virt.libvirt.network import NetworkAgent, Ports
 from causeway.virt.libvirt.probe import decide_virt_type
+from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
 
 
-class LibvirtDriver(MovingGuests):
+class LibvirtDriver(DefinedGuests):
     """``hostname`` is the host's name in Causeway. Times are seconds.
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
@@ -87,6 +90,9 @@ class LibvirtDriver(MovingGuests):
         *,
         virt_type: str = "auto",
         machine: str = "pc",
+        swtpm: Path = SWTPM,
+        has_tpm: bool = False,
+        cpu: Processor | None = None,
         network_agent: NetworkAgent | None = None,
         limits: host.HostLimits | None = None,
         host_ip: str = "127.0.0.1",
@@ -111,6 +117,10 @@ class LibvirtDriver(MovingGuests):
         self._detach_timeout = detach_timeout
         self._instances_dir = instances_dir
         self._disks = InstanceDisks(instances_dir, disk_timeout)
+        self._kept = KeptFiles(self._disks, swtpm)
+        self._processor = cpu or Processor()
+        self._loaders = uefi.loaders()
+        self._capabilities = host_traits.Capabilities(self._loaders, has_tpm=has_tpm)
         self._volumes = Volumes(
             hostname,
             instances_dir / "mnt",
@@ -131,6 +141,9 @@ class LibvirtDriver(MovingGuests):
         self._cache = "none" if direct_io_works(self._instances_dir) else "writeback"
         self._virt_type = decide_virt_type(self._wanted_virt_type, self._probe_cache)
         self._connection.start()
+        self._connection.call(
+            "say which processors it has", lambda to: self._processor.choose(to, self._virt_type), again=True
+        )
         self.stands_still_when_live = self._connection.call(
             "say its version", lambda hypervisor: dirty_memory.is_missed_of(hypervisor, self._virt_type), again=True
         )
@@ -149,6 +162,7 @@ class LibvirtDriver(MovingGuests):
                 instances_dir=self._instances_dir,
                 limits=self._limits,
                 host_ip=self._host_ip,
+                capabilities=self._capabilities,
             ),
             again=True,
         )
@@ -194,9 +208,10 @@ class LibvirtDriver(MovingGuests):
         self, uuid: str, disks: list[ExpectedDisk], volume_ids: list[str], *, stashed: bool = False
     ) -> list[str]:
         timeout = self._disks.timeout
+        found = self._kept.faults(uuid, stashed=stashed)
         if stashed:
-            return copies.of_folder(self._disks.stashed_folder(uuid), disks, timeout)
-        return copies.of_guest(self._connection, uuid, self._disks.folder(uuid), disks, volume_ids, timeout)
+            return found + copies.of_folder(self._disks.stashed_folder(uuid), disks, timeout)
+        return found + copies.of_guest(self._connection, uuid, self._disks.folder(uuid), disks, volume_ids, timeout)
 
     # guests
 
@@ -285,8 +300,9 @@ class LibvirtDriver(MovingGuests):
         for volume in volumes:
             self._volumes.disconnect(uuid, volume)
         if destroy_disks:
-            self._disks.delete(uuid)
+            self._delete_disks(uuid)
         else:
+            self._kept.put_beside_disks(uuid)
             live_target.is_no_attempt(self._disks.folder(uuid))
 
     # rescue
@@ -358,7 +374,10 @@ class LibvirtDriver(MovingGuests):
         with ExitStack() as undo:
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
-            devices.attach(self._connection, uuid, interface_xml(vif), lambda xml: device_of_mac(xml, vif.address))
+            model = devices.asked(self._connection, uuid, card_model)
+            devices.attach(
+                self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_mac(xml, vif.address)
+            )
             undo.pop_all()
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
@@ -386,6 +405,11 @@ class LibvirtDriver(MovingGuests):
 
         return self._disks.export_beside_guest(uuid, name, copy)
 
+    def export_kept_state(self, instance: Instance) -> AbstractContextManager[DiskExport]:
+        if power.state(self._connection, instance.uuid) is PowerState.RUNNING:
+            raise GuestFailed(f"What the firmware of server {instance.uuid} keeps can't be sent while its guest runs.")
+        return self._kept.export(instance.uuid)
+
     def stash_disks(self, uuid: str) -> None:
         self._disks.stash(uuid)
 
@@ -398,6 +422,10 @@ class LibvirtDriver(MovingGuests):
     def delete_disks(self, uuid: str) -> None:
         if power.state(self._connection, uuid) in (PowerState.RUNNING, PowerState.PAUSED):
             raise GuestFailed(f"The disks of server {uuid} can't be deleted while its guest runs.")
+        self._delete_disks(uuid)
+
+    def _delete_disks(self, uuid: str) -> None:
+        self._kept.delete(uuid)
         self._disks.delete(uuid)
 
     def _start(
@@ -421,8 +449,9 @@ class LibvirtDriver(MovingGuests):
         """The folder and the root disk in it; a folder that was not there before goes with the attempt."""
         uuid = spec.instance.uuid
         if not self._disks.folder(uuid).exists():
-            undo.callback(self._disks.delete, uuid)
+            undo.callback(self._delete_disks, uuid)
         self._disks.make_folder(uuid)
+        self._kept.take(spec)
         if spec.root_disk is not None:
             self._disks.create_root(uuid, spec.root_disk)
 
@@ -434,6 +463,8 @@ class LibvirtDriver(MovingGuests):
         live_target.is_no_attempt(self._disks.folder(uuid))
         self._disks.write_config_drive(uuid, spec.config_drive)
         self._disks.shorten_console(uuid)
+        if firmware.of_instance(spec.instance).tpm is not None:
+            self._kept.place(uuid)
         volumes = []
         for volume in spec.volumes:
             volumes.append(self._volumes.connect(uuid, volume))
@@ -447,52 +478,3 @@ class LibvirtDriver(MovingGuests):
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
         undo.callback(power.destroy_and_undefine, self._connection, uuid)
-
-    def _name_of(self, instance: Instance) -> str:
-        """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""
-        known: str | None = self._connection.call(
-            f"look for guest {instance.uuid}", lambda hypervisor: power.name_of(hypervisor, instance.uuid), again=True
-        )
-        return known or instance.guest_name(self._name_template)
-
-    def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
-        instance = spec.instance
-        disks = list(volumes)
-        root = self._disks.root(instance.uuid)
-        if not any(disk.is_root for disk in volumes):
-            if not root.exists():
-                raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
-            target = Path(instance.root_device_name or "/dev/vda").name
-            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache))
-        folder = self._disks.folder(instance.uuid)
-        for local in spec.local_disks:
-            target = Path(local.device_name).name
-            disks.append(GuestDisk(target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus))
-        if spec.rescue is not None:
-            path = self._disks.rescue(instance.uuid)
-            if not path.exists():
-                raise GuestFailed(f"Server {instance.uuid} has no rescue disk on this host.")
-            disks = rescue.arranged(disks, path, spec.rescue.image, cache=self._cache, machine=self._machine)
-        return GuestHardware(
-            uuid=instance.uuid,
-            name=self._name_of(instance),
-            title=instance.display_name,
-            virt_type=self._virt_type,
-            vcpus=instance.flavor.vcpus,
-            memory_mb=instance.flavor.memory_mb,
-            console_log=self._disks.console_log(instance.uuid),
-            machine=self._machine,
-            config_drive=self._disks.config_drive(instance.uuid),
-            disks=disks,
-            vifs=spec.vifs,
-            numa_topology=instance.numa_topology,
-            shared_cpus=self._shared_cpus,
-            pci_devices=instance.pci_devices,
-            has_agent=quiescing.has_agent(instance),
-            vnc_listen=self._consoles.vnc_listen,
-            serial_listen=self._serial_listen(instance.uuid),
-        )
-
-    def _serial_listen(self, uuid: str) -> tuple[str, int] | None:
-        address = self._consoles.serial
-        return None if address is None else (address, self._serial_ports.port_for(uuid, address))

@@ -12,6 +12,7 @@ import os_traits
 
 from causeway.errors import GuestFailed
 from causeway.virt.driver import HostFacts
+from causeway.virt.libvirt import host_traits
 from causeway.virt.libvirt.commands import run
 
 # What this driver can do, and no more.
@@ -19,12 +20,8 @@ TRAITS = [
     os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
     os_traits.COMPUTE_IMAGE_TYPE_RAW,
     os_traits.COMPUTE_NET_ATTACH_INTERFACE,
-    os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
     os_traits.COMPUTE_NODE,
     os_traits.COMPUTE_RESCUE_BFV,
-    os_traits.COMPUTE_STORAGE_BUS_IDE,
-    os_traits.COMPUTE_STORAGE_BUS_SCSI,
-    os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
     os_traits.COMPUTE_VOLUME_MULTI_ATTACH,
 ]
 
@@ -39,12 +36,19 @@ class HostLimits:
 
 
 def host_facts(
-    connection: Any, *, hostname: str, virt_type: str, instances_dir: Path, limits: HostLimits, host_ip: str
+    connection: Any,
+    *,
+    hostname: str,
+    virt_type: str,
+    instances_dir: Path,
+    limits: HostLimits,
+    host_ip: str,
+    capabilities: host_traits.Capabilities,
 ) -> HostFacts:
-    capabilities = ET.fromstring(connection.getCapabilities())
+    described = ET.fromstring(connection.getCapabilities())
     _, memory, vcpus, *_ = connection.getInfo()
     disk = shutil.disk_usage(instances_dir).total // 2**30
-    architecture = capabilities.findtext("host/cpu/arch") or "x86_64"
+    architecture = described.findtext("host/cpu/arch") or "x86_64"
     return HostFacts(
         hypervisor_hostname=hostname,
         hypervisor_type="QEMU",
@@ -52,10 +56,10 @@ def host_facts(
         vcpus=limits.vcpus if limits.vcpus is not None else vcpus,
         memory_mb=limits.memory_mb if limits.memory_mb is not None else memory,
         local_gb=limits.local_gb if limits.local_gb is not None else disk,
-        cpu_info=_cpu_info(capabilities, architecture),
+        cpu_info=_cpu_info(described, architecture),
         host_ip=host_ip,
         supported_instances=[[name, virt_type, "hvm"] for name in dict.fromkeys((architecture, "i686"))],
-        traits=[str(trait) for trait in TRAITS],
+        traits=sorted({*map(str, TRAITS), *host_traits.of_host(connection, virt_type, capabilities)}),
         uptime=_uptime(),
     )
 

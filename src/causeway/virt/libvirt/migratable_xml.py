@@ -40,6 +40,7 @@ def for_target(source: str, target: str) -> str:
     for emulator in devices.findall("emulator"):
         devices.remove(emulator)
     _confine(domain, wanted)
+    _put_firmware(domain, wanted)
     there = {_target_of(disk): disk for disk in wanted.iterfind("devices/disk")}
     for disk in devices.iterfind("disk"):
         if disk.find("source") is not None:
@@ -76,6 +77,20 @@ def _confine(domain: ET.Element, wanted: ET.Element) -> None:
         for old in domain.findall(tag):
             domain.remove(old)
         domain.extend(wanted.findall(tag))
+
+
+def _put_firmware(domain: ET.Element, wanted: ET.Element) -> None:
+    """Where the host has its builds of UEFI, and where the guest's variables are."""
+    boot, there = domain.find("os"), wanted.find("os")
+    if boot is None or there is None or boot.find("nvram") is None:
+        return
+    for tag in ("loader", "nvram"):
+        old, new = boot.find(tag), there.find(tag)
+        if new is None:
+            raise GuestFailed("The target of the migration does not know that the guest has UEFI.")
+        if old is not None:
+            boot.remove(old)
+        boot.append(new)
 
 
 def _target_of(disk: ET.Element) -> str:

@@ -24,6 +24,7 @@ from causeway.virt.libvirt import (
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, domain_xml
+from causeway.virt.libvirt.kept_files import KeptFiles
 from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.network import Ports
 from causeway.virt.libvirt.volumes import Volumes
@@ -40,6 +41,7 @@ class MovingGuests(Driver, ABC):
     _connection: Connection
     _disks: InstanceDisks
     _instances_dir: Path
+    _kept: KeptFiles
     _live: LiveMigrations
     _ports: Ports
     _rounds: rounds.Rounds
@@ -54,6 +56,9 @@ class MovingGuests(Driver, ABC):
 
     @abstractmethod
     def _make_ready(self, spec: GuestSpec, undo: ExitStack) -> str: ...
+
+    @abstractmethod
+    def _delete_disks(self, uuid: str) -> None: ...
 
     @abstractmethod
     def _plug(self, spec: GuestSpec, undo: ExitStack) -> None: ...
@@ -89,7 +94,7 @@ class MovingGuests(Driver, ABC):
         shown = self.presence(uuid)
         with ExitStack() as undo:
             if shown is Presence.ABSENT and not self._disks.folder(uuid).exists():
-                undo.callback(self._disks.delete, uuid)
+                undo.callback(self._delete_disks, uuid)
             live_target.make_disks(self._disks, uuid, source, spec.root_disk, shown)
             if shown is Presence.ABSENT:
                 self._disks.write_config_drive(uuid, spec.config_drive)
@@ -211,3 +216,4 @@ class MovingGuests(Driver, ABC):
             self._disks.create_root(uuid, spec.root_disk)
         for local in spec.local_disks:
             blank_disks.create(self._disks, uuid, local)
+        self._kept.take(spec)

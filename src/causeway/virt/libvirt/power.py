@@ -33,7 +33,9 @@ _UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+    # What firmware and TPM keep goes with the guest's disks.
+    | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
+    | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_TPM
 )
 
 

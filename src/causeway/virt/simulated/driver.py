@@ -15,6 +15,7 @@ import os_traits
 
 from causeway import durable
 from causeway.errors import ClaimRefused, GuestFailed, WarmCopyImpossible
+from causeway.model import machine_type
 from causeway.model.block_device import BlockDevice
 from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
@@ -23,7 +24,7 @@ from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
-from causeway.virt.simulated import activity, agent, disk, rounds, volume
+from causeway.virt.simulated import activity, agent, disk, firmware, rounds, volume
 from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
 from causeway.virt.simulated.host_files import HostFiles, running_in
@@ -102,11 +103,18 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             uptime=f"up {int(time.monotonic() - self._began) // 86400} days",
             traits=[
                 os_traits.HW_ARCH_X86_64,
+                os_traits.COMPUTE_FIRMWARE_BIOS,
+                os_traits.COMPUTE_FIRMWARE_UEFI,
                 os_traits.COMPUTE_IMAGE_TYPE_QCOW2,
                 os_traits.COMPUTE_IMAGE_TYPE_RAW,
                 os_traits.COMPUTE_NET_ATTACH_INTERFACE,
                 os_traits.COMPUTE_NET_VIF_MODEL_VIRTIO,
                 os_traits.COMPUTE_RESCUE_BFV,
+                os_traits.COMPUTE_SECURITY_TPM_1_2,
+                os_traits.COMPUTE_SECURITY_TPM_2_0,
+                os_traits.COMPUTE_SECURITY_TPM_CRB,
+                os_traits.COMPUTE_SECURITY_TPM_TIS,
+                os_traits.COMPUTE_SECURITY_UEFI_SECURE_BOOT,
                 os_traits.COMPUTE_STORAGE_BUS_VIRTIO,
                 os_traits.COMPUTE_VOLUME_MULTI_ATTACH,
             ],
@@ -137,7 +145,8 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
     ) -> list[str]:
         with self.files.locked(uuid):
             guest = None if stashed else self.files.guests.get(uuid)
-            found = disk.faults(self.files.stash(uuid) if stashed else self.files.disks(uuid), disks)
+            folder = self.files.stash(uuid) if stashed else self.files.disks(uuid)
+            found = disk.faults(folder, disks) + firmware.faults(folder)
         known = {attached.volume_id: attached.path for attached in guest.volumes} if guest is not None else {}
         for volume_id in volume_ids if guest is not None else ():
             if not Path(known.get(volume_id, "/dev/null")).is_file():
@@ -163,6 +172,10 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
 
     # guests
 
+    def machine_type(self, instance: Instance) -> str:
+        properties = instance.image_meta.properties if instance.image_meta is not None else {}
+        return machine_type.recorded(instance.system_metadata) or str(properties.get("hw_machine_type") or "pc")
+
     def spawn(
         self, spec: virt.GuestSpec, *, vifs_plugged: Callable[[], AbstractContextManager[None]] | None = None
     ) -> PowerState:
@@ -174,6 +187,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             with self.files.undone_on_failure(uuid, before):
                 if spec.root_disk is not None:
                     disk.create(self.files.disks(uuid) / virt.ROOT_DISK, spec.root_disk)
+                firmware.take(self.files.disks(uuid), spec)
                 return self._define_and_boot(spec, vifs_plugged or virt.nothing_to_wait_for)
 
     def power_on(self, spec: virt.GuestSpec) -> PowerState:
@@ -436,6 +450,23 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         finally:
             target.unlink(missing_ok=True)
 
+    @contextmanager
+    def export_kept_state(self, instance: Instance) -> Iterator[virt.DiskExport]:
+        uuid = instance.uuid
+        target = self.files.exports_dir / f"{uuid}-{uuids.uuid4()}"
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is not None and guest.power_state is PowerState.RUNNING:
+                raise GuestFailed(
+                    f"Guest {uuid} runs: what its firmware keeps can't be exported.", details=self.hostname
+                )
+            durable.make_folder(self.files.disks(uuid))
+            target.write_bytes(firmware.pack(self.files.disks(uuid)))
+        try:
+            yield virt.DiskExport(virt.KEPT_STATE, target, "raw", target.stat().st_size)
+        finally:
+            target.unlink(missing_ok=True)
+
     # copying disks while their guest runs
 
     def begin_round(
@@ -483,6 +514,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
                 disk.create(folder / virt.ROOT_DISK, spec.root_disk)
             for local in spec.local_disks:
                 disk.create_local(folder / local.name, local)
+            firmware.take(folder, spec)
 
     def stash_disks(self, uuid: str) -> None:
         with self.files.locked(uuid):
@@ -568,6 +600,17 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         """For how many seconds it did nothing before it came to run here."""
         return self.files.guests[uuid].stood_still
 
+    def guest_firmware(self, uuid: str) -> dict[str, list[str]]:
+        """name of the file (``nvram``, ``tpm2.0``) -> lines of what the guest's firmware and TPM keep; each boot adds one."""
+        with self.files.locked(uuid):
+            return firmware.lines(self.files.disks(uuid), self.files.guests[uuid].firmware)
+
+    def guest_keep(self, uuid: str, name: str, text: str) -> None:
+        """A program in the running guest sets a variable of UEFI (``nvram``), or gives its TPM something to keep."""
+        with self.files.locked(uuid):
+            self._running(uuid)
+            firmware.add(self.files.disks(uuid), name, text)
+
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
         """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
         guest = self.files.guests[uuid]
@@ -616,6 +659,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
         self.forget_memory(guest.uuid)
         guest.power_state = PowerState.RUNNING
         self.files.save(guest)
+        firmware.boot(self.files.disks(guest.uuid), guest.firmware)
         self.files.append_to_console(guest.uuid, guest.boot())
         activity.boot(guest, self.link.clock.time())
         self.files.save(guest)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import ascii_lowercase
 
+from causeway.hardware.firmware import of_instance
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
@@ -14,6 +15,7 @@ from causeway.model.states import PowerState
 from causeway.virt.driver import RESCUE_DISK, ROOT_DISK, GuestSpec
 from causeway.virt.live import LiveProgress
 from causeway.virt.simulated import disk, volume
+from causeway.virt.simulated.firmware import names_of
 from causeway.virt.simulated.habits import Habits, habits_of
 
 
@@ -53,6 +55,8 @@ class Guest:
     is_rescued: bool = False
     # What is in its memory: lost with each boot, kept by a live migration.
     memory: list[str] = field(default_factory=list)
+    # Names of the files, beside its disks, of what its firmware and TPM keep.
+    firmware: list[str] = field(default_factory=list)
     # How often its agent kept its file systems still, and whether it does now.
     freezes: int = 0
     is_frozen: bool = False
@@ -143,6 +147,7 @@ def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usu
         numa_topology=instance.numa_topology,
         pci_devices=[device.address for device in instance.pci_devices],
         local_disks={short_name(local.device_name): str(disks / local.name) for local in spec.local_disks},
+        firmware=names_of(of_instance(instance)),
         data=habits.data,
         disk_rate=habits.disk_rate,
         memory_rate=habits.memory_rate,

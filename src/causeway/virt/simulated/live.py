@@ -286,6 +286,7 @@ class LiveDriver(virt.Driver, ABC):
                 if transfer.take(memory + disks, self.link.stopping):
                     raise GuestFailed("The host was stopped while the guest stood still.", details=self.hostname)
                 _copy_disks(before, expected)
+                _copy_firmware(before, self.files.disks(uuid), there / "instances" / uuid)
                 expected.memory, expected.power_state = list(before.memory), before.power_state
                 expected.came = dataclasses.replace(
                     sent,
@@ -359,6 +360,12 @@ class _Sending:
 
 def _bytes_of(path: Path) -> int:
     return path.stat().st_size + disk.load(path).data
+
+
+def _copy_firmware(guest: Guest, here: Path, there: Path) -> None:
+    for name in guest.firmware:
+        if (here / name).exists():
+            durable.write(there / name, (here / name).read_bytes())
 
 
 def _copy_disks(guest: Guest, expected: Guest) -> None:

@@ -1,0 +1,106 @@
+"""How guests are defined: what a server's record, its specification and its host's options make of its domain."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC
+from pathlib import Path
+
+from causeway.errors import GuestFailed
+from causeway.hardware import firmware, guest_devices
+from causeway.model.instance import Instance
+from causeway.virt import kept_state, quiescing
+from causeway.virt.driver import GuestSpec
+from causeway.virt.libvirt import power, rescue, uefi
+from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts
+from causeway.virt.libvirt.domain_xml import GuestDisk, GuestHardware, Uefi
+from causeway.virt.libvirt.machine import machine_of
+from causeway.virt.libvirt.moving import MovingGuests
+from causeway.virt.libvirt.processor import Processor
+
+
+class DefinedGuests(MovingGuests, ABC):
+    """`LibvirtDriver` has what it is made of."""
+
+    _cache: str
+    _consoles: ConsoleSettings
+    _loaders: list[uefi.Loader]
+    _machine: str
+    _name_template: str
+    _processor: Processor
+    _serial_ports: SerialPorts
+    _shared_cpus: list[int]
+
+    def machine_type(self, instance: Instance) -> str:
+        return machine_of(instance, firmware.of_instance(instance), self._machine)
+
+    def _name_of(self, instance: Instance) -> str:
+        """A guest that is there keeps the name that it has: libvirt gives no uuid a second one."""
+        known: str | None = self._connection.call(
+            f"look for guest {instance.uuid}", lambda hypervisor: power.name_of(hypervisor, instance.uuid), again=True
+        )
+        return known or instance.guest_name(self._name_template)
+
+    def _hardware(self, spec: GuestSpec, volumes: list[GuestDisk]) -> GuestHardware:
+        instance = spec.instance
+        wanted = guest_devices.devices_of(instance.flavor, instance.image_meta)
+        # Other volumes have the bus that they are attached with.
+        disks = [
+            dataclasses.replace(each, bus=each.bus or (wanted.disk_bus if each.is_root else None)) for each in volumes
+        ]
+        root = self._disks.root(instance.uuid)
+        if not any(disk.is_root for disk in volumes):
+            if not root.exists():
+                raise GuestFailed(f"Server {instance.uuid} has no root disk on this host.")
+            target = Path(instance.root_device_name or "/dev/vda").name
+            disks.insert(0, GuestDisk(target, root, "qcow2", is_root=True, cache=self._cache, bus=wanted.disk_bus))
+        folder = self._disks.folder(instance.uuid)
+        for local in spec.local_disks:
+            target = Path(local.device_name).name
+            disks.append(
+                GuestDisk(
+                    target, folder / local.name, "qcow2", cache=self._cache, bus=local.disk_bus or wanted.disk_bus
+                )
+            )
+        asked = firmware.of_instance(instance)
+        machine = self.machine_type(instance)
+        if spec.rescue is not None:
+            path = self._disks.rescue(instance.uuid)
+            if not path.exists():
+                raise GuestFailed(f"Server {instance.uuid} has no rescue disk on this host.")
+            disks = rescue.arranged(disks, path, spec.rescue.image, cache=self._cache, machine=machine)
+        return GuestHardware(
+            uuid=instance.uuid,
+            name=self._name_of(instance),
+            title=instance.display_name,
+            virt_type=self._virt_type,
+            vcpus=instance.flavor.vcpus,
+            memory_mb=instance.flavor.memory_mb,
+            console_log=self._disks.console_log(instance.uuid),
+            machine=machine,
+            processor=self._processor,
+            uefi=self._uefi(instance, asked, machine),
+            tpm=asked.tpm,
+            devices=wanted,
+            config_drive=self._disks.config_drive(instance.uuid),
+            disks=disks,
+            vifs=spec.vifs,
+            numa_topology=instance.numa_topology,
+            shared_cpus=self._shared_cpus,
+            pci_devices=instance.pci_devices,
+            has_agent=quiescing.has_agent(instance),
+            vnc_listen=self._consoles.vnc_listen,
+            serial_listen=self._serial_listen(instance.uuid),
+        )
+
+    def _uefi(self, instance: Instance, asked: firmware.Firmware, machine: str) -> Uefi | None:
+        """Raises `GuestFailed` if the host has none for that machine type."""
+        if asked.type is not firmware.FirmwareType.UEFI:
+            return None
+        loader = uefi.choose(self._loaders, machine, asked.secure_boot)
+        name = kept_state.nvram_of(asked, is_secure=loader.is_secure)
+        return Uefi(loader, self._disks.folder(instance.uuid) / str(name))
+
+    def _serial_listen(self, uuid: str) -> tuple[str, int] | None:
+        address = self._consoles.serial
+        return None if address is None else (address, self._serial_ports.port_for(uuid, address))

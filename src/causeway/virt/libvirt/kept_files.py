@@ -1,0 +1,138 @@
+"""What firmware and TPM of a guest keep, in files.
+
+::
+
+    INSTANCES/UUID/nvram            variables of UEFI; nvram-secure: those with the keys of secure boot
+    INSTANCES/UUID/tpm/             state of the TPM, while the hypervisor does not know the guest
+    SWTPM/UUID/                     the same, in libvirt's own place, while it does
+
+libvirt leaves nobody the choice where the state of a TPM is. So it is beside the disks whenever these are stashed, put back or
+deleted, and is put where libvirt looks for it before the guest is defined. If both are there, what is beside the disks counts:
+it is on its way to or from them, and no guest has used the other one since.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from causeway import durable
+from causeway.hardware.firmware import Firmware, of_instance
+from causeway.virt import kept_state
+from causeway.virt.driver import KEPT_STATE, DiskExport, GuestSpec
+from causeway.virt.libvirt.disks import InstanceDisks
+
+#: where libvirt keeps the state of TPMs
+SWTPM = Path("/var/lib/libvirt/swtpm")
+_TPM = "tpm"
+# Version -> the folder that libvirt makes for it.
+_FOLDERS = {"1.2": "tpm1.2", "2.0": "tpm2"}
+# What a TPM can't do without; the rest is of a guest that was suspended, or runs.
+_PERMANENT = ".permall"
+
+
+@dataclass
+class KeptFiles:
+    disks: InstanceDisks
+    swtpm: Path
+
+    def take(self, spec: GuestSpec) -> None:
+        """Puts in its place what came from another host, but for what the guest will not have any more. Nothing came: nothing."""
+        if spec.kept_state is None:
+            return
+        uuid, firmware = spec.instance.uuid, of_instance(spec.instance)
+        folder = self.disks.folder(uuid)
+        content = {
+            name: data for name, data in kept_state.unpack(spec.kept_state).items() if _is_wanted(name, firmware)
+        }
+        durable.make_folder(folder)
+        durable.delete_tree(folder / _TPM)
+        kept_state.write(folder, content)
+        kept_state.note(folder, filter(_is_needed, content))
+
+    def place(self, uuid: str) -> None:
+        """Before the guest is defined: the state of its TPM is where libvirt looks for it."""
+        kept = self.disks.folder(uuid) / _TPM
+        if not kept.exists():
+            return
+        place = self.swtpm / uuid
+        durable.make_folder(self.swtpm, mode=0o711)
+        _copy(kept, place)
+        # libvirt gives what is in there to the account that TPMs run as.
+        place.chmod(0o711)
+        durable.delete_tree(kept)
+
+    def put_beside_disks(self, uuid: str) -> None:
+        """When the hypervisor does not know the guest any more."""
+        folder, place = self.disks.folder(uuid), self.swtpm / uuid
+        if not place.exists():
+            return
+        if not (folder / _TPM).exists():
+            durable.make_folder(folder)
+            _copy(place, folder / _TPM)
+        durable.delete_tree(place)
+
+    def delete(self, uuid: str) -> None:
+        """What is not in the folder of the disks."""
+        durable.delete_tree(self.swtpm / uuid)
+
+    @contextmanager
+    def export(self, uuid: str) -> Iterator[DiskExport]:
+        files, folder = self._files(uuid), self.disks.folder(uuid)
+        durable.make_folder(folder)
+        kept_state.note(folder, filter(_is_needed, files))
+        path = self.disks.directory / f"export-{uuid}-{KEPT_STATE}-{uuid4().hex}"
+        try:
+            path.write_bytes(kept_state.pack(files))
+            yield DiskExport(KEPT_STATE, path, "raw", path.stat().st_size)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def faults(self, uuid: str, *, stashed: bool = False) -> list[str]:
+        """What was here when the guest left, or came, and is not any more."""
+        folder = self.disks.stashed_folder(uuid) if stashed else self.disks.folder(uuid)
+        return [
+            f"{folder / name} is missing or empty"
+            for name in kept_state.noted(folder)
+            if not self._has(uuid, folder, name)
+        ]
+
+    def _has(self, uuid: str, folder: Path, name: str) -> bool:
+        places = [folder / name]
+        if name.startswith(f"{_TPM}/") and folder == self.disks.folder(uuid):
+            places.append(self.swtpm / uuid / name.removeprefix(f"{_TPM}/"))
+        return any(path.is_file() and path.stat().st_size > 0 for path in places)
+
+    def _files(self, uuid: str) -> dict[str, Path]:
+        folder = self.disks.folder(uuid)
+        found = {name: folder / name for name in (kept_state.NVRAM, kept_state.NVRAM_SECURE)}
+        tpm = folder / _TPM if (folder / _TPM).exists() else self.swtpm / uuid
+        for path in tpm.rglob("*"):
+            # Locks, and what is being written.
+            if path.is_file() and not path.name.startswith("."):
+                found[f"{_TPM}/{path.relative_to(tpm)}"] = path
+        return {name: path for name, path in found.items() if path.is_file()}
+
+
+def _is_wanted(name: str, firmware: Firmware) -> bool:
+    if not name.startswith(f"{_TPM}/"):
+        return kept_state.nvram_of(firmware) is not None
+    return firmware.tpm is not None and name.startswith(f"{_TPM}/{_FOLDERS[firmware.tpm.version]}/")
+
+
+def _is_needed(name: str) -> bool:
+    return not name.startswith(_TPM) or name.endswith(_PERMANENT)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Whole and synced, instead of what is there."""
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(source, partial)
+    durable.sync_tree(partial)
+    durable.delete_tree(target)
+    durable.rename(partial, target)
