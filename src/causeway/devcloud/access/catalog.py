@@ -1,10 +1,16 @@
 """The service catalog as tokens carry it."""
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.tables.identity import Endpoint, Service
+
+_INTERNAL_URL = (
+    select(Endpoint.url)
+    .join(Service, Service.id == Endpoint.service_id)
+    .where(Service.type == bindparam("of_type"), Endpoint.interface == "internal", Endpoint.enabled)
+)
 
 
 def render(session: Session, project_id: str) -> list[Json]:
@@ -33,9 +39,4 @@ def expand(url: str, project_id: str) -> str:
 
 def internal_url(session: Session, service_type: str) -> str | None:
     """Where devcloud itself reaches a service of the catalog."""
-    query = (
-        select(Endpoint.url)
-        .join(Service, Service.id == Endpoint.service_id)
-        .where(Service.type == service_type, Endpoint.interface == "internal", Endpoint.enabled)
-    )
-    return session.scalars(query).first()
+    return session.scalars(_INTERNAL_URL, {"of_type": service_type}).first()

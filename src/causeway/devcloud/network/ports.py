@@ -192,6 +192,8 @@ def update(call: Call, port_id: str) -> Json:
     row.revision += 1
     row.updated_at = now()
     call.cloud.plugger.reconcile(call.after_commit, row, before)
+    # What is new of the port gets its defaults.
+    call.session.flush()
     return {"port": view(call, row)}
 
 

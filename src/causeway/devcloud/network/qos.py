@@ -10,6 +10,8 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.util import identity_key
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import conflict, forbidden, not_found
@@ -32,6 +34,8 @@ RESOURCES = {
 }
 KNOWN = frozenset(("name", "description", "shared", "project_id", "tenant_id", "is_default"))
 TUNNEL = "CUSTOM_NETWORK_TUNNEL_PROVIDER"
+# In the session's `info`: whether it has seen all associations.
+_ALL_SEEN = "qos_associations_seen"
 
 
 def view(row: QosPolicy) -> Json:
@@ -117,18 +121,30 @@ def delete_rule(call: Call, policy_id: str, rule_id: str) -> None:
 
 
 def policy_of(call: Call, resource_id: str) -> str | None:
-    row = call.session.get(QosAssociation, resource_id)
+    row = _association(call.session, resource_id)
     return row.policy_id if row is not None else None
+
+
+def _association(session: Session, resource_id: str) -> QosAssociation | None:
+    """What a port or network is associated with. Most are with nothing, and are looked at with every view of a port.
+
+    The session keeps each row that it has seen: once it has seen them all, a row that it does not have is not there.
+    """
+    if not session.info.get(_ALL_SEEN):
+        session.scalars(select(QosAssociation)).all()
+        session.info[_ALL_SEEN] = True
+    return session.identity_map.get(identity_key(QosAssociation, resource_id))
 
 
 def associate(call: Call, resource_id: str, policy_id: Any) -> None:
     """Gives a port or network a policy; None takes it away."""
-    present = call.session.get(QosAssociation, resource_id)
+    present = _association(call.session, resource_id)
     if present is not None:
         call.session.delete(present)
         call.session.flush()
     if policy_id is not None:
         call.session.add(QosAssociation(resource_id=resource_id, policy_id=find(call, policy_id).id))
+        call.session.flush()
 
 
 def resource_request(call: Call, port: Port) -> Json | None:
