@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -32,8 +33,6 @@ PING_AFTER = 1.0
 # What begins a transaction where connections are in autocommit mode, so that a read costs its statement and nothing else. A
 # deferred transaction of SQLite that turns into a writing one fails at once if another writer was quicker.
 _BEGIN = {"sqlite": "BEGIN IMMEDIATE", "mysql": "BEGIN", "mariadb": "BEGIN"}
-# Of an execution option: statements that are no transaction.
-_READS_ONLY = "reads_only"
 # What a driver says; that no connection was to be had in time; that the connection broke before this statement.
 _FAILURES = (sa.exc.DBAPIError, sa.exc.TimeoutError, sa.exc.PendingRollbackError)
 _RETURNED = "returned"
@@ -114,20 +113,22 @@ class Database:
         self._begin = _BEGIN.get(self.url.get_backend_name())
         if self._begin is not None:
             event.listen(self.engine, "connect", self._prepare_sqlite if self.is_sqlite else _commit_each)
-            event.listen(self.engine, "begin", self._begin_if_written)
         if options.get("pool_pre_ping") is False:
             event.listen(self.engine, "checkin", _note_return)
             event.listen(self.engine, "checkout", self._ping_if_idle)
-        event.listen(self.engine, "before_cursor_execute", self._count)
+        # Not of connections: SQLAlchemy would prepare the events of each connection anew, a tenth of all that a statement takes.
+        for kind in ("do_execute", "do_executemany", "do_execute_no_params"):
+            event.listen(self.engine, kind, self._count)
         # The same connections; PostgreSQL's driver switches the mode by itself, the server hears nothing of it.
-        reads: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"} if self._begin is None else {_READS_ONLY: True}
-        self._reader = self.engine.execution_options(**reads)
+        self._reader = self.engine
+        if self._begin is None:
+            self._reader = self.engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @property
     def is_sqlite(self) -> bool:
         return self.url.get_backend_name() == "sqlite"
 
-    def _count(self, _conn: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+    def _count(self, _cursor: Any, statement: str, *_rest: Any) -> None:
         if statement != self._begin:
             statements.add(self.name, statement)
 
@@ -145,7 +146,7 @@ class Database:
             raise sa.exc.InvalidatePoolError
 
     def _prepare_sqlite(self, connection: Any, _record: Any) -> None:
-        # Transactions are begun by `_begin_if_written`, not by the driver's guess at what a statement does.
+        # Transactions are begun by `write`, not by the driver's guess at what a statement does.
         connection.isolation_level = None
         # In place of SQLAlchemy's, which backtracks.
         connection.create_function("regexp", 2, sqlite_regexp, deterministic=True)
@@ -161,11 +162,6 @@ class Database:
         for name, value in pragmas.items():
             cursor.execute(f"PRAGMA {name}={value}")
         cursor.close()
-
-    def _begin_if_written(self, connection: sa.Connection) -> None:
-        options = connection.get_execution_options()
-        if self._begin is not None and not options.get(_READS_ONLY) and options.get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql(self._begin)
 
     def ping(self) -> None:
         """Raises DatabaseFailed unless the database answers."""
@@ -186,9 +182,23 @@ class Database:
         """One transaction: committed when the block is left, rolled back when it raises."""
         try:
             with self.engine.begin() as connection:
+                self._begin_in(connection)
                 yield connection
         except _FAILURES as failure:
             raise self._translate(failure) from failure
+
+    def _begin_in(self, connection: sa.Connection) -> None:
+        if self._begin is None:
+            return
+        if not self.is_sqlite:
+            connection.exec_driver_sql(self._begin)
+            return
+        # Without what SQLAlchemy makes for each statement: that takes four times as long as this one.
+        driver: Any = connection.connection.driver_connection
+        try:
+            driver.execute(self._begin)
+        except sqlite3.Error as failure:
+            raise sa.exc.OperationalError(self._begin, None, failure) from failure
 
     def _translate(self, failure: Exception) -> Exception:
         if isinstance(failure, sa.exc.IntegrityError):

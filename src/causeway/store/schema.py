@@ -64,7 +64,7 @@ def sync(database: Database, kind: Kind) -> None:
     its locks.
     """
     if database.is_sqlite or state(database, kind).current is None:
-        with database.engine.begin() as connection:
+        with database.write() as connection:
             _upgrade(connection, kind)
         return
     for seconds, pause in _tries(database):

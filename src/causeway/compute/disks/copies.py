@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable, errors
-from causeway.compute.disks import changes
+from causeway.compute.disks import changes, folders
 from causeway.faults import injector
 from causeway.model.outcomes import MoveToken
 from causeway.model.warm import CopiedDisk, CopyRound
@@ -174,12 +174,12 @@ class Copies:
             durable.delete_tree(folder)
 
     def discard_all(self, instance_uuid: str) -> None:
-        for folder in self._directory.glob(f"*.{instance_uuid}"):
+        for folder in folders.of_server(self._directory, instance_uuid):
             durable.delete_tree(folder)
 
     def servers(self) -> set[str]:
         """The servers of which there are copies."""
-        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+        return folders.servers(self._directory)
 
     def _digests(self, folder: Path, name: str, disk: _Disk) -> changes.Digests:
         def decode(content: bytes) -> changes.Digests:
@@ -197,4 +197,4 @@ class Copies:
         durable.write(folder / _STATE, msgspec.json.encode(state))
 
     def _folder(self, move_id: str) -> Path | None:
-        return next(iter(self._directory.glob(f"{move_id}.*")), None)
+        return folders.of_move(self._directory, move_id)

@@ -24,6 +24,7 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable
+from causeway.compute.disks import folders
 from causeway.model.outcomes import OfferedDisk
 from causeway.virt.driver import DiskExport
 
@@ -109,18 +110,18 @@ class DiskOffers:
 
     def withdraw_all(self, instance_uuid: str) -> None:
         """Ends every offer of a server's disks."""
-        for folder in self._directory.glob(f"*.{instance_uuid}"):
+        for folder in folders.of_server(self._directory, instance_uuid):
             _remove(folder)
 
     def servers(self) -> set[str]:
         """The servers whose disks are offered."""
-        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+        return folders.servers(self._directory)
 
     def _folder(self, move_id: str) -> Path | None:
         # What comes over the network must not name other files.
         if not _MOVE.fullmatch(move_id):
             return None
-        return next(iter(self._directory.glob(f"{move_id}.*")), None)
+        return folders.of_move(self._directory, move_id)
 
 
 def link_or_copy(source: Path, target: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from causeway import durable, errors
-from causeway.compute.disks import changes
+from causeway.compute.disks import changes, folders
 from causeway.compute.disks.packing import ZSTD, Packer, Verdict
 from causeway.faults import injector
 from causeway.model.instance import Instance
@@ -243,12 +243,12 @@ class Rounds:
             self._discard(folder)
 
     def discard_all(self, instance_uuid: str) -> None:
-        for folder in self._directory.glob(f"*.{instance_uuid}"):
+        for folder in folders.of_server(self._directory, instance_uuid):
             self._discard(folder)
 
     def servers(self) -> set[str]:
         """The servers with rounds."""
-        return {folder.name.partition(".")[2] for folder in self._directory.glob("*.*") if folder.is_dir()}
+        return folders.servers(self._directory)
 
     def _discard(self, folder: Path) -> None:
         move_id = folder.name.partition(".")[0]
@@ -276,7 +276,7 @@ class Rounds:
         # What comes over the network must not name other files.
         if not _MOVE.fullmatch(move_id):
             return None
-        return next(iter(self._directory.glob(f"{move_id}.*")), None)
+        return folders.of_move(self._directory, move_id)
 
 
 def _unknown(name: str) -> errors.WarmCopyImpossible:

@@ -5,7 +5,6 @@ What their owners write is in `causeway.store.api.recording`, who still wants th
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
@@ -209,7 +208,7 @@ def insert_in(
     )
     if operation.started_at is None:
         statement = statement.values(started_at=utc_now())
-    connection.execute(statement, given | dataclasses.asdict(requester or Requester()) | more)
+    connection.execute(statement, given | vars(requester or Requester()) | more)
 
 
 def requester(database: Database, operation_id: str) -> Requester:

@@ -1,0 +1,31 @@
+"""Folders that are named ``{move}.{server}``: of what a move copies, offers or remembers of a server's disks.
+
+They are looked for with every order. A pattern would be compiled for each, which takes longer than the look.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def of_move(directory: Path, move_id: str) -> Path | None:
+    start = f"{move_id}."
+    return next((directory / name for name in _names(directory) if name.startswith(start)), None)
+
+
+def of_server(directory: Path, instance_uuid: str) -> list[Path]:
+    end = f".{instance_uuid}"
+    return [directory / name for name in _names(directory) if name.endswith(end)]
+
+
+def servers(directory: Path) -> set[str]:
+    """The servers of which there are folders."""
+    return {name.partition(".")[2] for name in _names(directory) if "." in name and (directory / name).is_dir()}
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
