@@ -26,6 +26,7 @@ def servers(directory: Path) -> set[str]:
 
 def _names(directory: Path) -> list[str]:
     try:
-        return os.listdir(directory)
+        with os.scandir(directory) as entries:
+            return [entry.name for entry in entries]
     except FileNotFoundError:
         return []
