@@ -6,6 +6,7 @@ mapping. The steps are in the operation's row; those of one that an earlier rele
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,15 +22,22 @@ from causeway.store.clock import seconds, utc_now
 from causeway.store.database import Database
 from causeway.store.upsert import upsert_of
 
+# From which states an operation may come to one, or stay in it.
+_BEFORE = {
+    state: [old.value for old, following in TRANSITIONS.items() if state in following or old is state]
+    for state in SagaState
+}
+# Parameters of each, as many as there are for any: the text of a list of any length would be made anew each time.
+_STATES_BEFORE = [f"state_before_{number}" for number in range(max(map(len, _BEFORE.values())))]
 # Made once: an operation writes each of them a dozen times.
 _RECORD_MOVE = (
     MOVES.update()
     .where(
         MOVES.c.id == sa.bindparam("of_operation"),
         MOVES.c.epoch == sa.bindparam("of_epoch"),
-        MOVES.c.state.in_(sa.bindparam("states_before", expanding=True)),
+        sa.or_(*(MOVES.c.state == sa.bindparam(name) for name in _STATES_BEFORE)),
         # A pivot that took effect, and whose answer was lost, is not taken back: whoever thinks so has to look again.
-        MOVES.c.pivoted.in_(sa.bindparam("pivoted_before", expanding=True)),
+        sa.or_(MOVES.c.pivoted.is_(False), MOVES.c.pivoted == sa.bindparam("is_pivoted")),
     )
     .values(lease_until=utc_now(seconds("for_seconds")))
 )
@@ -112,22 +120,16 @@ def _update_in(
     takes: bool,
     lease: float,
 ) -> None:
-    before = [
-        old.value for old, following in TRANSITIONS.items() if operation.state in following or old is operation.state
-    ]
+    before = [SagaState.REQUESTED.value] if takes else _BEFORE[operation.state]
     values = changes | {
         "of_operation": operation.id,
         "of_epoch": operation.epoch,
-        "states_before": before,
-        "pivoted_before": [False, True] if operation.pivoted else [False],
+        **dict(zip(_STATES_BEFORE, itertools.chain(before, itertools.repeat(before[0])), strict=False)),
+        "is_pivoted": operation.pivoted,
         "for_seconds": lease,
     }
     if takes:
-        values |= {
-            "of_epoch": operation.epoch - 1,
-            "epoch": operation.epoch,
-            "states_before": [SagaState.REQUESTED.value],
-        }
+        values |= {"of_epoch": operation.epoch - 1, "epoch": operation.epoch}
     if operation.state in ENDED:
         statement = _RECORD_END_UNLESS_CANCELLED if unless_cancelled else _RECORD_END
     else:
