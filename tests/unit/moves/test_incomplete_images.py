@@ -35,7 +35,7 @@ def test_an_image_that_is_no_copy_goes(status: str | None, goes: bool) -> None:
         context=None,
         services=SimpleNamespace(images=known),
         move=SimpleNamespace(id=str(uuids.uuid4())),
-        memory=SimpleNamespace(keeps_memory=False, image_round=0, local_devices=[]),
+        memory=SimpleNamespace(keeps_memory=False, carries_firmware=False, image_round=0, local_devices=[]),
     )
     complete = images.drop_incomplete_images(run)
     assert bool(known.deleted) == goes
