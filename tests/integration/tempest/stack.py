@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.functional.processes.deployment import Deployment
 from tests.functional.processes.rabbit import rabbit
@@ -16,6 +17,7 @@ from causeway.conf.scheduler import FILTERS
 
 # Two more than by default: Tempest has tests for them.
 ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")
+OPTIONS = {"filter_scheduler": {"enabled_filters": ",".join(ENABLED_FILTERS)}}
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
 ONE_CELL = {"cell1": ["host1", "host2"]}
 
@@ -27,20 +29,21 @@ class Cloud(Deployment):
 
 
 @contextmanager
-def stack(directory: Path, database: str, cells: Mapping[str, Sequence[str]]) -> Iterator[Cloud]:
+def stack(
+    directory: Path,
+    database: str,
+    cells: Mapping[str, Sequence[str]],
+    options: Mapping[str, Mapping[str, Any]] = OPTIONS,
+) -> Iterator[Cloud]:
     """``database`` is postgresql or mariadb. Everything is below ``directory``, and has ended afterwards."""
     with database_server(database) as new_database, rabbit(directory / "rabbit") as queue:
 
         def build(surround: Surround) -> Cloud:
-            options = {
-                "DEFAULT": {"report_interval": 2, "shelved_offload_time": 0},
-                "filter_scheduler": {"enabled_filters": ",".join(ENABLED_FILTERS)},
-            }
             return Cloud(
                 directory,
                 queue,
                 cells=cells,
-                options=options,
+                options={**options, "DEFAULT": {"report_interval": 2, "shelved_offload_time": 0}},
                 new_database=new_database,
                 surround=surround,
                 cell_conductors=True,
