@@ -56,7 +56,7 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
     modules = [name for name in (".".join(file.parts) for file in files) if re.search(wanted, name)]
     listed = subprocess.run(
         [BIN / "python", "-m", "testtools.run", "--list", *modules],
-        env=given, cwd=directory, check=True, capture_output=True, text=True, timeout=300,
+        env=given, cwd=clouds.parent, check=True, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     tests = [name for name in listed.stdout.split() if re.search(regex, name)]
     named = [line.partition("#")[0].strip() for line in EXCLUSIONS.read_text().splitlines()]
@@ -67,7 +67,7 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
     with (directory / f"{suite}.errors").open("wb") as said:
         testing = subprocess.Popen(
             [BIN / "python", "-m", "subunit.run", "--load-list", list_of_tests, *modules],
-            env=given, cwd=directory, stdout=subprocess.PIPE, stderr=said,
+            env=given, cwd=clouds.parent, stdout=subprocess.PIPE, stderr=said,
         )  # fmt: skip
         report = subprocess.Popen(
             [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests], env=given, stdin=testing.stdout

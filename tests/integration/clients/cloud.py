@@ -42,12 +42,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 def cloud_beside(directory: Path, database: str = "postgresql") -> Iterator[Path]:
     """As `cloud`, beside the real Keystone, Glance, Neutron, Cinder and Placement; hosts are simulated."""
     with stack(directory, database, CELLS, _OPTIONS):
-        yield _prepare(directory / "clouds.yaml", directory / "clients.yaml", "network", PHYSICAL)
+        clients = directory / "clients"
+        clients.mkdir()
+        yield _prepare(directory / "clouds.yaml", clients / "clouds.yaml", "network", PHYSICAL)
 
 
 @contextmanager
 def cloud(directory: Path) -> Iterator[Path]:
-    """Gives its clouds.yaml, with the names that the tests know; everything has ended afterwards."""
+    """Gives its clouds.yaml, in a folder for the clients, with the names that the tests know; everything has ended afterwards."""
     state, options = directory / "state", directory / "causeway.conf"
     wanted = ConfigParser()
     wanted.read_dict(_OPTIONS)

@@ -12,20 +12,32 @@ from tests.functional.processes.rabbit import rabbit
 from tests.integration.database_servers import database_server
 from tests.integration.real_services.beside import Surround, deployed
 from tests.integration.real_services.services import RealServices
+from tests.integration.tempest import consoles
+from tests.ports import free_port
 
 from causeway.conf.scheduler import FILTERS
 
 # Two more than by default: Tempest has tests for them.
 ENABLED_FILTERS = (*FILTERS, "SameHostFilter", "DifferentHostFilter")
 OPTIONS = {"filter_scheduler": {"enabled_filters": ",".join(ENABLED_FILTERS)}}
+DEFAULTS = {"report_interval": 2, "shelved_offload_time": 0}
 CELLS = {"cell1": ["host1", "host3"], "cell2": ["host2", "host4"]}
 ONE_CELL = {"cell1": ["host1", "host2"]}
 
 
 class Cloud(Deployment):
-    """With what is known of the services around it in ``services``."""
+    """With what is known of the services around it in ``services``, and a proxy of consoles."""
 
     services: RealServices
+    console_port: int
+
+    def start(self) -> None:
+        super().start()
+        consoles.start(self, self.console_port)
+
+    def stop(self) -> None:
+        consoles.stop(self)
+        super().stop()
 
 
 @contextmanager
@@ -39,15 +51,19 @@ def stack(
     with database_server(database) as new_database, rabbit(directory / "rabbit") as queue:
 
         def build(surround: Surround) -> Cloud:
-            return Cloud(
+            cloud = Cloud(
                 directory,
                 queue,
                 cells=cells,
-                options={**options, "DEFAULT": {"report_interval": 2, "shelved_offload_time": 0}},
+                options={**options, **consoles.options(port), "DEFAULT": DEFAULTS},
                 new_database=new_database,
                 surround=surround,
                 cell_conductors=True,
             )
+            cloud.console_port = port
+            return cloud
+
+        port = free_port()
 
         with deployed(build, new_database=new_database, queue=queue) as (cloud, services):
             cloud.services = services
