@@ -21,6 +21,7 @@ packages="
     strace
 "
 [ "${1:-}" != --servers ] || packages="$packages postgresql mariadb-server rabbitmq-server openvswitch-switch
+    iptables haproxy ethtool iputils-arping
     chromium chromium-driver"
 
 missing=""

@@ -1,4 +1,4 @@
-"""``python -m tests.integration.clients [--suite NAME] [--regex R] [--directory D]``.
+"""``python -m tests.integration.clients [--beside] [--suite NAME] [--regex R] [--directory D]``.
 
 Status 0 only if every test that was run passed.
 """
@@ -10,11 +10,14 @@ import re
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import click
-from tests.integration.clients.cloud import PRIVATE, cloud
+from tests.functional.processes.rabbit import why_not
+from tests.integration.clients.cloud import PRIVATE, cloud, cloud_beside
+from tests.integration.real_services.machine import VENV as SERVICES
 
 HERE = Path(__file__).parent
 BIN = HERE.parents[2] / ".venv-clients/bin"
@@ -53,7 +56,7 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
     modules = [name for name in (".".join(file.parts) for file in files) if re.search(wanted, name)]
     listed = subprocess.run(
         [BIN / "python", "-m", "testtools.run", "--list", *modules],
-        env=given, cwd=directory, check=True, capture_output=True, text=True, timeout=300,
+        env=given, cwd=clouds.parent, check=True, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     tests = [name for name in listed.stdout.split() if re.search(regex, name)]
     named = [line.partition("#")[0].strip() for line in EXCLUSIONS.read_text().splitlines()]
@@ -64,7 +67,7 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
     with (directory / f"{suite}.errors").open("wb") as said:
         testing = subprocess.Popen(
             [BIN / "python", "-m", "subunit.run", "--load-list", list_of_tests, *modules],
-            env=given, cwd=directory, stdout=subprocess.PIPE, stderr=said,
+            env=given, cwd=clouds.parent, stdout=subprocess.PIPE, stderr=said,
         )  # fmt: skip
         report = subprocess.Popen(
             [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, all_tests], env=given, stdin=testing.stdout
@@ -79,14 +82,30 @@ def run(suite: str, regex: str, clouds: Path, directory: Path) -> int:
                 process.wait(30)
 
 
+def why_not_beside() -> str | None:
+    """Why there can be no real services here; None if there can."""
+    if not (SERVICES / "bin/neutron-rpc-server").exists():
+        return "the real services are not installed: scripts/install-services.sh does that"
+    if os.geteuid() != 0:
+        return "the volume service mounts shares: it needs root"
+    return why_not()
+
+
 @click.command()
 @click.option("--suite", "suites", type=click.Choice(list(SUITES)), multiple=True, help="Only these; all by default.")
 @click.option("--regex", default="", help="Which tests of them.")
+@click.option(
+    "--beside", is_flag=True, help="Every role a process, beside the real services, instead of `causeway up`."
+)
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
-def main(suites: tuple[str, ...], regex: str, directory: Path | None) -> None:
-    """The functional tests of three clients against a cloud of ``causeway up``."""
-    if not (BIN / "python").exists():
-        raise click.ClickException("the clients are not installed: make clients does that")
+def main(suites: tuple[str, ...], regex: str, beside: bool, directory: Path | None) -> None:
+    """The functional tests of three clients against a cloud of ``causeway up``, or one beside the real services."""
+    reason = None if (BIN / "python").exists() else "the clients are not installed: make clients does that"
+    if beside and reason is None:
+        reason = why_not_beside()
+    if reason is not None:
+        raise click.ClickException(reason)
+    make: Callable[[Path], AbstractContextManager[Path]] = cloud_beside if beside else cloud
     with ExitStack() as opened:
         if directory is None:
             temporary = tempfile.TemporaryDirectory(prefix="causeway-clients-", ignore_cleanup_errors=True)
@@ -99,7 +118,7 @@ def main(suites: tuple[str, ...], regex: str, directory: Path | None) -> None:
             # Each has a cloud of its own: some of their tests leave servers, and others count them.
             own = directory.absolute() / suite
             own.mkdir()
-            with cloud(own) as clouds:
+            with make(own) as clouds:
                 statuses[suite] = run(suite, regex, clouds, own)
     sys.exit(any(statuses.values()))
 

@@ -1,11 +1,11 @@
-"""A cloud of ``causeway up`` with what the tests of clients want to be there."""
+"""A cloud with what the tests of clients want to be there: of ``causeway up``, or of many processes beside the real services."""
 
 from __future__ import annotations
 
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from configparser import ConfigParser
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import openstack
 import yaml
+from tests.integration.tempest.stack import CELLS, stack
 
 from causeway.conf.scheduler import FILTERS
 
@@ -26,19 +27,32 @@ FLAVORS = {
     "m1.xlarge": (8, 16384, 160),
 }
 PRIVATE, PUBLIC = "private", "public"
+# What networks to the outside are made of in the real network service.
+PHYSICAL = {"provider_network_type": "flat", "provider_physical_network": "physical"}
 _ENDS_WITHIN = 60.0
 # Some tests make flavors whose extra specs no host has.
 _NOT_ON_IN_THE_FIELD = "AggregateInstanceExtraSpecsFilter"
-_QUOTAS = {"instances": 100, "cores": 200, "ram": 102_400}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "quota": {"instances": 100, "cores": 200, "ram": 102_400},
+    "filter_scheduler": {"enabled_filters": ",".join(name for name in FILTERS if name != _NOT_ON_IN_THE_FIELD)},
+}
+
+
+@contextmanager
+def cloud_beside(directory: Path, database: str = "postgresql") -> Iterator[Path]:
+    """As `cloud`, beside the real Keystone, Glance, Neutron, Cinder and Placement; hosts are simulated."""
+    with stack(directory, database, CELLS, _OPTIONS):
+        clients = directory / "clients"
+        clients.mkdir()
+        yield _prepare(directory / "clouds.yaml", clients / "clouds.yaml", "network", PHYSICAL)
 
 
 @contextmanager
 def cloud(directory: Path) -> Iterator[Path]:
-    """Gives its clouds.yaml, with the names that the tests know; everything has ended afterwards."""
+    """Gives its clouds.yaml, in a folder for the clients, with the names that the tests know; everything has ended afterwards."""
     state, options = directory / "state", directory / "causeway.conf"
-    filters = ",".join(name for name in FILTERS if name != _NOT_ON_IN_THE_FIELD)
     wanted = ConfigParser()
-    wanted.read_dict({"quota": _QUOTAS, "filter_scheduler": {"enabled_filters": filters}})
+    wanted.read_dict(_OPTIONS)
     with options.open("w") as file:
         wanted.write(file)
     command = [
@@ -51,13 +65,14 @@ def cloud(directory: Path) -> Iterator[Path]:
         try:
             if not process.stdout.readline().startswith("ready: "):
                 raise RuntimeError(f"causeway up did not become ready; what it said is in {log.name}")
-            yield _prepare(state / "clouds.yaml", directory / "clouds.yaml")
+            yield _prepare(state / "clouds.yaml", directory / "clouds.yaml", "demo-net")
         finally:
             process.terminate()
             process.wait(_ENDS_WITHIN)
 
 
-def _prepare(given: Path, wanted: Path) -> Path:
+def _prepare(given: Path, wanted: Path, private: str, outside: Mapping[str, str] | None = None) -> Path:
+    """``private``: the one network that servers of users get; ``outside``: more of the external one."""
     clouds: dict[str, Any] = yaml.safe_load(given.read_text())["clouds"]
     member, admin = clouds["causeway"], clouds["causeway-admin"]
     with openstack.connect(load_envvars=False, load_yaml_config=False, **_connection(admin)) as connection:
@@ -68,14 +83,23 @@ def _prepare(given: Path, wanted: Path) -> Path:
         connection.image.create_image(
             name=IMAGE, disk_format="raw", container_format="bare", visibility="public", data=bytes(4096)
         )
-        # The one network that servers of users get.
-        connection.network.update_network(connection.network.find_network("demo-net"), name=PRIVATE)
+        inside = connection.network.update_network(connection.network.find_network(private), name=PRIVATE)
         owner = connection.identity.find_project("service")
-        network = connection.network.create_network(name=PUBLIC, is_router_external=True, project_id=owner.id)
+        network = connection.network.create_network(
+            name=PUBLIC, is_router_external=True, project_id=owner.id, **(outside or {})
+        )
         connection.network.create_subnet(network_id=network.id, ip_version=4, cidr="192.0.2.0/24")
+        # Floating IPs reach the servers of a network through a router.
+        router = connection.network.create_router(
+            name="router", project_id=inside.project_id, external_gateway_info={"network_id": network.id}
+        )
+        connection.network.add_interface_to_router(router, subnet_id=inside.subnet_ids[0])
         password = secrets.token_hex(8)
-        project = connection.identity.create_project(name="alt_demo")
-        user = connection.identity.create_user(name="alt_demo", password=password, default_project_id=project.id)
+        domain = {"domain_id": "default"}
+        project = connection.identity.create_project(name="alt_demo", **domain)
+        user = connection.identity.create_user(
+            name="alt_demo", password=password, default_project_id=project.id, **domain
+        )
         role = connection.identity.find_role("member")
         connection.identity.assign_project_role_to_user(project, user, role)
     alt = member | {"auth": member["auth"] | {"username": "alt_demo", "password": password, "project_name": "alt_demo"}}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import libvirt
 from platformdirs import user_cache_path
@@ -21,7 +21,7 @@ from tests.integration.real_services.switches import Switches
 
 from causeway.embedded.settings import POLICY
 from causeway.virt.lab import hosts as lab
-from causeway.virt.lab.guest_image import build_guest_image
+from causeway.virt.lab.guest_image import GuestImage, build_guest_image
 
 OPTIONS = {
     # Guests are emulated, on a machine that does much else.
@@ -90,8 +90,12 @@ class GuestCloud(Deployment):
     def network(self) -> str:
         return str(self._network)
 
+    def guest_image(self) -> GuestImage:
+        """What the servers' images are made of."""
+        return build_guest_image(user_cache_path("causeway") / "guest-image")
+
     def _make_image(self) -> Any:
-        image = build_guest_image(user_cache_path("causeway") / "guest-image")
+        image = self.guest_image()
         return self.member.image.create_image(
             name="image", disk_format="qcow2", container_format="bare", filename=str(image.path), wait=True
         )
@@ -115,6 +119,9 @@ class GuestCloud(Deployment):
         return found
 
 
+C = TypeVar("C", bound=GuestCloud)
+
+
 @contextmanager
 def guest_cloud(
     directory: Path,
@@ -122,7 +129,9 @@ def guest_cloud(
     cells: Mapping[str, Sequence[str]],
     database: str = "mariadb",
     libvirt_options: Mapping[str, object] | None = None,
-) -> Iterator[GuestCloud]:
+    options: Mapping[str, Mapping[str, Any]] = OPTIONS,
+    kind: type[C] = GuestCloud,  # type: ignore[assignment]
+) -> Iterator[C]:
     """Everything, started and at the end stopped. ``libvirt_options``: more of all hosts."""
     with ExitStack() as undo:
         machines = Machines(directory, [host for hosts in cells.values() for host in hosts])
@@ -138,9 +147,9 @@ def guest_cloud(
             policy.write_text(POLICY)
             services.write_client_files(directory, policy)
 
-        options = {**OPTIONS, "libvirt": {**OPTIONS["libvirt"], **(libvirt_options or {})}}
-        cloud = GuestCloud(
-            directory, queue, machines, cells=cells, options=options, new_database=new_database, surround=surround
+        given = {**options, "libvirt": {**options["libvirt"], **(libvirt_options or {})}}
+        cloud = kind(
+            directory, queue, machines, cells=cells, options=given, new_database=new_database, surround=surround
         )
         services = cloud.services = ServicesWithAgents(
             directory / "services",

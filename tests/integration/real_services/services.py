@@ -108,7 +108,12 @@ class RealServices:
                 *("--timeout", "300", "--keep-alive", "65"),
                 *("--bind", f"{self.addresses.host}:{self.addresses.ports[name]}", "wsgi:application"),
             ],
-            {"SERVICE": WSGI[name], "SERVICE_ARGUMENTS": arguments, **places},
+            {
+                "SERVICE": WSGI[name],
+                "SERVICE_ARGUMENTS": arguments,
+                "SCRIPT_NAME": configuration.PREFIXES.get(name, ""),
+                **places,
+            },
         )
 
     def await_api(self, name: str) -> None:

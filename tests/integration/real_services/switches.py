@@ -1,12 +1,15 @@
 """Open vSwitch on each host, with the userspace datapath (no kernel module), and Neutron's own agent beside it.
 
 All of it runs in the host's namespaces, where Open vSwitch's usual paths lead to the host's own: os-vif, libvirt and agent
-find it where they look for it. The agents answer DHCP themselves (their extension "dhcp").
+find it where they look for it. The agents answer DHCP themselves (their extension "dhcp"), and are the firewall of the ports'
+security groups, with flows (their driver "openvswitch"): the switch tracks connections in user space, too.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,20 @@ PLACE = Path("/run/openvswitch")
 CONNECTION = f"unix:{PLACE}/db.sock"
 
 
+# A connection through a device; what is heard is printed.
+_CALL = """
+import socket
+with socket.socket() as call:
+    call.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"{device}")
+    call.settimeout(4)
+    try:
+        call.connect(("{address}", {port}))
+        print(call.recv(100).decode())
+    except OSError:
+        pass
+"""
+
+
 def missing() -> str | None:
     """Why there can be no switches here; None if there can."""
     if SCHEMA.exists() and shutil.which("ovs-vswitchd", path="/usr/sbin:/usr/bin"):
@@ -35,7 +52,7 @@ class Switches:
 
     def __init__(self, machines: Machines, machine: Machine, queue: str) -> None:
         self._machines, self._machine, self._queue = machines, machine, queue
-        # (host, network) -> address
+        # (host, device) -> address
         self._probed: dict[tuple[str, str], str] = {}
 
     def start(self, host: str) -> None:
@@ -74,31 +91,56 @@ class Switches:
         """``ovs-vsctl`` on the host."""
         return run(*self._machines.inside(host), "ovs-vsctl", "--timeout=15", *words)
 
-    def ping(self, host: str, admin: Any, network: str, address: str, count: int = 3) -> PingResult:
+    def ping(
+        self, host: str, admin: Any, network: str, address: str, count: int = 3, *, stranger: bool = False
+    ) -> PingResult:
         """From a host, which is given a port of its own on the network for that.
 
         A guest that moved has said nothing to the provider network yet: its answer to the question for its address, which goes to
         everybody, tells the switches where it is now.
         """
-        self.address(host, admin, network)
-        inside, probe = self._machines.inside(host), _probe(network)
+        self.address(host, admin, network, stranger=stranger)
+        inside, probe = self._machines.inside(host), _probe(network, stranger)
         run(*inside, "ip", "neighbour", "flush", "dev", probe)
         command = f"ping -n -q -i 0.2 -W 2 -c {count} -I {probe} {address} || [ $? = 1 ]"
         return ping_result(run(*inside, "sh", "-c", command), count)
 
-    def address(self, host: str, admin: Any, network: str) -> str:
-        """Of the host on a network: it has a port there from now on."""
-        if (host, network) not in self._probed:
-            self._probed[host, network] = self._plug(host, admin, network, _probe(network))
-        return self._probed[host, network]
+    def heard(
+        self, host: str, admin: Any, network: str, address: str, port: int, *, stranger: bool = False
+    ) -> str | None:
+        """What is said by whoever listens at a TCP port, from a host; None if no connection comes about."""
+        self.address(host, admin, network, stranger=stranger)
+        program = _CALL.format(device=_probe(network, stranger), address=address, port=port)
+        said = run(*self._machines.inside(host), sys.executable, "-I", "-c", program)
+        return said.strip() or None
 
-    def _plug(self, host: str, admin: Any, network: str, device: str) -> str:
+    def address(self, host: str, admin: Any, network: str, *, stranger: bool = False) -> str:
+        """Of the host on a network: it has a port there from now on, in the project's default security group.
+
+        ``stranger``: another one, in no group and without a firewall of its own.
+        """
+        device = _probe(network, stranger)
+        if (host, device) not in self._probed:
+            more = {"port_security_enabled": False, "security_groups": []} if stranger else {}
+            self._probed[host, device] = self._plug(host, admin, network, device, more)
+        return self._probed[host, device]
+
+    def _plug(self, host: str, admin: Any, network: str, device: str, more: Mapping[str, Any]) -> str:
         owner = {"device_owner": "compute:probe", "device_id": f"probe-{host}", "binding:host_id": host}
-        port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner)
+        port = admin.network.create_port(network_id=network, name=f"probe-{host}", **owner, **more)
         identity = (f"external_ids:iface-id={port.id}", f"external_ids:attached-mac={port.mac_address}")
         interface = ("--", "set", "Interface", device, "type=internal", f'mac="{port.mac_address}"', *identity)
         self.control(host, "--may-exist", "add-port", "br-int", device, *interface, "external_ids:iface-status=active")
         inside = self._machines.inside(host)
+        # Each device answers for its own address only.
+        run(
+            *inside,
+            "sysctl",
+            "-q",
+            "-w",
+            f"net.ipv4.conf.{device}.arp_ignore=1",
+            f"net.ipv4.conf.{device}.arp_announce=2",
+        )
         run(*inside, "ip", "link", "set", device, "up")
         address: str = port.fixed_ips[0]["ip_address"]
         run(*inside, "ip", "addr", "add", f"{address}/24", "dev", device)
@@ -124,10 +166,10 @@ class Switches:
                 "extensions": "dhcp",
             },
             "DHCP": {"enable_ipv6": "false"},
-            "securitygroup": {"enable_security_group": "false", "firewall_driver": "noop"},
+            "securitygroup": {"enable_security_group": "true", "firewall_driver": "openvswitch"},
         }
 
 
-def _probe(network: str) -> str:
+def _probe(network: str, stranger: bool) -> str:
     """The device of a host's own port on a network."""
-    return f"pr{network[:11]}"
+    return f"{'st' if stranger else 'pr'}{network[:11]}"

@@ -1,4 +1,4 @@
-"""``python -m tests.integration.tempest [--regex R] [--database mariadb] [--concurrency N] [--one-cell] [--directory D]``.
+"""``python -m tests.integration.tempest [--regex R] [--database D] [--concurrency N] [--one-cell] [--guests] [--directory D]``.
 
 Status 0 only if every test that was run passed.
 """
@@ -16,16 +16,17 @@ import click
 from tests.functional.processes.rabbit import why_not
 from tests.integration.real_services.machine import VENV as SERVICES
 from tests.integration.tempest import settings
-from tests.integration.tempest.stack import CELLS, ONE_CELL, stack
+from tests.integration.tempest.guests import GuestsBehindRouters, guests, missing
+from tests.integration.tempest.stack import CELLS, ONE_CELL, Cloud, stack
 
 HERE = Path(__file__).parent
 BIN = HERE.parents[2] / ".venv-tempest/bin"
-EXCLUSIONS = HERE / "exclusions.txt"
+EXCLUSIONS, LOGIN_EXCLUSIONS = HERE / "exclusions.txt", HERE / "exclusions-guests.txt"
 # All of the Compute API, and the scenarios that do it without logging in to guests.
 TESTS = r"^tempest\.(api\.compute|scenario)\."
 
 
-def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
+def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: Path) -> int:
     """Runs the tests; what they say goes to standard output."""
     workspace = directory / "workspace"
     environment = {
@@ -41,7 +42,7 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
     (workspace / "etc/tempest.conf").write_text(conf.read_text())
     command = [
         *(BIN / "tempest", "run", "--subunit", "--regex", regex),
-        *("--exclude-list", EXCLUSIONS, "--concurrency", str(concurrency)),
+        *("--exclude-list", exclusions, "--concurrency", str(concurrency)),
     ]
     listed = subprocess.run(
         [BIN / "tempest", "run", "--list-tests", "--regex", regex],
@@ -52,7 +53,7 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
     with (directory / "tempest.errors").open("wb") as said:
         tests = subprocess.Popen(command, env=environment, cwd=workspace, stdout=subprocess.PIPE, stderr=said)
         report = subprocess.Popen(
-            [BIN / "python", HERE.parent / "subunit_report.py", EXCLUSIONS, tests_file],
+            [BIN / "python", HERE.parent / "subunit_report.py", exclusions, tests_file],
             env=environment,
             stdin=tests.stdout,
         )
@@ -77,14 +78,19 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int) -> int:
 @click.option("--database", default="postgresql", type=click.Choice(["postgresql", "mariadb"]))
 @click.option("--concurrency", default=3, help="How many tests at once.")
 @click.option("--one-cell", is_flag=True, help="All hosts in one cell: live migrations may then name any of them.")
+@click.option(
+    "--guests", "real", is_flag=True, help="Real guests of libvirt behind routers, for scenarios that log in."
+)
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
-def main(regex: str, database: str, concurrency: int, one_cell: bool, directory: Path | None) -> None:
+def main(regex: str, database: str, concurrency: int, one_cell: bool, real: bool, directory: Path | None) -> None:
     """Tempest against a deployment that is made for it."""
     reason = why_not()
     if not (SERVICES / "bin/neutron-rpc-server").exists() or not (BIN / "tempest").exists():
         reason = "the real services or Tempest are not installed: make tempest does that"
     elif os.geteuid() != 0:
         reason = "the volume service mounts shares: it needs root"
+    elif real:
+        reason = missing()
     if reason is not None:
         raise click.ClickException(reason)
     with ExitStack() as opened:
@@ -93,10 +99,14 @@ def main(regex: str, database: str, concurrency: int, one_cell: bool, directory:
             directory = Path(opened.enter_context(temporary))
         else:
             directory.mkdir(parents=True)
-        cloud = opened.enter_context(stack(directory, database, ONE_CELL if one_cell else CELLS))
+        cloud: Cloud | GuestsBehindRouters
+        if real:
+            cloud = opened.enter_context(guests(directory, database))
+        else:
+            cloud = opened.enter_context(stack(directory, database, ONE_CELL if one_cell else CELLS))
         conf = settings.prepare(cloud, directory)
         click.echo(f"ready: {cloud.api_url}, {conf}; the tests run now")
-        status = run(conf, directory, regex, concurrency)
+        status = run(conf, directory, regex, concurrency, LOGIN_EXCLUSIONS if real else EXCLUSIONS)
     sys.exit(status)
 
 

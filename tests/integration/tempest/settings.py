@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.integration.real_services.configuration import PASSWORD, REGION, Options, render
+from tests.functional.processes.deployment import Deployment
+from tests.integration.real_services.configuration import PASSWORD, REGION, render
+from tests.integration.tempest.guests import GuestsBehindRouters
 from tests.integration.tempest.stack import ENABLED_FILTERS, Cloud
 
 
-def prepare(cloud: Cloud, directory: Path) -> Path:
+def prepare(cloud: Cloud | GuestsBehindRouters, directory: Path) -> Path:
     """Makes what Tempest wants to be there; returns its configuration file."""
+    real = isinstance(cloud, GuestsBehindRouters)
+    outside = cloud.outside if isinstance(cloud, GuestsBehindRouters) else "192.0.2"
+    # What a guest is made of, or anything.
+    file = cloud.guest_image().path if isinstance(cloud, GuestsBehindRouters) else directory / "disk.img"
+    if not real:
+        file.write_bytes(bytes(4096))
+    contents = {"disk_format": "qcow2" if real else "raw", "container_format": "bare"}
     with cloud.services.connection(project="admin") as admin:
         flavors = [
             admin.compute.create_flavor(name=f"tempest-{vcpus}", vcpus=vcpus, ram=128 * vcpus, disk=vcpus).id
@@ -18,24 +27,38 @@ def prepare(cloud: Cloud, directory: Path) -> Path:
         images = [
             admin.image.create_image(
                 name=name,
-                disk_format="raw",
-                container_format="bare",
                 visibility="public",
-                data=name.encode().ljust(4096, b"\0"),
+                data=file.read_bytes() if real else name.encode().ljust(4096, b"\0"),
+                **contents,
+                **({} if real else {"hw_qemu_guest_agent": "yes"}),
             ).id
             for name in ("tempest", "tempest-other")
         ]
         network = admin.network.create_network(
             name="public", is_router_external=True, provider_network_type="flat", provider_physical_network="physical"
         )
-        admin.network.create_subnet(network_id=network.id, ip_version=4, cidr="192.0.2.0/24", is_dhcp_enabled=False)
-    (directory / "disk.img").write_bytes(bytes(4096))
-    file = directory / "tempest.conf"
-    file.write_text(render(_options(cloud, directory, flavors, images, network.id)))
-    return file
+        admin.network.create_subnet(network_id=network.id, ip_version=4, cidr=f"{outside}.0/24", is_dhcp_enabled=False)
+    options = _options(cloud, cloud.services.addresses.auth_url, directory, flavors, images, network.id)
+    options["scenario"] = {
+        "img_file": file,
+        "img_disk_format": contents["disk_format"],
+        "img_container_format": "bare",
+        # What guests of ours keep.
+        "target_dir": "/disk",
+    }
+    if real:
+        options["validation"] = LOGIN
+        options["compute"]["hypervisor_type"] = "QEMU"
+    features = options["compute-feature-enabled"]
+    features |= dict.fromkeys(ONLY_REAL, str(real)) | dict.fromkeys(ONLY_SIMULATED, str(not real))
+    configured = directory / "tempest.conf"
+    configured.write_text(render(options))
+    return configured
 
 
-def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str], public_network: str) -> Options:
+def _options(
+    cloud: Deployment, auth_url: str, directory: Path, flavors: list[str], images: list[str], public_network: str
+) -> dict[str, dict[str, object]]:
     features: dict[str, object] = {"scheduler_enabled_filters": ",".join(ENABLED_FILTERS)}
     features |= dict.fromkeys(THERE, "true") | dict.fromkeys(NOT_YET, "false")
     # A live migration stays in its cell: where there are several, Tempest leaves the choice of the host to the scheduler.
@@ -50,7 +73,7 @@ def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str
             "admin_project_name": "admin",
             "admin_domain_name": "Default",
         },
-        "identity": {"uri_v3": cloud.services.addresses.auth_url, "auth_version": "v3", "region": REGION},
+        "identity": {"uri_v3": auth_url, "auth_version": "v3", "region": REGION},
         "identity-feature-enabled": {"api_v2": "false", "api_v3": "true"},
         "service_available": {"swift": "false", "horizon": "false"},
         "compute": {
@@ -68,7 +91,6 @@ def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str
         # Guests of simulated hosts have nothing to log in to.
         "validation": {"run_validation": "false"},
         "image": {"build_timeout": 120},
-        "scenario": {"img_file": directory / "disk.img", "img_disk_format": "raw", "img_container_format": "bare"},
         "network": {"public_network_id": public_network, "build_timeout": 120},
         "network-feature-enabled": {"floating_ips": "true", "port_security": "true", "ipv6": "true"},
         "volume": {
@@ -84,6 +106,18 @@ def _options(cloud: Cloud, directory: Path, flavors: list[str], images: list[str
     }
 
 
+# Emulated guests boot slowly.
+LOGIN: dict[str, object] = {
+    "run_validation": "true",
+    "connect_method": "floating",
+    "auth_method": "keypair",
+    "image_ssh_user": "root",
+    "image_alt_ssh_user": "root",
+    "ssh_timeout": 240,
+    "ping_timeout": 240,
+    "connect_timeout": 30,
+    "network_for_ssh": "public",
+}
 # Groups compute-feature-enabled: what this cloud does, and what not
 THERE = (
     "disk_config",
@@ -105,20 +139,17 @@ THERE = (
     "config_drive",
     "rescue",
     "stable_rescue",
-)
-NOT_YET = (
-    "change_password",
-    "spice_console",
-    # Simulated hosts have no screens, and no proxy of consoles is started beside them.
-    "vnc_console",
     "serial_console",
+)
+# What only real guests have, and only simulated ones: an agent that sets passwords.
+ONLY_REAL = ("metadata_service", "vnc_console", "ide_bus")
+ONLY_SIMULATED = ("change_password",)
+NOT_YET = (
+    "spice_console",
     "swap_volume",
     # The volume service's NFS driver has neither.
     "volume_multiattach",
     "attach_encrypted_volume",
     # The identity service's limits are not asked.
     "unified_limits",
-    # Guests of simulated hosts have no such thing.
-    "ide_bus",
-    "metadata_service",
 )

@@ -16,7 +16,8 @@ import struct
 import subprocess
 import tarfile
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -54,13 +55,26 @@ class GuestImage:
     initrd: Path
 
 
-def build_guest_image(cache_dir: Path) -> GuestImage:
+@dataclass(frozen=True)
+class Additions:
+    """``files``: path without the leading slash -> contents; all are executable, and ``more`` is started once the root disk is
+    mounted. ``modules`` of the kernel are at /lib, and not loaded; ``applets`` of busybox are in /bin."""
+
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    modules: Sequence[str] = ()
+    applets: Sequence[str] = ()
+
+
+def build_guest_image(cache_dir: Path, more: Additions | None = None) -> GuestImage:
     """The image, built if ``cache_dir`` does not hold this version of it. Takes seconds and up to 200 MB there.
 
-    Raises `GuestFailed` if a Debian package can't be fetched or a tool is missing.
+    ``more``: what is in this one besides. Raises `GuestFailed` if a Debian package can't be fetched or a tool is missing.
     """
+    more = more or Additions()
     scripts = [files("causeway.virt.lab").joinpath(name).read_bytes() for name in ("guest_init.sh", "guest_install.sh")]
-    version = hashlib.sha256(b"".join([*scripts, Path(__file__).read_bytes()])).hexdigest()[:12]
+    added = [part for name, data in sorted(more.files.items()) for part in (name.encode(), data)]
+    listed = " ".join((*more.modules, *more.applets)).encode()
+    version = hashlib.sha256(b"".join([*scripts, Path(__file__).read_bytes(), *added, listed])).hexdigest()[:12]
     target = cache_dir / f"guest-{version}"
     image = GuestImage(target / "demo.qcow2", target / "vmlinuz", target / "initrd")
     if image.path.exists():
@@ -69,7 +83,7 @@ def build_guest_image(cache_dir: Path) -> GuestImage:
     with tempfile.TemporaryDirectory(dir=cache_dir, prefix="build-") as name:
         work = Path(name)
         unpacked = _unpack_kernel(cache_dir, work / "kernel")
-        _build(work, unpacked, *scripts)
+        _build(work, unpacked, more, *scripts)
         target.mkdir(exist_ok=True)
         for path in (image.kernel, image.initrd, image.path):
             (work / path.name).replace(path)
@@ -99,14 +113,15 @@ def _download_kernel(cache_dir: Path) -> None:
     run("apt-get", "download", "-o", "APT::Sandbox::User=root", found[1], cwd=cache_dir, timeout=180)
 
 
-def _build(work: Path, unpacked: Path, init: bytes, install: bytes) -> None:
+def _build(work: Path, unpacked: Path, more: Additions, init: bytes, install: bytes) -> None:
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))
     shutil.copy(kernel, work / "vmlinuz")
-    contents: dict[str, bytes] = {"init": init, "bin/busybox": Path("/bin/busybox").read_bytes()}
-    for module in _MODULES.split():
+    contents: dict[str, bytes] = {"init": init, "bin/busybox": Path("/bin/busybox").read_bytes(), **more.files}
+    for module in (*_MODULES.split(), *more.modules):
         for path in (unpacked / "lib/modules").rglob(f"{module}.ko"):
             contents[f"lib/{module}.ko"] = path.read_bytes()
-    (work / "initrd").write_bytes(_compressed(_cpio(contents, {f"bin/{name}": "busybox" for name in _APPLETS.split()})))
+    applets = {f"bin/{name}": "busybox" for name in (*_APPLETS.split(), *more.applets)}
+    (work / "initrd").write_bytes(_compressed(_cpio(contents, applets)))
     extra = {"install": install, **_extlinux_files()}
     (work / "initrd.install").write_bytes((work / "initrd").read_bytes() + _compressed(_cpio(extra, {})))
     raw = _empty_disk(work)

@@ -156,6 +156,7 @@ boot=$(($(grep -c '^boot ' /disk/marker 2>/dev/null) + 1))
 echo "boot $boot" >> /disk/marker
 sync
 config_drive &
+[ -x /more ] && /more &
 
 tries=0
 while [ -e /run/dhcp.eth0 ] && [ ! -e /run/ip.eth0 ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
