@@ -27,10 +27,12 @@ def test_every_check_of_the_demonstration_holds_on_real_guests(tmp_path: Path) -
     failed = [line for line in told.stdout.splitlines() if "✗" in line]
     assert told.returncode == 0, "\n".join([*failed, told.stdout, told.stderr])
     assert failed == []
-    assert told.stdout.count("it answers ping on") == 9
+    assert told.stdout.count("it answers ping on") == 11
     assert "two QEMU hosts in each" in told.stdout
     assert "outside it was never silent for" in told.stdout
     assert "its guest is the same boot, which went on" in told.stdout
     assert "Seen from outside" in told.stdout
+    assert "it was told its name and its user data by the metadata service" in told.stdout
+    assert "it boots from its own disk, with all that was on it" in told.stdout
     for recipe in ("live_migration", "cross_cell_live_migration", "near_live_migration"):
         assert f": {recipe}" in told.stdout

@@ -7,6 +7,7 @@ Placement and in the network, volume and image services.
 - `command`: options, set-up and clean-up; `cloud`: the child process.
 - `story`: the whole demonstration from top to bottom: read this first.
 - `client`: runs ``openstack``; `watch`: follows a server's status while a command runs.
+- `neighbour`, `rescuing`, `emptying`: chapters of live migrations, of a rescue, and of a cell that is emptied.
 - `guest`: what a guest says on its console; `evidence`: what is left of a server in a cell.
 - `screen`: what is printed, and the count of checks; `timeline`: the table at the end.
 """

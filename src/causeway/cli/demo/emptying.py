@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from causeway.cli.demo.client import ADMIN, execute
-from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import pictures_of
+from causeway.cli.demo.rescuing import RescuingChapter
 from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.ticks import Tick
 from causeway.cli.demo.watch import TIMEOUT, Timeout
@@ -27,7 +27,7 @@ LONGEST_IN_A_CROWD = 30.0
 _ON_THE_WAY = ("pending", "asked", "confirming", "blocked")
 
 
-class EmptyingChapter(NeighbourChapter):
+class EmptyingChapter(RescuingChapter):
     """Its part of the story."""
 
     def _empty(self, image: str, ticking: list[str], known: list[Traveller]) -> None:

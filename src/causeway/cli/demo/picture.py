@@ -1,41 +1,73 @@
-"""Pictures of pages of the console, made by the browser of this machine."""
+"""Pictures of pages, made by the browser of this machine: of the console for operators, and of consoles of servers."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from causeway.cli.demo.screen import Screen
 
 WIDTH, HEIGHT = 1280, 1000
+# Seconds until a guest is seen to write to its console.
+WRITTEN = 30
 
 
 def pictures_of(way_in: str, pages: Mapping[str, Path], screen: Screen) -> list[str]:
-    """The titles of the pages; none if there is no browser, and it says so. ``way_in``: the URL that opens the console once."""
+    """Pictures of pages of the console for operators: their headings; none if there is no browser, and it says so.
+
+    ``way_in``: the URL that opens the console once.
+    """
+    with _browser(screen, way_in) as browser:
+        if browser is None:
+            return []
+        titles = []
+        browser.get(way_in)
+        for page, path in pages.items():
+            browser.get(way_in.partition("/enter")[0] + page)
+            titles.append(browser.find_element("tag name", "h1").text)
+            browser.save_screenshot(str(path))
+        return titles
+
+
+def picture_of(url: str, path: Path, screen: Screen) -> str | None:
+    """A picture of the page of a server's serial console, once the guest has written to it.
+
+    Returns the page's title, or None if there is no browser.
+    """
+    with _browser(screen, url) as browser:
+        if browser is None:
+            return None
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        browser.get(url)
+        WebDriverWait(browser, WRITTEN).until(lambda at: at.find_element("id", "terminal").text.strip())
+        browser.save_screenshot(str(path))
+        return str(browser.title)
+
+
+@contextmanager
+def _browser(screen: Screen, url: str) -> Iterator[Any]:
+    """This machine's chromium; None if there is none."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None or find_spec("selenium") is None:
-        screen.note(f"No picture of the console: there is no chromium here, or no selenium. It is at {way_in}")
-        return []
+        screen.note(f"No picture is made: there is no chromium here, or no selenium. The page is at {url}")
+        yield None
+        return
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
 
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
         options.add_argument(word)
-    titles = []
-    with screen.working("Pictures of the console are made"):
+    with screen.working("A picture is made"):
         browser = webdriver.Chrome(options=options, service=Service(driver))
         try:
             browser.set_window_size(WIDTH, HEIGHT)
-            browser.get(way_in)
-            for page, path in pages.items():
-                browser.get(way_in.partition("/enter")[0] + page)
-                titles.append(browser.find_element(By.TAG_NAME, "h1").text)
-                browser.save_screenshot(str(path))
+            yield browser
         finally:
             browser.quit()
-    return titles

@@ -13,6 +13,7 @@ from causeway.cli.demo.cloud import Cloud
 from causeway.cli.demo.emptying import EmptyingChapter
 from causeway.cli.demo.neighbour import LONGEST_SILENCE, LONGEST_STANDING_STILL
 from causeway.cli.demo.screen import Screen
+from causeway.cli.demo.serial_console import can_type
 from causeway.cli.demo.telling import NETWORK, Traveller, cell_of, path_of, short
 from causeway.cli.demo.timeline import moves_of, seen_from_outside, timeline
 from causeway.cli.demo.watch import TIMEOUT
@@ -70,7 +71,12 @@ class Story(EmptyingChapter):
                 )
                 with apart:
                     self._migrate_live(third, self._elsewhere(third), LONGEST_STANDING_STILL)
-        self._screen.heading("10. cell1 must be empty: everything leaves it, and it is deleted")
+            if can_type():
+                self._screen.heading("10. A fourth one does not boot after its move: its owner rescues and mends it")
+                fourth = Traveller("story-4", "story-data-4")
+                self._boot(fourth)
+                self._rescue(fourth, IMAGE)
+        self._screen.heading("11. cell1 must be empty: everything leaves it, and it is deleted")
         self._empty(IMAGE, self._ticking(), travellers)
         self._screen.heading("What the moves did, step by step")
         moves = {server.name: moves_of(self._cloud, server.id, self._screen) for server in travellers}
@@ -97,7 +103,8 @@ class Story(EmptyingChapter):
         path, disk_format = self._image
         size = path.stat().st_size
         words = ["image", "create", "--file", str(path), "--disk-format", disk_format, "--container-format", "bare"]
-        image = self._client.json(*words, IMAGE)
+        # A guest that does not boot does not hear that it is to be powered off either: it is given less time for it.
+        image = self._client.json(*words, "--property", "os_shutdown_timeout=20", IMAGE)
         check(
             "the image is active, with all its bytes",
             (image["status"], image["size"]) == ("active", size),
@@ -163,14 +170,17 @@ class Story(EmptyingChapter):
             check(f"the guest wrote a marker to {what}", server.at_first.lines(disk) == 1, server.at_first.first(disk))
         self._answers(server, server.at_first)
         self._listen(server)
+        if self._observer is not None:
+            told = f"CAUSEWAY-METADATA hostname={server.name}" in self._said(server)
+            check("it was told its name and its user data by the metadata service", told)
 
     def _ticking(self) -> list[str]:
-        """Options of a server whose guest ticks, where somebody can hear that."""
+        """Options of a server whose guest ticks, where somebody can hear that. It reads how from the metadata service."""
         if self._cloud.observer(self._network_id) is None:
             return []
         path = self._cloud.state.path / "story-ticks.sh"
         path.write_text(ticks.script(self._gateway, PORT))
-        return ["--user-data", str(path), "--config-drive", "True"]
+        return ["--user-data", str(path)]
 
     def _listen(self, server: Traveller) -> None:
         if self._observer is None and (observer := self._cloud.observer(self._network_id)):

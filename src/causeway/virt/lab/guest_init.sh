@@ -4,6 +4,7 @@
 #   CAUSEWAY-GUEST boot=N vcpus=N memory_mb=N mac=MAC ip=ADDRESS hostname=NAME
 #   CAUSEWAY-MARKER disk=NAME lines=N first=TEXT
 #   CAUSEWAY-NIC device=ethN mac=MAC ip=ADDRESS
+#   CAUSEWAY-CONFIG-DRIVE|METADATA hostname=NAME
 #   CAUSEWAY-AGENT frozen|thawed
 #   CAUSEWAY-READY
 export PATH=/bin
@@ -125,20 +126,43 @@ disks() {
     done
 }
 
-config_drive() {
+# What the guest reads of itself: from its config drive, or else from the metadata service.
+instance_data() {
     load scsi_common scsi_mod cdrom sr_mod libata ata_piix isofs
     tries=0
     while [ ! -b /dev/sr0 ] && [ $tries -lt 20 ]; do sleep 0.1; tries=$((tries + 1)); done
-    [ -b /dev/sr0 ] && mkdir -p /config && mount -t iso9660 -o ro /dev/sr0 /config 2>/dev/null || return
-    data=/config/openstack/latest
+    source=CONFIG-DRIVE data=/config/openstack/latest
+    if [ ! -b /dev/sr0 ] || ! mkdir -p /config || ! mount -t iso9660 -o ro /dev/sr0 /config 2>/dev/null; then
+        source=METADATA data=/run/metadata
+        mkdir -p $data
+        wait_for_address
+        for name in meta_data.json user_data; do fetch "/openstack/latest/$name" > "$data/$name"; done
+        [ -s $data/meta_data.json ] || return
+    fi
     name=$(sed -n 's/.*"hostname": *"\([^"]*\)".*/\1/p' $data/meta_data.json 2>/dev/null)
     [ -n "$name" ] && : > /run/named && hostname "$name"
-    echo "CAUSEWAY-CONFIG-DRIVE hostname=$name"
+    echo "CAUSEWAY-$source hostname=$name"
     [ "$(head -c 2 $data/user_data 2>/dev/null)" = '#!' ] || return
     cp $data/user_data /run/user_data
     chmod +x /run/user_data
     /run/user_data
     echo "CAUSEWAY-USER-DATA exit=$?"
+}
+
+# The body of an answer with status 200. busybox's wget needs files for names that this image does not have.
+fetch() {
+    (printf 'GET %s HTTP/1.0\r\n\r\n' "$1"; sleep 1) | nc -w 5 169.254.169.254 80 2>/dev/null > /run/answer
+    head -n 1 /run/answer | grep -q ' 200 ' && sed '1,/^\r*$/d' /run/answer
+}
+
+wait_for_address() {
+    tries=0
+    while [ -e /run/dhcp.eth0 ] && [ ! -e /run/ip.eth0 ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+}
+
+# A shell without a prompt: what is typed at the console is done, and lines that others write stay whole.
+console_shell() {
+    while :; do cat /dev/console | sh > /dev/console 2>&1; sleep 1; done
 }
 
 mkdir -p /run /disk /etc
@@ -155,11 +179,10 @@ boot=$(($(grep -c '^boot ' /disk/marker 2>/dev/null) + 1))
 [ -s /disk/marker ] || echo "causeway-marker $(cat /proc/sys/kernel/random/uuid)" > /disk/marker
 echo "boot $boot" >> /disk/marker
 sync
-config_drive &
+instance_data &
 [ -x /more ] && /more &
 
-tries=0
-while [ -e /run/dhcp.eth0 ] && [ ! -e /run/ip.eth0 ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+wait_for_address
 memory=0
 for range in $(sed -n 's/^\([0-9a-f]*-[0-9a-f]*\) : System RAM/\1/p' /proc/iomem); do
     memory=$((memory + 0x${range#*-} - 0x${range%-*} + 1))
@@ -171,6 +194,7 @@ echo "CAUSEWAY-GUEST boot=$boot vcpus=$(nproc) memory_mb=$memory mac=$mac ip=$(c
 echo "CAUSEWAY-MARKER disk=vda lines=$(grep -c '^boot ' /disk/marker) first=$(head -n 1 /disk/marker)"
 disks
 agent &
+console_shell &
 echo CAUSEWAY-READY
 while :; do
     sleep 1
