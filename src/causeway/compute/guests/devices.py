@@ -10,6 +10,7 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.model.pci import InstancePCIRequest, PciDevice
 
 
 class DevicesEndpoint:
@@ -35,6 +36,10 @@ class DevicesEndpoint:
             (connected,) = guest.with_connections(self._host, context, [block_device])
             self._host.driver.detach_volume(instance.uuid, connected)
 
+    def claim_port_device(self, instance: Instance, request: InstancePCIRequest) -> PciDevice:
+        with self._host.lock(instance.uuid):
+            return self._host.claims.add_device(instance, request)
+
     def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
         host = self._host
         with host.lock(instance.uuid), host.vif_events.watch(instance.uuid):
@@ -47,3 +52,4 @@ class DevicesEndpoint:
     def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
         with self._host.lock(instance.uuid):
             self._host.driver.detach_interface(instance.uuid, vif)
+            self._host.claims.release_device(instance.uuid, vif.id)
