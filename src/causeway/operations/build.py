@@ -180,7 +180,7 @@ class SpawnGuest(Step[BuildRun]):
     """The host makes the guest; if it can't, its alternates are asked one after the other."""
 
     name = "SpawnGuest"
-    reads = frozenset({"group", "networks", "ports", "targets"})
+    reads = frozenset({"group", "networks", "pci_requests", "ports", "targets"})
     writes = frozenset({"at", "guest"})
     makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
+from causeway import errors
 from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
 from causeway.clients.port_requests import ALLOCATION, request_of
@@ -129,9 +130,12 @@ class PlugPort(Step[Attach]):
     def _claim_device(self, run: Attach, host: str, instance: Instance, vif: Vif, asked: InstancePCIRequest) -> None:
         """The server holds the device that the port needs, and its record says so before the guest has it."""
         (asked,) = for_attach(run.services, instance, vif, asked, run.memory.requested.resource_request)
-        device = run.computes.claim_port_device(
-            run.context, host, token=run.token(self.name), instance=instance, request=asked
-        )
+        try:
+            device = run.computes.claim_port_device(
+                run.context, host, token=run.token(self.name), instance=instance, request=asked
+            )
+        except errors.ClaimRefused as full:
+            raise errors.BadRequest(full.message, details=full.details) from full
         with run.database.write() as connection:
             record = instances.get_in(connection, run.uuid, with_tags=False)
             instance.pci_requests = [*_without(record.pci_requests, asked.request_id), asked]

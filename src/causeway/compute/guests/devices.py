@@ -10,7 +10,6 @@ from causeway.context import RequestContext
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.pci import InstancePCIRequest, PciDevice
 
 
 class DevicesEndpoint:
@@ -35,10 +34,6 @@ class DevicesEndpoint:
             # Of an attach that broke off, only the volume service knows how it was connected.
             (connected,) = guest.with_connections(self._host, context, [block_device])
             self._host.driver.detach_volume(instance.uuid, connected)
-
-    def claim_port_device(self, instance: Instance, request: InstancePCIRequest) -> PciDevice:
-        with self._host.lock(instance.uuid):
-            return self._host.claims.add_device(instance, request)
 
     def attach_interface(self, context: RequestContext, *, instance: Instance, port_id: str) -> list[Vif]:
         host = self._host

@@ -170,7 +170,8 @@ class OrdersEndpoint:
         instance: Instance,
         request: InstancePCIRequest,
     ) -> PciDevice:
-        return self._devices.claim_port_device(instance, request)
+        with self._host.lock(instance.uuid):
+            return self._host.claims.add_device(instance, request)
 
     @fenced
     def plug_port(
