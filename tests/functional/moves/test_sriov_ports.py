@@ -154,7 +154,7 @@ def test_nothing_stays_of_an_attach_that_is_refused(cloud: Cloud, ports: Any) ->
     port = ports("physnet9")
     with pytest.raises(openstack.exceptions.BadRequestException) as refused:
         cloud.member.compute.create_server_interface(server.id, port_id=port.id)
-    assert f"too few free PCI devices (type-VF) for the network of port {port.id}" in str(refused.value)
+    assert f"free PCI devices (type-VF) for the network of port {port.id} (needs 1, 0 free)" in str(refused.value)
     check_nothing_stays(cloud, server, port, host)
 
 
