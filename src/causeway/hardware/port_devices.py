@@ -8,7 +8,7 @@ is told to the network service in the port's binding profile. Source: Compute ad
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from causeway.hardware.pci_request import NUMA_POLICIES
@@ -77,13 +77,17 @@ def _is_true(value: object) -> bool:
 
 def requests_of(instance: Instance) -> list[InstancePCIRequest]:
     """What the server's ports ask for, wherever it is: without what one host made of it."""
-    present = {vif.id for vif in instance.network_info}
+    return requests_of_ports({vif.id for vif in instance.network_info}, instance.pci_requests)
+
+
+def requests_of_ports(port_ids: Collection[str], requests: Iterable[InstancePCIRequest]) -> list[InstancePCIRequest]:
+    """`requests_of`, of ports that a server still has."""
     return [
         dataclasses.replace(
             request, spec=[{key: value for key, value in spec.items() if key != PARENT} for spec in request.spec]
         )
-        for request in instance.pci_requests
-        if request.requester_id in present
+        for request in requests
+        if request.requester_id in port_ids
     ]
 
 
