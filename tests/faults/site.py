@@ -31,7 +31,6 @@ from causeway.store.cells import Cells
 from causeway.store.database import Database
 from causeway.virt.simulated.guest import Guest
 
-from ..functional.processes.deployment import as_text
 from .guests import Guests, SimulatedGuests
 
 PATIENCE = 40.0
@@ -84,6 +83,11 @@ FLAVORS: dict[str, tuple[dict[str, str], dict[str, int]]] = {
 WITH_NUMA = ("numa.gen1.small", "numa.gen2.small")
 # Servers of these have a TPM, whose state is to go with them.
 WITH_TPM = ("gen1.disks", "gen2.disks")
+
+
+def as_text(value: Any) -> str:
+    """An option's value in a file; of a list that has one value for each line there may be one."""
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 class Site:
