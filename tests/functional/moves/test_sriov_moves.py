@@ -123,7 +123,7 @@ def test_a_cold_migration_to_a_host_without_a_device_is_refused(cloud: Cloud, po
                 cloud.confirmed(filler)
     cloud.member.compute.resize_server(server.id, "any.medium")
     cloud.failed(server)
-    assert port.id in cloud.show(server).fault["message"]
+    assert port.id in cloud.faults(server)[0].message
     assert cloud.reality(server) == before
     check_agrees(cloud, server, port)
 
