@@ -129,6 +129,11 @@ def _plug(site: Site, subject: Subject) -> Answer:
     return call(site, "POST", f"/servers/{subject.uuid}/os-interface", body)
 
 
+def _plug_device(site: Site, subject: Subject) -> Answer:
+    body = {"interfaceAttachment": {"port_id": subject.port_id}}
+    return call(site, "POST", f"/servers/{subject.uuid}/os-interface", body)
+
+
 def _unplug(site: Site, subject: Subject) -> Answer:
     return call(site, "DELETE", f"/servers/{subject.uuid}/os-interface/{subject.port_id}")
 
@@ -269,6 +274,19 @@ def _rescued(site: Site, subject: Subject) -> None:
     _server(site, subject)
     assert act(site, subject, "rescue").is_accepted
     wait_for(site, subject, "RESCUE")
+
+
+def _with_free_device_port(site: Site, subject: Subject) -> None:
+    _server(site, subject)
+    subject.port_id = site.member.network.create_port(
+        network_id=site.network_id, name=subject.name, binding_vnic_type="direct"
+    ).id
+
+
+def _with_device_port(site: Site, subject: Subject) -> None:
+    _with_free_device_port(site, subject)
+    answer = _plug_device(site, subject)
+    assert answer.is_accepted, answer
 
 
 def _with_second_port(site: Site, subject: Subject) -> None:
@@ -472,6 +490,20 @@ OPERATIONS = [
     Operation(
         "unplug",
         _with_second_port,
+        _unplug,
+        lambda now, before: len(now.addresses) == len(before.addresses) - 1,
+        recipes=("detach_interface",),
+    ),
+    Operation(
+        "plug device",
+        _with_free_device_port,
+        _plug_device,
+        lambda now, before: len(now.addresses) == len(before.addresses) + 1,
+        recipes=("attach_interface",),
+    ),
+    Operation(
+        "unplug device",
+        _with_device_port,
         _unplug,
         lambda now, before: len(now.addresses) == len(before.addresses) - 1,
         recipes=("detach_interface",),

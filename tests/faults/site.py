@@ -35,6 +35,10 @@ from .guests import Guests, SimulatedGuests
 
 PATIENCE = 40.0
 ROOT = Path(__file__).parents[2]
+# A card with functions for as many servers as a batch has.
+CARD = ["0000:81:00.0=c0de:0001/pf:ens1f0"] + [
+    f"0000:81:{slot:02x}.{function}=c0de:0002/vf:0000:81:00.0" for slot in range(2, 18) for function in range(8)
+]
 # Short leases and pauses: what takes a minute in a cloud takes a second here.
 OPTIONS: dict[str, dict[str, Any]] = {
     "DEFAULT": {
@@ -49,7 +53,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "fault_injection": {"enabled": True},
     # From there to there guests go live across cells, elsewhere near-live.
-    "simulated": {"live_networks": "cell1-host2:one,cell2-host2:one"},
+    "simulated": {"live_networks": "cell1-host2:one,cell2-host2:one", "pci_devices": CARD},
+    # For ports of networks without a physical one.
+    "pci": {"device_spec": ['{"vendor_id": "c0de", "physical_network": null}']},
     "drains": {"interval": 0.3, "retry_pause": 0.3},
     "quota": {"instances": -1, "cores": -1, "ram": -1},
     # What passes does so within the time of a restart; what does not is given up soon.
@@ -73,14 +79,21 @@ FLAVORS: dict[str, tuple[dict[str, str], dict[str, int]]] = {
     "host1.medium": ({"only": "cell1-host1"}, {"vcpus": 2, "ram": 192, "disk": 2}),
     "host2.medium": ({"only": "cell1-host2"}, {"vcpus": 2, "ram": 192, "disk": 2}),
 }
-# Servers of these have a NUMA topology, which hosts claim.
+# Servers of these have a NUMA topology, and a port that is a device of their host: both are claimed.
 WITH_NUMA = ("numa.gen1.small", "numa.gen2.small")
 # Servers of these have a TPM, whose state is to go with them.
 WITH_TPM = ("gen1.disks", "gen2.disks")
 
 
+def as_text(value: Any) -> str:
+    """An option's value in a file; of a list that has one value for each line there may be one."""
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
 class Site:
     """``directory`` is the state directory. Use it as a context manager."""
+
+    driver = "simulated"
 
     def __init__(self, directory: Path, *, hosts_per_cell: int = 2) -> None:
         self.state = StateDir(directory)
@@ -262,7 +275,6 @@ class ChildSite(Site):
     """In a process of its own."""
 
     process: subprocess.Popen[str]
-    driver = "simulated"
     # The host whose machine is off.
     dead: str | None = None
 
@@ -273,7 +285,7 @@ class ChildSite(Site):
             "\n".join(
                 line
                 for group, options in self.options.items()
-                for line in (f"[{group}]", *(f"{name} = {value}" for name, value in options.items()))
+                for line in (f"[{group}]", *(f"{name} = {as_text(value)}" for name, value in options.items()))
             )
         )
         command = [

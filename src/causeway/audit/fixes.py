@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import sqlalchemy as sa
 
 from causeway import errors
 from causeway.audit.services import AuditServices
 from causeway.context import admin_context
+from causeway.hardware.port_devices import with_device
 from causeway.model.audit import Disagreement
 from causeway.model.states import TaskState
 from causeway.moves.hardware import with_old
@@ -91,8 +93,24 @@ def _activate_binding(services: AuditServices, *, port_id: str, host: str) -> No
     services.network.activate_binding(admin_context(), port_id, host)
 
 
-def _create_binding(services: AuditServices, *, port_id: str, host: str) -> None:
-    services.network.create_binding(admin_context(), port_id, host)
+def _create_binding(
+    services: AuditServices,
+    *,
+    port_id: str,
+    host: str,
+    vnic_type: str = "normal",
+    profile: dict[str, Any] | None = None,
+) -> None:
+    services.network.create_binding(admin_context(), port_id, host, vnic_type, profile)
+
+
+def _name_device(services: AuditServices, *, port_id: str, host: str, profile: dict[str, Any]) -> None:
+    """Tells the network service which device the port has on its host."""
+    port = services.network.show_port(admin_context(), port_id)
+    if port.get("binding:host_id") != host:
+        raise errors.StateChanged(f"The port is not bound to {host} any more.")
+    kept = with_device(port.get("binding:profile") or {}, None)
+    services.network.update_port(admin_context(), port_id, {"binding:profile": kept | profile})
 
 
 def _delete_attachment(services: AuditServices, *, attachment_id: str) -> None:
@@ -196,6 +214,7 @@ ACTIONS: dict[str, Action] = {
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,
     "create_binding": _create_binding,
+    "name_device": _name_device,
     "delete_attachment": _delete_attachment,
     "delete_image": _delete_image,
     "delete_copy": _delete_copy,

@@ -18,8 +18,10 @@ from causeway.clients.network_cache import NetworkCache
 from causeway.clients.network_changes import PortChanges
 from causeway.clients.network_info import group_names, order_ports, vif_of
 from causeway.clients.network_requests import NetworkRequests
+from causeway.clients.port_requests import ALLOCATION
 from causeway.clients.session import ServiceSessions
 from causeway.context import RequestContext
+from causeway.hardware.port_devices import PROFILE_KEYS
 from causeway.model.network import Vif
 
 PAGE_SIZE = 1000
@@ -40,6 +42,11 @@ def is_made_for(port: Mapping[str, Any], instance_uuid: str) -> bool:
 def is_made_by(port: Mapping[str, Any], operation_id: str) -> bool:
     """Whether an operation had `create_port` make a port."""
     return str(port.get("description") or "").endswith(f" Operation {operation_id}.")
+
+
+def without_host(profile: Mapping[str, Any]) -> Json:
+    """A binding profile without what it says of one host: its device, and the providers that it takes from."""
+    return {key: value for key, value in profile.items() if key not in PROFILE_KEYS and key != ALLOCATION}
 
 
 class NetworkClient(NetworkRequests, PortBindings, PortChanges):
@@ -184,13 +191,19 @@ class NetworkClient(NetworkRequests, PortBindings, PortChanges):
         _require_bound(port, host)
         return port
 
-    def unbind_port(self, context: RequestContext | None, port_id: str) -> None:
-        """Takes a port that outlives its server away from it; all else of the port stays. One that is gone is fine."""
+    def unbind_port(
+        self, context: RequestContext | None, port_id: str, profile: Mapping[str, Any] | None = None
+    ) -> None:
+        """Takes a port that outlives its server away from it; all else of the port stays. One that is gone is fine.
+
+        ``profile``: its binding profile, of which stays what says nothing of the host.
+        """
+        kept = without_host(profile or {})
         with suppress(errors.PortNotFound):
             self.update_port(
                 context,
                 port_id,
-                {"device_id": "", "device_owner": "", "binding:host_id": "", "binding:profile": {}},
+                {"device_id": "", "device_owner": "", "binding:host_id": "", "binding:profile": kept},
             )
 
     def delete_port(self, context: RequestContext | None, port_id: str) -> None:

@@ -7,9 +7,21 @@ from collections.abc import Iterable
 from causeway import errors
 from causeway.clients.network_api import PORTS, Json, NetworkApi
 from causeway.context import RequestContext
+from causeway.hardware import port_devices
 from causeway.model.network import RequestedNetwork
+from causeway.model.pci import InstancePCIRequest
 
 UNLIMITED = -1
+_ACCELERATED = "accelerator-"
+_PHYSICAL_NETWORK = "provider:physical_network"
+
+
+def physical_network_of(network: Json) -> str | None:
+    """Of a network of several segments: that of the first segment which has one. None: it is tunnelled."""
+    for segment in network.get("segments") or [network]:
+        if segment.get(_PHYSICAL_NETWORK):
+            return str(segment[_PHYSICAL_NETWORK])
+    return None
 
 
 class NetworkRequests(NetworkApi):
@@ -81,6 +93,10 @@ class NetworkRequests(NetworkApi):
             raise errors.Conflict(f"Port {port['id']} is still in use.")
         if port.get("project_id", port.get("tenant_id")) != project_id and not context.is_admin:
             raise errors.BadRequest(f"Port {port['id']} is not usable for this instance: it is another project's.")
+        if str(port.get("binding:vnic_type")).startswith(_ACCELERATED):
+            raise errors.BadRequest(
+                f"Port {port['id']} is of vnic_type {port['binding:vnic_type']}: accelerators are not supported."
+            )
         if not port.get("fixed_ips") and port.get("ip_allocation") != "deferred":
             raise errors.BadRequest(f"Port {port['id']} requires a FixedIP in order to be used.")
         return RequestedNetwork(
@@ -89,7 +105,17 @@ class NetworkRequests(NetworkApi):
             requested.fixed_ip,
             requested.tag,
             resource_request=port.get("resource_request"),
+            pci_request=self._device_request(context, port),
         )
+
+    def _device_request(self, context: RequestContext, port: Json) -> InstancePCIRequest | None:
+        """The device that a port needs; None if it needs none."""
+        if not port_devices.needs_device(port.get("binding:vnic_type")):
+            return None
+        # Only administrators are shown what lies under a network.
+        query = {"id": port["network_id"]}
+        found = self._own(context, "GET", "/v2.0/networks", "list networks", query=query).json()["networks"]
+        return port_devices.request_of(port, physical_network_of(found[0]) if found else None)
 
     def _check_networks(
         self, context: RequestContext, requested: list[RequestedNetwork], project_id: str, external: bool

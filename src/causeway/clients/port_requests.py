@@ -15,6 +15,7 @@ from typing import Any
 from causeway.clients.placement.types import RequestGroup, Resources
 
 ALLOCATION = "allocation"
+BANDWIDTH = "NET_BW_"
 
 Json = dict[str, Any]
 
@@ -33,6 +34,13 @@ class PortRequest:
         if self.is_single:
             return mappings[self.groups[0].suffix][0]
         return {group.suffix: mappings[group.suffix][0] for group in self.groups}
+
+    def provider_of_bandwidth(self, mappings: Mapping[str, list[str]]) -> str | None:
+        """The provider that was chosen for the port's bandwidth; None if it asks for none."""
+        for group in self.groups:
+            if any(name.startswith(BANDWIDTH) for name in group.resources) and mappings.get(group.suffix):
+                return mappings[group.suffix][0]
+        return None
 
     def held(self, allocation: str | Mapping[str, str]) -> dict[str, Resources]:
         """Provider -> what the port holds there; the reverse of `allocation`."""

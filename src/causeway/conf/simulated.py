@@ -21,7 +21,9 @@ OPTS: dict[str, list[Opt]] = {
             "pci_devices",
             default=[],
             help="PCI devices of a simulated host: address=vendor:product, and the NUMA cell if it has one, as in"
-            " 0000:81:00.0=8086:154d@0.",
+            " 0000:81:00.0=8086:154d@0. A physical function of a network card with the name of its interface:"
+            " 0000:81:00.0=8086:1572@0/pf:ens1f0; its virtual functions, after it: 0000:81:02.0=8086:154c@0/vf:0000:81:00.0, or"
+            " /vdpa:0000:81:00.0. /serial:NUMBER: the serial number of its card.",
         ),
         cfg.DictOpt(
             "live_networks",

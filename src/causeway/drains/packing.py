@@ -102,10 +102,10 @@ def _request(
             unasked[uuid] = Obstacle("What it asked for when it was made is not known.", "Ask the audit about it.")
             continue
         spec = _spec(services, tenant, stored[uuid])
-        key = msgspec.json.encode((spec, flavors[uuid].flavorid, flavors[uuid].extra_specs))
+        key = msgspec.json.encode((spec, flavors[uuid].flavorid, flavors[uuid].extra_specs, server.port_devices))
         if key not in numbers:
             try:
-                ask_for_flavor(services.conf, spec, flavors[uuid])
+                ask_for_flavor(services.conf, spec, flavors[uuid], server.port_devices)
             except errors.BadRequest as contradiction:
                 unasked[uuid] = Obstacle(contradiction.message, "Give it another flavor (flavors).")
                 continue

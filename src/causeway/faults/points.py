@@ -67,6 +67,7 @@ _ASKS = {name for name in vars(LiveEndpoint) if not name.startswith("_")} - {
 } | {name for name in vars(NearLiveEndpoint) if name.startswith("check_")}
 # Orders that change nothing by the driver's points.
 _WITHOUT_DRIVER = {
+    "claim_port_device",
     "discard_copies",
     "prep_resize",
     "prep_snapshot_based_resize_at_dest",

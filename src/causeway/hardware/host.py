@@ -5,16 +5,21 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from causeway.hardware import cpus
 from causeway.model.numa import NUMACell, NUMATopology
-from causeway.model.pci import PciDevice
+from causeway.model.pci import NO_PHYSICAL_NETWORK, PciDevice, PciDeviceType
 
-_OF_DEVICE = ("vendor_id", "product_id", "address")
+_OF_DEVICE = ("vendor_id", "product_id", "address", "devname")
 # Keys that describe no property of the device itself.
-_OTHER = ("devname", "resource_class", "traits", "managed", "live_migratable", "one_time_use")
+_OTHER = ("resource_class", "traits", "managed", "live_migratable", "one_time_use")
+# Tags that are true or false.
+_SWITCHES = ("trusted", "remote_managed")
+_PARTS_OF_ADDRESS = ("domain", "bus", "slot", "function")
+_PARTS = re.compile(r"([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 
 
 def for_guests(cells: list[NUMACell], *, dedicated: str | None, shared: str | None) -> NUMATopology:
@@ -52,10 +57,29 @@ def device_specs(configured: Iterable[str]) -> list[dict[str, Any]]:
         except ValueError as wrong:
             raise ValueError(f"[pci] device_spec: {text} is not JSON: {wrong}") from wrong
         for spec in parsed if isinstance(parsed, list) else [parsed]:
-            if not isinstance(spec, dict) or not isinstance(spec.get("address", ""), str):
+            if not isinstance(spec, dict) or not _is_description(spec):
                 raise ValueError(f"[pci] device_spec: {text} is not a description of devices")
             specs.append(spec)
     return specs
+
+
+def _is_description(spec: dict[str, Any]) -> bool:
+    address = spec.get("address", "*")
+    if isinstance(address, dict):
+        # A regular expression for each part.
+        if not set(address) <= set(_PARTS_OF_ADDRESS) or not all(isinstance(part, str) for part in address.values()):
+            return False
+        try:
+            for part in address.values():
+                re.compile(part)
+        except re.error:
+            return False
+    elif not isinstance(address, str):
+        return False
+    named = "devname" in spec
+    if named and (not isinstance(spec["devname"], str) or "address" in spec):
+        return False
+    return all(str(spec.get(name, "false")).lower() in ("true", "false") for name in _SWITCHES)
 
 
 def devices_for_guests(devices: list[PciDevice], specs: list[dict[str, Any]]) -> list[PciDevice]:
@@ -64,17 +88,39 @@ def devices_for_guests(devices: list[PciDevice], specs: list[dict[str, Any]]) ->
     for device in devices:
         spec = next((spec for spec in specs if _matches(device, spec)), None)
         if spec is not None:
-            tags = {key: str(value) for key, value in spec.items() if key not in (*_OF_DEVICE, *_OTHER)}
+            tags = {key: _tag(key, value) for key, value in spec.items() if key not in (*_OF_DEVICE, *_OTHER)}
             found.append(dataclasses.replace(device, extra_info={**device.extra_info, **tags}))
     return found
 
 
+def _tag(key: str, value: object) -> str:
+    if key == "physical_network" and value is None:
+        return NO_PHYSICAL_NETWORK
+    return str(value).lower() if key in _SWITCHES else str(value)
+
+
 def _matches(device: PciDevice, spec: dict[str, Any]) -> bool:
     for key, value in (("vendor_id", device.vendor_id), ("product_id", device.product_id)):
-        if str(spec.get(key, "*")).lower() not in ("*", value):
+        if str(spec.get(key, "*")).lower().removeprefix("0x") not in ("*", value):
             return False
-    # 0000:81:00.0, with * for any part; without a domain any.
-    address = str(spec.get("address", "*")).lower()
+    if "devname" in spec:
+        # Of a network interface: the device itself, and the virtual functions of it.
+        return spec["devname"] in (device.extra_info.get("ifname"), device.extra_info.get("parent_ifname"))
+    address = spec.get("address", "*")
+    if isinstance(address, dict):
+        return _matches_parts(device.address, address)
+    address = address.lower()
     if address == "*":
         return True
-    return any(fnmatch.fnmatchcase(device.address, pattern) for pattern in (address, f"*:{address}"))
+    # The whole address of a physical function stands for its virtual functions, too.
+    is_child = device.dev_type in (PciDeviceType.SRIOV_VF, PciDeviceType.VDPA) and device.parent_addr == address
+    # 0000:81:00.0, with * for any part; without a domain any.
+    return is_child or any(fnmatch.fnmatchcase(device.address, pattern) for pattern in (address, f"*:{address}"))
+
+
+def _matches_parts(address: str, patterns: dict[str, str]) -> bool:
+    match = _PARTS.fullmatch(address)
+    if match is None:
+        return False
+    parts = dict(zip(_PARTS_OF_ADDRESS, match.groups(), strict=True))
+    return all(re.fullmatch(pattern, parts[name]) for name, pattern in patterns.items())

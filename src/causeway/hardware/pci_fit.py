@@ -6,10 +6,19 @@ import copy
 from collections.abc import Collection
 
 from causeway.hardware.misfit import Misfit
-from causeway.model.pci import InstancePCIRequest, PciDevice, PciDevicePool, PciDeviceStatus
+from causeway.model.pci import (
+    OF_ONE_DEVICE,
+    InstancePCIRequest,
+    PciDevice,
+    PciDevicePool,
+    PciDeviceStatus,
+    PciDeviceType,
+)
 
 # Cells that a device may be in: None if any will do.
 Cells = Collection[int] | None
+# Kinds of devices that only those get who ask for the kind: a physical function costs all of its virtual functions.
+_ONLY_BY_NAME = (PciDeviceType.SRIOV_PF, PciDeviceType.VDPA)
 
 
 def take_devices(requests: list[InstancePCIRequest], devices: list[PciDevice], numa_cells: Cells) -> list[PciDevice]:
@@ -63,7 +72,8 @@ def pools(devices: list[PciDevice]) -> list[PciDevicePool]:
     found: dict[tuple[object, ...], PciDevicePool] = {}
     for device in devices:
         kind = (device.vendor_id, device.product_id, device.dev_type, device.numa_node, device.parent_addr)
-        key = (*kind, *sorted(device.extra_info.items()))
+        tags = {name: value for name, value in device.extra_info.items() if name not in OF_ONE_DEVICE}
+        key = (*kind, *sorted(tags.items()))
         pool = found.setdefault(
             key,
             PciDevicePool(
@@ -73,7 +83,7 @@ def pools(devices: list[PciDevice]) -> list[PciDevicePool]:
                 device.numa_node,
                 0,
                 device.parent_addr,
-                dict(device.extra_info),
+                tags,
             ),
         )
         pool.count += device.status == PciDeviceStatus.AVAILABLE
@@ -81,8 +91,13 @@ def pools(devices: list[PciDevice]) -> list[PciDevicePool]:
 
 
 def _fits(request: InstancePCIRequest, vendor: str, product: str, dev_type: str, tags: dict[str, str]) -> bool:
-    known = {"vendor_id": vendor, "product_id": product, "dev_type": dev_type, **tags}
-    return any(all(known.get(key) == value for key, value in spec.items()) for spec in request.spec)
+    known = {**tags, "vendor_id": vendor, "product_id": product, "dev_type": dev_type}
+    return any(
+        all(known.get(key) == value for key, value in spec.items())
+        and (dev_type not in _ONLY_BY_NAME or spec.get("dev_type") == dev_type)
+        and (known.get("remote_managed") != "true" or spec.get("remote_managed") == "true")
+        for spec in request.spec
+    )
 
 
 def _near(request: InstancePCIRequest, numa_node: int | None, numa_cells: Cells) -> bool:
@@ -108,4 +123,7 @@ def _excluded(device: PciDevice, taken: list[PciDevice]) -> bool:
 
 
 def _name(request: InstancePCIRequest) -> str:
+    if request.requester_id is not None:
+        kinds = sorted({spec.get("dev_type", "") for spec in request.spec})
+        return f"({', '.join(kinds)}) for the network of port {request.requester_id}"
     return f"for alias {request.alias_name}" if request.alias_name else "of the kind that was asked for"

@@ -12,10 +12,12 @@ from typing import Any
 
 from causeway import errors
 from causeway.model.flavor import Flavor
+from causeway.model.image import ImageMeta
 from causeway.model.pci import InstancePCIRequest
 
 EXTRA_SPEC = "pci_passthrough:alias"
 AFFINITY = "hw:pci_numa_affinity_policy"
+OF_IMAGE = "hw_pci_numa_affinity_policy"
 NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
 # Keys of an alias that describe a device.
 _OF_DEVICE = ("vendor_id", "product_id")
@@ -48,15 +50,30 @@ def aliases(configured: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def pci_requests(flavor: Flavor, configured: Iterable[str]) -> list[InstancePCIRequest]:
+def affinity_of(flavor: Flavor, image: ImageMeta | None = None) -> str | None:
+    """How near the server's devices are to be to its memory: what the flavor says, or the image.
+
+    Raises BadRequest for a policy that there is not, or if the two say different things.
+    """
+    by_flavor = flavor.extra_specs.get(AFFINITY)
+    by_image = image.properties.get(OF_IMAGE) if image is not None else None
+    for policy in (by_flavor, by_image):
+        if policy is not None and policy not in NUMA_POLICIES:
+            raise errors.BadRequest(f"Invalid PCI NUMA affinity policy '{policy}'")
+    if by_flavor is not None and by_image is not None and by_flavor != by_image:
+        raise errors.BadRequest(
+            f"Flavor and image ask for different PCI NUMA affinity policies: '{by_flavor}' and '{by_image}'."
+        )
+    return by_flavor or by_image
+
+
+def pci_requests(flavor: Flavor, configured: Iterable[str], image: ImageMeta | None = None) -> list[InstancePCIRequest]:
     """The flavor's requests; raises BadRequest if it names an alias that there is not."""
     wanted = flavor.extra_specs.get(EXTRA_SPEC)
     if not wanted:
         return []
     known = aliases(configured)
-    affinity = flavor.extra_specs.get(AFFINITY)
-    if affinity is not None and affinity not in NUMA_POLICIES:
-        raise errors.BadRequest(f"Invalid PCI NUMA affinity policy '{affinity}'")
+    affinity = affinity_of(flavor, image)
     requests = []
     for place, part in enumerate(wanted.split(",")):
         name, _colon, count = (piece.strip() for piece in part.partition(":"))

@@ -14,6 +14,8 @@ _NOT_MOVABLE = {
     "hw_mem_encryption": "SEV-enabled instance",
 }
 _ACCELERATED_PORTS = ("accelerator-direct", "accelerator-direct-physical", "vdpa")
+# Ports that are a device of the host, which stays there.
+_PORTS_WITH_DEVICES = ("direct", "direct-physical", "macvtap", "remote-managed", "virtio-forwarder")
 
 
 def live_obstacle(flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[str]) -> str | None:
@@ -23,6 +25,9 @@ def live_obstacle(flavor: Flavor, image: ImageMeta | None, vnic_types: Iterable[
         value = flavor.extra_specs.get(name, properties.get(name))
         if value is not None and str(value).lower() not in ("false", "0", "no", "off"):
             return what
-    if any(vnic_type in _ACCELERATED_PORTS for vnic_type in vnic_types):
+    present = set(vnic_types)
+    if present.intersection(_ACCELERATED_PORTS):
         return "instance with ports that have accelerators"
+    if present.intersection(_PORTS_WITH_DEVICES):
+        return "instance with SR-IOV ports"
     return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from causeway.model.pci import InstancePCIRequest
+
 
 @dataclass
 class FixedIp:
@@ -62,3 +64,5 @@ class RequestedNetwork:
     tag: str | None = None
     # Of a given port: what it asks Placement for, as the network service shows it.
     resource_request: dict[str, Any] | None = None
+    # Of a given port: the device of its host that it needs.
+    pci_request: InstancePCIRequest | None = None

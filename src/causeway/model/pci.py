@@ -18,6 +18,13 @@ class PciDeviceType(StrEnum):
     STANDARD = "type-PCI"
     SRIOV_PF = "type-PF"
     SRIOV_VF = "type-VF"
+    VDPA = "vdpa"
+
+
+# The tag ``physical_network`` of devices for networks that have none (JSON null in [pci] device_spec): tunnelled ones.
+NO_PHYSICAL_NETWORK = ""
+# What extra_info says of one device alone; all else is a property of its kind.
+OF_ONE_DEVICE = frozenset({"mac_address", "ifname", "vf_num", "pf_mac_address", "card_serial_number", "vdpa_device"})
 
 
 @dataclass
@@ -37,19 +44,25 @@ class PciDevice:
     status: str = PciDeviceStatus.AVAILABLE
     instance_uuid: str | None = None
     request_id: str | None = None
-    # Further properties from [pci] device_spec (physical_network, ...).
+    # Further properties: from [pci] device_spec (physical_network, ...), and from the hypervisor (parent_ifname, ...).
     extra_info: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
 class InstancePCIRequest:
-    """``count`` devices, each fitting one of ``spec`` (vendor_id, product_id, dev_type, ...)."""
+    """``count`` devices, each fitting one of ``spec`` (vendor_id, product_id, dev_type, ...).
+
+    ``requester_id``: the port that needs the device; None: the flavor does. ``port_numa_policy``: what that port itself says;
+    ``numa_policy``: what holds.
+    """
 
     request_id: str
     count: int
     spec: list[dict[str, str]]
     alias_name: str | None = None
     numa_policy: str | None = None
+    requester_id: str | None = None
+    port_numa_policy: str | None = None
 
 
 @dataclass

@@ -7,13 +7,14 @@ with volumes stays in its zone while ``[cinder] cross_az_attach`` is false. All 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
+from causeway.model.pci import InstancePCIRequest
 from causeway.moves.memory import MoveMemory
 from causeway.scheduler.request import Destination, RequestSpec
 from causeway.store.api import mappings
@@ -21,14 +22,20 @@ from causeway.store.database import Database
 
 
 def request_spec(
-    api: Database, conf: ConfigOpts, instance_uuid: str, memory: MoveMemory, has_volumes: Callable[[], bool]
+    api: Database,
+    conf: ConfigOpts,
+    instance_uuid: str,
+    memory: MoveMemory,
+    has_volumes: Callable[[], bool],
+    of_ports: Iterable[InstancePCIRequest] = (),
 ) -> RequestSpec:
     """The server's request spec for one move: the new flavor, and where it may go.
 
+    ``of_ports``: the devices that its ports need (`causeway.hardware.port_devices.requests_of`).
     ``has_volumes`` is only asked if it matters. Raises NoValidHost if the server is where it is to go.
     """
     spec = RequestSpec.from_persisted(mappings.get_spec(api, instance_uuid))
-    ask_for_flavor(conf, spec, memory.new_flavor)
+    ask_for_flavor(conf, spec, memory.new_flavor, of_ports)
     cell: str | None = memory.source_cell
     if memory.requested_host is not None and memory.cross_cell_allowed:
         # The host that was asked for may be in any cell.
@@ -53,10 +60,12 @@ def request_spec(
     return spec
 
 
-def ask_for_flavor(conf: ConfigOpts, spec: RequestSpec, flavor: Flavor) -> None:
-    """Has the spec ask for this flavor, and for the hardware that it means."""
+def ask_for_flavor(
+    conf: ConfigOpts, spec: RequestSpec, flavor: Flavor, of_ports: Iterable[InstancePCIRequest] = ()
+) -> None:
+    """Has the spec ask for this flavor, and for the hardware that it and the server's ports mean."""
     spec.flavor = flavor
-    asked = asked_of(conf, flavor, spec.image)
+    asked = asked_of(conf, flavor, spec.image, of_ports)
     spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
 
 

@@ -12,6 +12,7 @@ import logging
 from oslo_config.cfg import ConfigOpts
 
 from causeway import errors
+from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
 from causeway.model.flavor import Flavor
 from causeway.model.instance import Instance, MigrationContext
@@ -26,8 +27,8 @@ LOG = logging.getLogger(__name__)
 
 
 def asking(conf: ConfigOpts, instance: Instance, flavor: Flavor) -> Instance:
-    """The server as it asks a target for what a new flavor needs."""
-    asked = asked_of(conf, flavor, instance.image_meta)
+    """The server as it asks a target for what a new flavor, and its ports, need."""
+    asked = asked_of(conf, flavor, instance.image_meta, requests_of(instance))
     return dataclasses.replace(
         instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
     )
@@ -102,7 +103,8 @@ def drop_claim_if_there(run: Run, host: str, step: str) -> None:
 
 
 def _claims(run: Run) -> bool:
-    return bool(asked_of(run.services.conf, run.memory.new_flavor, run.source_instance().image_meta))
+    instance = run.source_instance()
+    return bool(asked_of(run.services.conf, run.memory.new_flavor, instance.image_meta, requests_of(instance)))
 
 
 def _is_up(run: Run, host: str) -> bool:

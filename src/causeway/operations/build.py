@@ -18,6 +18,7 @@ from causeway.operations import endings
 from causeway.operations.build_failed import TASKS, claim, give_back, rolled_back, undo_guest, undo_late
 from causeway.operations.build_run import BuildMemory, BuildRun
 from causeway.parts import devices, groups, liveness, making, releasing
+from causeway.parts.port_devices import at_host
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
 from causeway.scheduler.request import RequestSpec, Selection
@@ -179,7 +180,7 @@ class SpawnGuest(Step[BuildRun]):
     """The host makes the guest; if it can't, its alternates are asked one after the other."""
 
     name = "SpawnGuest"
-    reads = frozenset({"group", "networks", "ports", "targets"})
+    reads = frozenset({"group", "networks", "pci_requests", "ports", "targets"})
     writes = frozenset({"at", "guest"})
     makes = frozenset({Thing.ALLOCATION, Thing.DISKS, Thing.GUEST})
 
@@ -259,10 +260,10 @@ class SpawnGuest(Step[BuildRun]):
 
     def _tell_ports(self, run: BuildRun) -> None:
         asked = run.ports_that_ask()
-        for vif in run.instance().network_info if asked else ():
-            vif.profile = port_requests.with_allocation(
-                vif.profile, asked.get(vif.id), run.target.allocation_request.mappings
-            )
+        instance, mappings = run.instance(), run.target.allocation_request.mappings
+        instance.pci_requests = at_host(run.services, run.memory.pci_requests, asked.values(), mappings)
+        for vif in instance.network_info if asked else ():
+            vif.profile = port_requests.with_allocation(vif.profile, asked.get(vif.id), mappings)
 
     def undo(self, run: BuildRun) -> None:
         undo_guest(run.services, run, run.target)
@@ -302,7 +303,7 @@ def _spec(run: BuildRun) -> RequestSpec:
     once = {name: stored[name] for name in ("force_hosts", "requested_destination") if stored.get(name)}
     if once:
         spec = msgspec.convert(msgspec.to_builtins(spec) | once, RequestSpec)
-    asked = asked_of(run.services.conf, spec.flavor, spec.image)
+    asked = asked_of(run.services.conf, spec.flavor, spec.image, run.devices_of_ports())
     spec.numa_topology, spec.pci_requests = asked.numa_topology, asked.pci_requests
     spec.is_new = True
     return spec

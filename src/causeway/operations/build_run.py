@@ -102,6 +102,10 @@ class BuildRun(OperationRun[BuildMemory]):
         found = (request_of(network.port_id or "", network.resource_request) for network in given)
         return {each.port_id: each for each in found if each is not None}
 
+    def devices_of_ports(self) -> list[InstancePCIRequest]:
+        """What those that were given need of PCI devices."""
+        return [network.pci_request for network in self.memory.networks if network.pci_request is not None]
+
     def _read(self) -> tuple[Instance, list[BlockDevice]]:
         if self._server is None:
             asked = self.asked()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from causeway import errors
-from causeway.clients.port_requests import ALLOCATION
+from causeway.clients.network import without_host
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
@@ -68,7 +68,7 @@ def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
         profile = profiles.get(port["id"])
         if profile is None or port.get("binding:host_id") != there:
             continue
-        allocated = {"binding:profile": profile} if ALLOCATION in profile else {}
+        allocated = {"binding:profile": profile} if without_host(profile) != profile else {}
         owner = f"compute:{instance.availability_zone or ''}"
         with suppress(errors.PortNotFound):
             run.services.network.update_port(
@@ -79,5 +79,6 @@ def bind_ports_back(run: OperationRun[Any], there: str, host: str) -> None:
 def unbind_ports(run: OperationRun[Any], instance: Instance) -> None:
     """The server's ports belong to no host."""
     for vif in instance.network_info:
+        changes = {"binding:host_id": "", "binding:profile": without_host(vif.profile)}
         with suppress(errors.PortNotFound):
-            run.services.network.update_port(run.context, vif.id, {"binding:host_id": "", "binding:profile": {}})
+            run.services.network.update_port(run.context, vif.id, changes)

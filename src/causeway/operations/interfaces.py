@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
+from causeway import errors
 from causeway.clients.network import is_made_by, is_made_for
 from causeway.clients.network_api import Json
 from causeway.clients.port_requests import ALLOCATION, request_of
 from causeway.model import operations
 from causeway.model.instance import Instance
 from causeway.model.network import RequestedNetwork, Vif
+from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.model.things import Thing
 from causeway.operations import device_endings, guests
 from causeway.operations.run import OperationRun
 from causeway.parts import making, port_resources, releasing
+from causeway.parts.port_devices import for_attach
 from causeway.sagas.recipe import Recipe, Step
 from causeway.sagas.retries import NONE, Patience
 from causeway.store.cell import instances
@@ -40,6 +44,7 @@ class DetachMemory:
     vif: Vif | None = None
 
 
+D = TypeVar("D", InstancePCIRequest, PciDevice)
 Attach: TypeAlias = OperationRun[AttachMemory]
 Detach: TypeAlias = OperationRun[DetachMemory]
 
@@ -73,7 +78,7 @@ class MakePort(Step[Attach]):
             if run.memory.resource_id is None:
                 run.services.network.delete_port(run.context, port["id"])
             else:
-                run.services.network.unbind_port(run.context, port["id"])
+                run.services.network.unbind_port(run.context, port["id"], port.get("binding:profile"))
         if instance is not None and any(port.get("resource_request") for port in ports):
             port_resources.settle(run.services, run.context, instance)
 
@@ -92,8 +97,9 @@ class PlugPort(Step[Attach]):
     """The port is bound to the server's host, and the guest has it."""
 
     name = "PlugPort"
+    reads = frozenset({"requested"})
     writes = frozenset({"vif"})
-    makes = frozenset({Thing.DEVICE})
+    makes = frozenset({Thing.CLAIM, Thing.DEVICE})
 
     def where(self, run: Attach) -> str | None:
         return run.instance(tags=False).host
@@ -107,7 +113,10 @@ class PlugPort(Step[Attach]):
             raise RuntimeError("the port was not made")
         host = instance.host or ""
         instance.network_info = [*instance.network_info, vif]
+        asked = run.memory.requested.pci_request
         with run.event("compute_attach_interface", host):
+            if asked is not None:
+                self._claim_device(run, host, instance, vif, asked)
             found = run.computes.plug_port(
                 run.context, host, token=run.token(self.name), instance=instance, port_id=vif.id
             )
@@ -117,6 +126,23 @@ class PlugPort(Step[Attach]):
             ports = [port for port in instances.get_in(connection, run.uuid).network_info if port.id != vif.id]
             instances.update_in(connection, run.uuid, network_info=[*ports, plugged])
             run.write_history(connection)
+
+    def _claim_device(self, run: Attach, host: str, instance: Instance, vif: Vif, asked: InstancePCIRequest) -> None:
+        """The server holds the device that the port needs, and its record says so before the guest has it."""
+        (asked,) = for_attach(run.services, instance, vif, asked, run.memory.requested.resource_request)
+        try:
+            device = run.computes.claim_port_device(
+                run.context, host, token=run.token(self.name), instance=instance, request=asked
+            )
+        except errors.ClaimRefused as full:
+            raise errors.BadRequest(full.message, details=full.details) from full
+        with run.database.write() as connection:
+            record = instances.get_in(connection, run.uuid, with_tags=False)
+            instance.pci_requests = [*_without(record.pci_requests, asked.request_id), asked]
+            instance.pci_devices = [*_without(record.pci_devices, asked.request_id), device]
+            instances.update_in(
+                connection, run.uuid, pci_requests=instance.pci_requests, pci_devices=instance.pci_devices
+            )
 
     def undo(self, run: Attach) -> None:
         instance, vif = device_endings.instance_of(run), run.memory.vif
@@ -188,10 +214,18 @@ class ReleasePort(Step[Detach]):
 
 
 def _take_from_record(connection: sa.Connection, uuid: str, port_id: str) -> None:
-    found = instances.get_in(connection, uuid).network_info
-    left = [port for port in found if port.id != port_id]
-    if len(left) < len(found):
+    record = instances.get_in(connection, uuid, with_tags=False)
+    left = [port for port in record.network_info if port.id != port_id]
+    if len(left) < len(record.network_info):
         instances.update_in(connection, uuid, network_info=left)
+    requests = _without(record.pci_requests, port_id)
+    if len(requests) < len(record.pci_requests):
+        devices = _without(record.pci_devices, port_id)
+        instances.update_in(connection, uuid, pci_requests=requests, pci_devices=devices)
+
+
+def _without(asked_or_held: Sequence[D], port_id: str) -> list[D]:
+    return [each for each in asked_or_held if each.request_id != port_id]
 
 
 def _undo_late(run: Attach) -> None:

@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 
 from causeway import errors
+from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance, MigrationContext
@@ -164,7 +165,8 @@ class ChooseTarget(Step[Run]):
         run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
 
     def _drop_claim(self, run: Run, host: str) -> None:
-        if not asked_of(run.services.conf, run.instance().flavor, run.instance().image_meta):
+        instance = run.instance()
+        if not asked_of(run.services.conf, instance.flavor, instance.image_meta, requests_of(instance)):
             return
         token = run.token(self.name)
         if liveness.of_host(run.services, run.database, host).is_up:
@@ -183,9 +185,9 @@ class ChooseTarget(Step[Run]):
 
 
 def asking(run: Run) -> Instance:
-    """The server as it asks a host for what its flavor needs."""
+    """The server as it asks a host for what its flavor and its ports need."""
     instance = run.instance()
-    asked = asked_of(run.services.conf, instance.flavor, instance.image_meta)
+    asked = asked_of(run.services.conf, instance.flavor, instance.image_meta, requests_of(instance))
     return dataclasses.replace(
         instance, numa_topology=asked.numa_topology, pci_requests=asked.pci_requests, pci_devices=[]
     )

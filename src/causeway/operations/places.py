@@ -7,21 +7,25 @@ from dataclasses import dataclass, field
 
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
+from causeway.model.pci import InstancePCIRequest
 
 
 @dataclass
 class Place:
-    """``ports``: as they are to be bound there."""
+    """``ports``: as they are to be bound there; ``pci_requests``: the devices that are asked for there. None: chosen by an
+    earlier release, for what the record says.
+    """
 
     host: str
     node: str | None
     availability_zone: str | None
     ports: list[Vif] = field(default_factory=list)
+    pci_requests: list[InstancePCIRequest] | None = None
 
 
 def place_of(chosen: Instance) -> Place:
     """``chosen``: the server as it is to be (`causeway.parts.placing`)."""
-    return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info)
+    return Place(chosen.host or "", chosen.node, chosen.availability_zone, chosen.network_info, chosen.pci_requests)
 
 
 def at_place(instance: Instance, place: Place | None) -> Instance:
@@ -34,4 +38,5 @@ def at_place(instance: Instance, place: Place | None) -> Instance:
         node=place.node,
         availability_zone=place.availability_zone,
         network_info=place.ports,
+        pci_requests=instance.pci_requests if place.pci_requests is None else place.pci_requests,
     )

@@ -8,9 +8,11 @@ from collections.abc import Collection
 
 from causeway.clients import port_requests
 from causeway.context import RequestContext
+from causeway.hardware.port_devices import requests_of
 from causeway.hardware.requests import asked_of
 from causeway.model.instance import Instance
 from causeway.parts import liveness
+from causeway.parts.port_devices import at_host
 from causeway.parts.services import ConductorServices
 from causeway.scheduler.request import Destination, MoveClaim, RequestSpec, Selection
 from causeway.store.api import mappings
@@ -40,7 +42,7 @@ def choose(
     """``host``: the one that was asked for; ``forced``: past all filters; ``ignore``: those that refused. Raises NoValidHost."""
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
     spec.requested_destination = Destination(host=host, cell=cell_uuid)
-    hardware = asked_of(services.conf, spec.flavor, spec.image)
+    hardware = asked_of(services.conf, spec.flavor, spec.image, requests_of(instance))
     spec.numa_topology, spec.pci_requests = hardware.numa_topology, hardware.pci_requests
     if instance.host is not None:
         spec.ignore_hosts = [instance.host, *ignore]
@@ -70,6 +72,7 @@ def choose(
         node=selection.hypervisor_hostname,
         availability_zone=selection.availability_zone,
         network_info=vifs,
+        pci_requests=at_host(services, spec.pci_requests, asked, selection.allocation_request.mappings),
     )
     return Place(selection, there)
 

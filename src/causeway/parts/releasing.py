@@ -8,7 +8,9 @@ record of a volume is not complete.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 from causeway import errors
 from causeway.clients.network import is_made_for
@@ -33,7 +35,7 @@ def release(
     for port in services.network.ports_of_server(context, instance.uuid):
         vif = known.get(port["id"])
         is_made = not vif.preserve_on_delete if vif is not None else is_made_for(port, instance.uuid)
-        _release_port(services, context, port["id"], is_made=is_made)
+        _release_port(services, context, port["id"], port.get("binding:profile"), is_made=is_made)
     volumes = [device for device in devices if device.is_volume]
     for device in volumes:
         if device.attachment_id is not None:
@@ -51,14 +53,21 @@ def release(
 
 def release_port(services: ConductorServices, context: RequestContext, vif: Vif) -> None:
     """Gives back one port of a server that goes on without it."""
-    _release_port(services, context, vif.id, is_made=not vif.preserve_on_delete)
+    _release_port(services, context, vif.id, vif.profile, is_made=not vif.preserve_on_delete)
 
 
-def _release_port(services: ConductorServices, context: RequestContext, port_id: str, *, is_made: bool) -> None:
+def _release_port(
+    services: ConductorServices,
+    context: RequestContext,
+    port_id: str,
+    profile: Mapping[str, Any] | None,
+    *,
+    is_made: bool,
+) -> None:
     if is_made:
         services.network.delete_port(context, port_id)
     else:
-        services.network.unbind_port(context, port_id)
+        services.network.unbind_port(context, port_id, profile)
 
 
 def _release_unknown_attachments(services: ConductorServices, context: RequestContext, instance: Instance) -> None:

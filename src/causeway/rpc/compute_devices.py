@@ -5,12 +5,14 @@ Attaches and detaches are orders (`compute_orders`). Their former names, without
 
 from __future__ import annotations
 
+from causeway import errors
 from causeway.context import RequestContext
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import MoveToken
+from causeway.model.pci import InstancePCIRequest, PciDevice
 from causeway.rpc.compute_guests import NOTHING
 from causeway.rpc.compute_orders import ComputeOrders
 
@@ -48,6 +50,35 @@ class ComputeDevices(ComputeOrders):
             since=versions.ALL_ORDERS_RPC,
             instance=instance,
             block_device=block_device,
+        )
+
+    def claim_port_device(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        request: InstancePCIRequest,
+    ) -> PciDevice:
+        """Claims the device that a port needs, before it is plugged. `unplug_port` releases it.
+
+        Raises ClaimRefused if the host has none, NotImplementedHere if it is of an earlier release.
+        """
+        too_old = errors.NotImplementedHere(
+            f"Host {host} can't attach ports that need a device yet: its compute service is of an earlier release, or held"
+            " to one."
+        )
+        return self._rpc.order_if_known(
+            context,
+            "claim_port_device",
+            version=versions.PORT_DEVICES_RPC,
+            too_old=too_old,
+            result=PciDevice,
+            server=host,
+            token=token,
+            instance=instance,
+            request=request,
         )
 
     def plug_port(

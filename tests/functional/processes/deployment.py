@@ -111,6 +111,11 @@ class Process:
             raise
 
 
+def as_text(value: Any) -> str:
+    """An option's value in a file; of a list that has one value for each line there may be one."""
+    return ",".join(value) if isinstance(value, list) else str(value)
+
+
 class Deployment:
     """``member`` and ``admin`` are openstacksdk connections."""
 
@@ -160,7 +165,9 @@ class Deployment:
             urls = ("--transport-url", f"{self.rabbit}/{name}", "--database-connection", databases[name])
             self.manage("cell", "create", configured, "--name", name, *urls)
 
-        common = {group: {name: str(value) for name, value in each.items()} for group, each in self._options.items()}
+        common = {
+            group: {name: as_text(value) for name, value in each.items()} for group, each in self._options.items()
+        }
         common["DEFAULT"]["state_path"] = str(self.directory)
         self._write("common.conf", common)
         cloud = {"transport_url": f"{self.rabbit}/cloud"}

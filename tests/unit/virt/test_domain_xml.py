@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,12 +14,12 @@ from causeway.virt.libvirt.domain_xml import (
     GuestDisk,
     GuestHardware,
     agent_listens,
-    device_of_mac,
     device_of_serial,
     disk_xml,
     domain_xml,
     interface_xml,
 )
+from causeway.virt.libvirt.port_devices import device_of_port
 
 UUID = "8f1a4b0e-66c5-4d8c-9d35-2b3b0d0c0001"
 PORT = Vif(
@@ -105,7 +106,10 @@ def test_port_is_plugged_into_the_bridge_of_its_binding() -> None:
     assert interface.find("mac").get("address") == PORT.address  # type: ignore[union-attr]
     assert interface.find("mtu").get("size") == "1442"  # type: ignore[union-attr]
     assert len(interface.find("target").get("dev") or "") <= 15  # type: ignore[union-attr]
-    assert device_of_mac(ET.tostring(domain, encoding="unicode"), PORT.address.upper()) is not None
+    assert (
+        device_of_port(ET.tostring(domain, encoding="unicode"), dataclasses.replace(PORT, address=PORT.address.upper()))
+        is not None
+    )
 
 
 def test_port_of_open_vswitch_names_its_interface() -> None:

@@ -65,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
     Check(allocations.of_others, ("allocations",)),
     Check(bindings.elsewhere, ("ports",)),
     Check(bindings.missing, ("ports",)),
+    Check(bindings.devices, ("ports",)),
     Check(bindings.ports_missing, ("ports",)),
     Check(bindings.ports_unknown, ("ports",)),
     Check(bindings.ports_of_nobody, ("ports",)),

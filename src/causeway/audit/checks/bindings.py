@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from causeway.audit.snapshot import Record, Snapshot, Standing
 from causeway.clients.network import PortBinding
+from causeway.hardware.port_devices import profile_of, with_device
 from causeway.model.audit import Disagreement, Fix, Severity
 from causeway.model.states import VmState
 
@@ -75,8 +77,40 @@ def missing(snapshot: Snapshot) -> Iterator[Disagreement]:
                 f"port {port_id} on {waiting.source_host}",
                 home.uuid,
                 f"Port {port_id} has no binding for {waiting.source_host}: the resize can't be reverted.",
-                Fix("create_binding", {"port_id": port_id, "host": waiting.source_host}),
+                Fix(
+                    "create_binding",
+                    {"port_id": port_id, "host": waiting.source_host} | _with_device(home, port_id, own),
+                ),
             )
+
+
+def _with_device(home: Record, port_id: str, own: PortBinding | None) -> dict[str, Any]:
+    """What else the binding of a port to its former host needs: the device that is kept for it there."""
+    kept = home.migration_context.old_pci_devices if home.migration_context is not None else []
+    device = next((device for device in kept if device.request_id == port_id), None)
+    if device is None or own is None:
+        return {}
+    return {"vnic_type": own.vnic_type, "profile": with_device(own.profile, device)}
+
+
+def devices(snapshot: Snapshot) -> Iterator[Disagreement]:
+    """The binding of a port to its server's host names another device than the one that the server holds for it."""
+    for port_id, home, bindings in _of_servers(snapshot):
+        if home.host is None or home.vm_state not in WITH_GUEST or not snapshot.is_quiet(home):
+            continue
+        device = next((device for device in home.pci_devices if device.request_id == port_id), None)
+        own = next((binding for binding in bindings if binding.host == home.host and binding.status == ACTIVE), None)
+        if device is None or own is None or own.profile.get("pci_slot") == device.address:
+            continue
+        yield Disagreement(
+            "binding.device",
+            Severity.ERROR,
+            f"port {port_id} on {home.host}",
+            home.uuid,
+            f"The server has PCI device {device.address} of {home.host} for port {port_id}; its binding names"
+            f" {own.profile.get('pci_slot') or 'none'}.",
+            Fix("name_device", {"port_id": port_id, "host": home.host, "profile": profile_of(device)}),
+        )
 
 
 def ports_missing(snapshot: Snapshot) -> Iterator[Disagreement]:

@@ -47,3 +47,4 @@ class DevicesEndpoint:
     def detach_interface(self, context: RequestContext, *, instance: Instance, vif: Vif) -> None:  # noqa: ARG002
         with self._host.lock(instance.uuid):
             self._host.driver.detach_interface(instance.uuid, vif)
+            self._host.claims.release_device(instance.uuid, vif.id)

@@ -17,6 +17,7 @@ from causeway.compute.host.vif_events import Watch
 from causeway.context import RequestContext, admin_context
 from causeway.guest_data import config_drive
 from causeway.guest_data.facts import ServerFacts, host_name
+from causeway.hardware import port_devices
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
@@ -173,18 +174,27 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)
     ports = host.network.ports_of_server(context, instance.uuid)
-    wanted = {vif.id: vif.profile.get(ALLOCATION) for vif in instance.network_info}
+    wanted = {vif.id: _of_this_host(instance, vif) for vif in instance.network_info}
     for number, port in enumerate(ports):
         # The agent looks at the port again when it is updated.
         again = port.get("device_owner") != owner or port["id"] in alone
         changes: dict[str, Any] = {"device_owner": owner} if again else {}
         profile = port.get("binding:profile") or {}
-        if wanted.get(port["id"]) and profile.get(ALLOCATION) != wanted[port["id"]]:
-            # A move within the host keeps the binding, and may take from another provider of it.
-            changes["binding:profile"] = {**profile, ALLOCATION: wanted[port["id"]]}
+        here = wanted.get(port["id"], {})
+        if any(profile.get(name) != value for name, value in here.items()):
+            # A move within the host keeps the binding, and may take from another provider of it, or another device.
+            kept = port_devices.with_device(profile, None) if "pci_slot" in here else profile
+            changes["binding:profile"] = {**kept, **here}
         if changes:
             ports[number] = host.network.update_port(context, port["id"], changes)
     return host.network.network_info(context, instance.uuid, ports=ports, previous=instance.network_info)
+
+
+def _of_this_host(instance: Instance, vif: Vif) -> dict[str, Any]:
+    """What the binding profile of a port says of this host."""
+    here = {ALLOCATION: vif.profile[ALLOCATION]} if vif.profile.get(ALLOCATION) else {}
+    device = port_devices.device_of(instance, vif.id)
+    return here if device is None else here | port_devices.profile_of(device)
 
 
 def owner_of(instance: Instance) -> str:
@@ -193,8 +203,9 @@ def owner_of(instance: Instance) -> str:
 
 
 def bind_port(host: Host, context: RequestContext, instance: Instance, vif: Vif) -> None:
-    """Binds a port to this host; the network service is told which providers give what the port asks for."""
-    profile = vif.profile if ALLOCATION in vif.profile else None
+    """Binds a port to this host; the network service is told who gives what the port asks for: providers, a device."""
+    here = _of_this_host(instance, vif)
+    profile = {**port_devices.with_device(vif.profile, None), **here} if here else None
     host.network.bind_port(context, vif.id, host.name, instance.uuid, owner_of(instance), profile)
 
 

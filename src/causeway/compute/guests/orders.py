@@ -17,11 +17,13 @@ from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, MoveToken, UploadedDisk
+from causeway.model.pci import InstancePCIRequest, PciDevice
 
 
 class OrdersEndpoint:
     """RPC: build_guest and undo_build; rebuild_guest, remove_guest, start_guest, stop_guest, store_disk, restore_guest;
-    upload_disk; connect_volume, disconnect_volume, plug_port, unplug_port.
+    upload_disk; connect_volume, disconnect_volume, claim_port_device, plug_port,
+    unplug_port.
     """
 
     def __init__(self, host: Host) -> None:
@@ -158,6 +160,18 @@ class OrdersEndpoint:
         block_device: BlockDevice,
     ) -> None:
         self._devices.detach_volume(context, instance=instance, block_device=block_device)
+
+    @fenced
+    def claim_port_device(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        request: InstancePCIRequest,
+    ) -> PciDevice:
+        with self._host.lock(instance.uuid):
+            return self._host.claims.add_device(instance, request)
 
     @fenced
     def plug_port(

@@ -168,10 +168,7 @@ class Claims:
         """
         with self._lock:
             if instance.uuid in self._torn:
-                raise errors.ClaimsUnknown(
-                    f"The host does not know at the moment what server {instance.uuid} holds of its CPUs and devices.",
-                    details=f"host {self._host}: torn record in {self._directory}",
-                )
+                raise self._unknown(instance.uuid)
             claim = self._held(instance.uuid, migration_uuid) or self._as_promised(instance, migration_uuid)
             if claim is None:
                 # A server that moves here may have held something where it was.
@@ -189,6 +186,12 @@ class Claims:
             numa_topology=claim.numa_topology,
             pci_requests=claim.pci_requests,
             pci_devices=claim.pci_devices,
+        )
+
+    def _unknown(self, instance_uuid: str) -> errors.ClaimsUnknown:
+        return errors.ClaimsUnknown(
+            f"The host does not know at the moment what server {instance_uuid} holds of its CPUs and devices.",
+            details=f"host {self._host}: torn record in {self._directory}",
         )
 
     def _held(self, instance_uuid: str, migration_uuid: str | None) -> Claim | None:
@@ -212,6 +215,56 @@ class Claims:
         if claim is not None:
             LOG.warning("What server %s was promised on host %s is claimed again", instance.uuid, self._host)
         return claim
+
+    def add_device(self, instance: Instance, request: InstancePCIRequest) -> PciDevice:
+        """Claims one more device for a server that is here: of a port that is attached. Claimed before: the same again.
+
+        Raises ClaimRefused if there is none, ClaimsUnknown while it is not known what the server holds.
+        """
+        with self._lock:
+            if instance.uuid in self._torn:
+                raise self._unknown(instance.uuid)
+            held = self._claims.get(instance.uuid, [])
+            claim = next((each for each in held if each.in_use), None) or (
+                held[0] if held else Claim(None, in_use=True)
+            )
+            known = next((device for device in claim.pci_devices if device.request_id == request.request_id), None)
+            if known is not None:
+                return known
+            device = self._find_device(instance.uuid, request, claim.numa_topology)
+            longer = dataclasses.replace(
+                claim, pci_requests=[*claim.pci_requests, request], pci_devices=[*claim.pci_devices, device]
+            )
+            self._write(instance.uuid, [each for each in held if each is not claim] + [longer])
+        self.on_change()
+        return device
+
+    def _find_device(self, uuid: str, request: InstancePCIRequest, topology: InstanceNUMATopology | None) -> PciDevice:
+        cells = None if topology is None else {cell.id for cell in topology.cells}
+        try:
+            (device,) = pci_fit.take_devices([request], self._devices_now(), cells)
+        except Misfit as misfit:
+            raise errors.ClaimRefused(
+                f"The host of server {uuid} has too little of what the port needs: {misfit}.",
+                details=f"host {self._host}",
+            ) from misfit
+        device.status, device.instance_uuid = PciDeviceStatus.ALLOCATED, uuid
+        return device
+
+    def release_device(self, instance_uuid: str, request_id: str) -> None:
+        """Ends what `add_device`, or the claim of the server, got for one port; nothing happens if that is nothing."""
+        with self._lock:
+            held = self._claims.get(instance_uuid, [])
+            if not any(request.request_id == request_id for claim in held for request in claim.pci_requests):
+                return
+            kept = []
+            for claim in held:
+                requests = [request for request in claim.pci_requests if request.request_id != request_id]
+                devices = [device for device in claim.pci_devices if device.request_id != request_id]
+                if claim.numa_topology is not None or requests or devices:
+                    kept.append(dataclasses.replace(claim, pci_requests=requests, pci_devices=devices))
+            self._write(instance_uuid, kept)
+        self.on_change()
 
     def release(self, instance_uuid: str, migration_uuid: str | None) -> None:
         """Ends the claim of this migration; there is none: nothing happens."""

@@ -15,6 +15,7 @@ from oslo_config import cfg
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.hardware.port_devices import requests_of
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.candidates import MoveCandidate, MoveCandidates, MoveContents, MovedVolume, PreCheck
 from causeway.model.flavor import Flavor
@@ -72,7 +73,12 @@ class CandidatesEndpoint:
             migrates_to_same_host=bool(nodes and nodes[0].capabilities.get("supports_migrate_to_same_host")),
         )
         spec = request_spec(
-            services.api, services.conf, instance_uuid, memory, lambda: any(device.is_volume for device in devices)
+            services.api,
+            services.conf,
+            instance_uuid,
+            memory,
+            lambda: any(device.is_volume for device in devices),
+            requests_of(instance),
         )
         if instance.network_info:
             ask_for_ports(spec, memory, services.network.ports_of_server(context, instance_uuid))

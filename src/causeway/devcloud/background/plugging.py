@@ -25,7 +25,7 @@ from causeway.devcloud.bodies import Json
 from causeway.devcloud.store import Store
 from causeway.devcloud.switches import Switches
 from causeway.devcloud.tables.identity import Project, User
-from causeway.devcloud.tables.network import BRIDGE, Port
+from causeway.devcloud.tables.network import PLUGGED, Port
 
 LOG = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Plugger:
 
     def signature(self, port: Port | None) -> Signature:
         active = port.active_binding if port is not None else None
-        if port is None or active is None or active.vif_type != BRIDGE:
+        if port is None or active is None or active.vif_type not in PLUGGED:
             return None
         if not port.admin_state_up or not port.device_id:
             return None

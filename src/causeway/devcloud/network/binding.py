@@ -7,7 +7,19 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.cloud import Cloud
-from causeway.devcloud.tables.network import BRIDGE, FAILED, UNBOUND, Port, PortBinding
+from causeway.devcloud.tables.network import (
+    BRIDGE,
+    FAILED,
+    FUNCTION,
+    UNBOUND,
+    WHOLE_DEVICE,
+    Network,
+    Port,
+    PortBinding,
+)
+
+OF_DEVICES = ("direct", "macvtap", "direct-physical", "virtio-forwarder", "vdpa", "remote-managed")
+"""The vnic types of ports that are devices of the host."""
 
 
 def on_host(port: Port, host: str) -> PortBinding | None:
@@ -18,11 +30,17 @@ def on_host(port: Port, host: str) -> PortBinding | None:
 
 
 def connect(cloud: Cloud, port: Port, row: PortBinding) -> None:
-    """Sets how the binding's host connects the port: a Linux bridge, or `binding_failed` on an unknown host."""
+    """Sets how the binding's host connects the port: a Linux bridge, a device for ports that need one, or `binding_failed` on
+    an unknown host."""
     if not row.host:
         row.vif_type, row.vif_details = UNBOUND, {}
     elif row.host not in cloud.hosts:
         row.vif_type, row.vif_details = FAILED, {}
+    elif row.vnic_type in OF_DEVICES:
+        network = cloud.store.session.get_one(Network, port.network_id)
+        row.vif_type = WHOLE_DEVICE if row.vnic_type == "direct-physical" else FUNCTION
+        vlan = {"vlan": str(network.segmentation_id)} if network.network_type == "vlan" else {}
+        row.vif_details = {"connectivity": "l2", "port_filter": False} | vlan
     else:
         bridge = "brq" + port.network_id[:11]
         row.vif_type = BRIDGE

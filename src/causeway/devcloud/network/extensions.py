@@ -24,6 +24,8 @@ EXTENSIONS = {
     "net-mtu": "Network MTU",
     "net-mtu-writable": "Network MTU (writable)",
     "port-security": "Port Security",
+    "port-numa-affinity-policy": "Port NUMA affinity policy",
+    "port-trusted-vif": "Port Trusted VIF",
     "port-resource-request": "Port Resource Request",
     "port-resource-request-groups": "Port Resource Request Groups",
     "project-id": "project_id field enabled",

@@ -14,7 +14,13 @@ from causeway.devcloud.web import Call
 
 FIRST_SEGMENTATION_ID = 1001
 MTU = 1450
-ADMIN_ONLY = ("shared", "router:external", "provider:network_type", "provider:segmentation_id")
+ADMIN_ONLY = (
+    "shared",
+    "router:external",
+    "provider:network_type",
+    "provider:segmentation_id",
+    "provider:physical_network",
+)
 SETTABLE = {
     "name": "name",
     "description": "description",

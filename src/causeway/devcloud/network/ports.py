@@ -9,7 +9,7 @@ from causeway.devcloud.errors import bad_request, conflict, forbidden, not_found
 from causeway.devcloud.network import addresses, attributes, binding, networks, qos, security_groups
 from causeway.devcloud.network.listing import collection, many, one, stamp
 from causeway.devcloud.tables.base import new_id, now
-from causeway.devcloud.tables.network import UNBOUND, FloatingIp, Network, Port
+from causeway.devcloud.tables.network import UNBOUND, FloatingIp, Network, Port, PortHints
 from causeway.devcloud.web import Call
 
 KNOWN = frozenset(
@@ -22,12 +22,25 @@ KNOWN = frozenset(
     )
 )
 SQL_FILTERS = ("id", "device_id", "network_id", "project_id", "name", "mac_address")
-PRIVILEGED = ("binding:host_id", "binding:profile")
-VNIC_TYPES = ("normal", "direct", "macvtap", "direct-physical", "virtio-forwarder", "smart-nic", "baremetal", "vdpa")
+PRIVILEGED = ("binding:host_id", "binding:profile", "trusted")
+NUMA_POLICIES = ("required", "preferred", "legacy", "socket")
+VNIC_TYPES = (
+    "normal",
+    "direct",
+    "macvtap",
+    "direct-physical",
+    "virtio-forwarder",
+    "smart-nic",
+    "baremetal",
+    "vdpa",
+    "remote-managed",
+    "accelerator-direct",
+    "accelerator-direct-physical",
+)
 
 
 def view(call: Call, row: Port) -> Json:
-    active = row.active_binding
+    active, hints = row.active_binding, call.session.get(PortHints, row.id)
     body: Json = {
         "id": row.id,
         "name": row.name,
@@ -52,7 +65,7 @@ def view(call: Call, row: Port) -> Json:
         "qos_policy_id": qos.policy_of(call, row.id),
         "qos_network_policy_id": qos.policy_of(call, row.network_id),
         "ip_allocation": "immediate",
-        "numa_affinity_policy": None,
+        "numa_affinity_policy": hints.numa_affinity_policy if hints is not None else None,
         "device_profile": None,
         "hints": {},
         "description": row.description,
@@ -62,6 +75,7 @@ def view(call: Call, row: Port) -> Json:
         "revision_number": row.revision,
     }
     if call.caller.is_privileged:
+        body["trusted"] = hints.trusted if hints is not None else None
         body["binding:host_id"] = active.host if active else ""
         body["binding:profile"] = active.profile if active else {}
         body["binding:vif_type"] = active.vif_type if active else UNBOUND
@@ -157,6 +171,7 @@ def _make(call: Call, given: Json) -> Port:
     _set_profile(row, given)
     call.session.add(row)
     call.session.flush()
+    _set_hints(call, row, given)
     if given.get("qos_policy_id"):
         qos.associate(call, row.id, given["qos_policy_id"])
     call.cloud.plugger.reconcile(call.after_commit, row, None)
@@ -189,6 +204,7 @@ def update(call: Call, port_id: str) -> Json:
     _set_profile(row, given)
     if "qos_policy_id" in given:
         qos.associate(call, row.id, given["qos_policy_id"])
+    _set_hints(call, row, given)
     row.revision += 1
     row.updated_at = now()
     call.cloud.plugger.reconcile(call.after_commit, row, before)
@@ -215,6 +231,9 @@ def remove(call: Call, row: Port) -> None:
         floating_ip.port_id = floating_ip.fixed_ip_address = floating_ip.router_id = None
     call.cloud.plugger.notify(call.after_commit, row, "network-vif-deleted")
     qos.associate(call, row.id, None)
+    hints = call.session.get(PortHints, row.id)
+    if hints is not None:
+        call.session.delete(hints)
     call.session.delete(row)
     call.after_commit.append(call.cloud.plugger.notice_change)
 
@@ -246,6 +265,22 @@ def _set(call: Call, row: Port, given: Json) -> None:
         row.security_groups = security_groups.checked(call, given["security_groups"])
         if row.security_groups and not row.port_security_enabled:
             raise conflict("Port security must be enabled for security groups.", "PortSecurityPortHasSecurityGroup")
+
+
+def _set_hints(call: Call, row: Port, given: Json) -> None:
+    if "numa_affinity_policy" not in given and "trusted" not in given:
+        return
+    hints = call.session.get(PortHints, row.id)
+    if hints is None:
+        hints = PortHints(port_id=row.id, numa_affinity_policy=None, trusted=None)
+        call.session.add(hints)
+    if "numa_affinity_policy" in given:
+        policy = given["numa_affinity_policy"]
+        if policy not in (None, *NUMA_POLICIES):
+            raise bad_request(f"Invalid input for numa_affinity_policy. Reason: '{policy}'.")
+        hints.numa_affinity_policy = policy
+    if "trusted" in given:
+        hints.trusted = None if given["trusted"] is None else attributes.boolean("trusted", given["trusted"])
 
 
 def _set_profile(row: Port, given: Json) -> None:

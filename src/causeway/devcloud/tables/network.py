@@ -8,7 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from causeway.devcloud.tables.base import Base, new_id, now
 
 BRIDGE, UNBOUND, FAILED = "bridge", "unbound", "binding_failed"
-"""The VIF types of bindings."""
+FUNCTION, WHOLE_DEVICE = "hw_veb", "hostdev_physical"
+"""The VIF types of bindings; the last two are devices of the host."""
+PLUGGED = frozenset((BRIDGE, FUNCTION, WHOLE_DEVICE))
 
 
 class Network(Base):
@@ -92,6 +94,15 @@ class Port(Base):
     def active_binding(self) -> "PortBinding | None":
         """There is at most one."""
         return next((row for row in self.bindings if row.status == "ACTIVE"), None)
+
+
+class PortHints(Base):
+    """What a port says of the host's hardware that it is to be on. Most have no row."""
+
+    __tablename__ = "port_hints"
+    port_id: Mapped[str] = mapped_column(primary_key=True)
+    numa_affinity_policy: Mapped[str | None]
+    trusted: Mapped[bool | None]
 
 
 class FixedIp(Base):

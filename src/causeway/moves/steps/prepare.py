@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 from causeway import errors
 from causeway.hardware import firmware
+from causeway.hardware.port_devices import needs_device, with_device
 from causeway.model import versions
 from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance, MigrationContext
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome, SourceOutcome
 from causeway.model.states import MigrationStatus, PowerState, TaskState
 from causeway.model.things import Thing
@@ -28,6 +30,7 @@ from causeway.moves.steps.images import KEPT, drop_incomplete_images, image_ids_
 from causeway.moves.steps.reservations import drop_strays, reserve_once
 from causeway.moves.steps.select import note_destination
 from causeway.parts import groups, liveness
+from causeway.parts.port_devices import at_host
 from causeway.scheduler.request import Selection
 from causeway.store.cell import block_devices, instances
 
@@ -109,7 +112,9 @@ class PrepResizeAtDest(Step):
                     self._make_reservations(run, run.memory.destination)
                     asked = True
                     with answering(run, at_target):
-                        return self._ask(run, run.memory.dest_host)
+                        context = self._ask(run, run.memory.dest_host)
+                    self._bind_with_devices(run, context)
+                    return context
             except errors.StateChanged:
                 # Taken over, or nobody wants the move any more.
                 raise
@@ -137,12 +142,23 @@ class PrepResizeAtDest(Step):
         memory = run.memory
         # On the host where the server is, its ports are bound already.
         for vif in run.source_instance().network_info if not memory.is_same_host else ():
-            # A port that its user deleted meanwhile is no reason to stay.
-            with suppress(errors.PortNotFound):
-                run.services.network.create_binding(
-                    run.context, vif.id, target.host, vif.vnic_type, profile_at(memory, vif, target)
-                )
+            if not needs_device(vif.vnic_type):
+                self._bind(run, vif, target, profile_at(memory, vif, target))
         self._reserve_volumes(run)
+
+    def _bind_with_devices(self, run: Run, context: MigrationContext) -> None:
+        """Ports that need a device are bound once the target has claimed it: their bindings name it."""
+        memory, target = run.memory, run.memory.destination
+        devices = {device.request_id: device for device in context.new_pci_devices}
+        for vif in run.source_instance().network_info if not memory.is_same_host else ():
+            if needs_device(vif.vnic_type):
+                profile = with_device(profile_at(memory, vif, target), devices.get(vif.id))
+                self._bind(run, vif, target, profile)
+
+    def _bind(self, run: Run, vif: Vif, target: Selection, profile: dict[str, Any]) -> None:
+        # A port that its user deleted meanwhile is no reason to stay.
+        with suppress(errors.PortNotFound):
+            run.services.network.create_binding(run.context, vif.id, target.host, vif.vnic_type, profile)
 
     def _reserve_volumes(self, run: Run) -> None:
         for _device, volume_id in volumes(run.source_devices()):
@@ -235,8 +251,12 @@ def _carries_firmware(run: Run) -> bool:
 
 
 def with_new_flavor(run: Run) -> Instance:
+    memory = run.memory
+    asking = hardware.asking(run.services.conf, run.source_instance(), memory.new_flavor)
+    mappings = memory.destination.allocation_request.mappings
     return dataclasses.replace(
-        hardware.asking(run.services.conf, run.source_instance(), run.memory.new_flavor),
+        asking,
+        pci_requests=at_host(run.services, asking.pci_requests, memory.port_requests, mappings),
         flavor=run.memory.new_flavor,
         new_flavor=run.memory.new_flavor,
         old_flavor=run.memory.old_flavor,

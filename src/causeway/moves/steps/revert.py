@@ -9,9 +9,11 @@ import msgspec
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.hardware.port_devices import with_device
 from causeway.model.block_device import BlockDevice
 from causeway.model.instance import Instance
 from causeway.model.missed import Missed
+from causeway.model.network import Vif
 from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import MigrationStatus, TaskState, VmState
 from causeway.model.things import Thing
@@ -277,9 +279,18 @@ class ReturnRecord(Step):
                 flavor=memory.old_flavor,
                 vm_state=memory.state_back,
                 task_state=task_after(instance.task_state, TaskState.RESIZE_REVERTING),
-                network_info=ports_at_source(memory, instance.network_info),
+                network_info=_with_old_devices(ports_at_source(memory, instance.network_info), instance),
             )
             change_in_place(connection, run, instance, returned, source_devices)
+
+
+def _with_old_devices(vifs: list[Vif], instance: Instance) -> list[Vif]:
+    """The ports with what their bindings say of the source's devices."""
+    old = {device.request_id: device for device in with_old(instance).pci_devices}
+    return [
+        dataclasses.replace(vif, profile=with_device(vif.profile, old[vif.id])) if vif.id in old else vif
+        for vif in vifs
+    ]
 
 
 class FinishRevertResizeAtSource(Step):

@@ -7,6 +7,7 @@ from typing import ClassVar
 import msgspec
 import sqlalchemy as sa
 
+from causeway.hardware.port_devices import requests_of
 from causeway.model.things import Thing
 from causeway.moves.destination import request_spec
 from causeway.moves.port_resources import ask_for_ports
@@ -50,7 +51,14 @@ class SelectDestination(Step):
             if run.is_repeated:
                 # What was claimed by a call whose answer was lost would be in the way of the same choice.
                 self.undo(run)
-            spec = request_spec(run.services.api, run.services.conf, run.uuid, memory, lambda: _has_volumes(run))
+            spec = request_spec(
+                run.services.api,
+                run.services.conf,
+                run.uuid,
+                memory,
+                lambda: _has_volumes(run),
+                requests_of(run.source_instance()),
+            )
             memory.group = spec.server_group
             if memory.has_ports:
                 ask_for_ports(spec, memory, run.services.network.ports_of_server(run.context, run.uuid))

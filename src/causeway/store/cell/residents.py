@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from causeway.hardware.port_devices import requests_of_ports
 from causeway.model.block_device import BlockDevice
 from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
+from causeway.model.pci import InstancePCIRequest
 from causeway.model.states import TaskState, VmState
 from causeway.store.cell.block_devices import TABLE as DEVICES
 from causeway.store.cell.hosts import NODES
@@ -32,6 +34,7 @@ _COLUMNS = (
     TABLE.c.flavor,
     TABLE.c.image_meta,
     TABLE.c.network_info,
+    TABLE.c.pci_requests,
     TABLE.c.metadata,
 )
 _DEVICE_COLUMNS = (
@@ -47,7 +50,9 @@ _DEVICE_COLUMNS = (
 
 @dataclass
 class Resident:
-    """A server that is not deleted. ``vnic_types`` of its ports; ``devices`` have only what tells where their bytes are."""
+    """A server that is not deleted. ``vnic_types`` of its ports; ``port_devices``: the devices of their host that these need.
+    ``devices`` (block devices) have only what tells where their bytes are.
+    """
 
     uuid: str
     name: str
@@ -61,6 +66,7 @@ class Resident:
     image: ImageMeta | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     vnic_types: list[str] = field(default_factory=list)
+    port_devices: list[InstancePCIRequest] = field(default_factory=list)
     devices: list[BlockDevice] = field(default_factory=list)
 
 
@@ -124,6 +130,9 @@ def _resident(row: sa.Row[Any], devices: list[BlockDevice]) -> Resident:
         image=None if row.image_meta is None else msgspec.convert(row.image_meta, ImageMeta),
         metadata=row._mapping[TABLE.c.metadata],
         vnic_types=[vif.get("vnic_type", "normal") for vif in row.network_info],
+        port_devices=requests_of_ports(
+            {vif["id"] for vif in row.network_info}, msgspec.convert(row.pci_requests or [], list[InstancePCIRequest])
+        ),
         devices=devices,
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from causeway.errors import GuestFailed
 from causeway.hardware import firmware, guest_devices
+from causeway.hardware.port_devices import passed_through
 from causeway.model.instance import Instance
 from causeway.virt import kept_state, quiescing
 from causeway.virt.driver import GuestSpec
@@ -87,7 +88,7 @@ class DefinedGuests(MovingGuests, ABC):
             vifs=spec.vifs,
             numa_topology=instance.numa_topology,
             shared_cpus=self._shared_cpus,
-            pci_devices=instance.pci_devices,
+            pci_devices=passed_through(instance),
             has_agent=quiescing.has_agent(instance),
             vnc_listen=self._consoles.vnc_listen,
             serial_listen=self._serial_listen(instance.uuid),

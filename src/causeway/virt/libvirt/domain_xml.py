@@ -13,7 +13,7 @@ from causeway.hardware.guest_devices import GuestDevices
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
 from causeway.model.pci import PciDevice
-from causeway.virt.libvirt import guest_device_xml, numa_xml
+from causeway.virt.libvirt import guest_device_xml, numa_xml, port_devices
 from causeway.virt.libvirt.machine import is_q35
 from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.uefi import Loader
@@ -76,6 +76,7 @@ class GuestHardware:
     numa_topology: InstanceNUMATopology | None = None
     # Where a guest without a topology may run; empty: anywhere.
     shared_cpus: list[int] = field(default_factory=list)
+    # Those that are no ports.
     pci_devices: list[PciDevice] = field(default_factory=list)
     # Whether there may be an agent (qemu-ga) in it.
     has_agent: bool = False
@@ -188,15 +189,6 @@ def agent_listens(xml: str) -> bool:
     return target is not None and target.get("state") == "connected"
 
 
-def device_of_mac(xml: str, mac: str) -> str | None:
-    """The XML of a guest's interface with this MAC address."""
-    for interface in ET.fromstring(xml).iterfind("devices/interface"):
-        address = interface.find("mac")
-        if address is not None and address.get("address", "").lower() == mac.lower():
-            return ET.tostring(interface, encoding="unicode")
-    return None
-
-
 def _processor(domain: ET.Element, guest: GuestHardware) -> None:
     features = ET.SubElement(domain, "features")
     ET.SubElement(features, "acpi")
@@ -241,6 +233,8 @@ def _disk(disk: GuestDisk) -> ET.Element:
 
 
 def _interface(vif: Vif, model: str | None, queues: int) -> ET.Element:
+    if port_devices.is_device(vif):
+        return port_devices.element(vif)
     if vif.vif_type == "tap":
         element = ET.Element("interface", type="ethernet")
     elif vif.vif_type in ("bridge", "ovs"):

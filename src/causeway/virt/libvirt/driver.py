@@ -57,7 +57,6 @@ from causeway.virt.libvirt.definition import DefinedGuests
 from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
     card_model,
-    device_of_mac,
     device_of_serial,
     disk_xml,
     domain_xml,
@@ -67,6 +66,7 @@ from causeway.virt.libvirt.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.live_settings import LiveSettings
 from causeway.virt.libvirt.network import NetworkAgent, Ports
+from causeway.virt.libvirt.port_devices import device_of_port
 from causeway.virt.libvirt.probe import decide_virt_type
 from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
@@ -375,16 +375,14 @@ class LibvirtDriver(DefinedGuests):
             self._ports.plug(uuid, vif)
             undo.callback(self._ports.unplug, uuid, vif)
             model = devices.asked(self._connection, uuid, card_model)
-            devices.attach(
-                self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_mac(xml, vif.address)
-            )
+            devices.attach(self._connection, uuid, interface_xml(vif, model), lambda xml: device_of_port(xml, vif))
             undo.pop_all()
 
     def detach_interface(self, uuid: str, vif: Vif) -> None:
         devices.detach(
             self._connection,
             uuid,
-            lambda xml: device_of_mac(xml, vif.address),
+            lambda xml: device_of_port(xml, vif),
             what=f"port {vif.id}",
             timeout=self._detach_timeout,
         )

@@ -1,10 +1,11 @@
 """The host's NUMA cells and PCI devices, as libvirt describes them.
 
-Source: libvirt, "Capabilities XML" (topology of the host) and "Node device XML" (capability ``pci``).
+Source: libvirt, "Capabilities XML" (topology of the host) and "Node device XML" (capabilities ``pci``, ``net``, ``vdpa``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -13,13 +14,55 @@ from causeway.model.numa import NUMACell, NUMAPagesTopology
 from causeway.model.pci import PciDevice, PciDeviceType
 from causeway.virt.driver import HostHardware
 
-# libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV: its bindings are not there on hosts without libvirt.
-_PCI_DEVICES = 1 << 1
+# libvirt.VIR_CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV, _NET, _VDPA: its bindings are not there on hosts without libvirt.
+_DEVICES = 1 << 1 | 1 << 4 | 1 << 17
 
 
 def host_hardware(connection: Any) -> HostHardware:
-    devices = [pci_device(device.XMLDesc(0)) for device in connection.listAllDevices(_PCI_DEVICES)]
-    return HostHardware(numa_cells(connection.getCapabilities()), [device for device in devices if device is not None])
+    described = [device.XMLDesc(0) for device in connection.listAllDevices(_DEVICES)]
+    return HostHardware(numa_cells(connection.getCapabilities()), pci_devices(described))
+
+
+def pci_devices(described: Iterable[str]) -> list[PciDevice]:
+    """The PCI devices among node devices that can be given away, with what the others (network interfaces, vDPA devices) say
+    of them."""
+    elements = [ET.fromstring(xml) for xml in described]
+    found = {device.label: device for device in map(_pci_device, elements) if device is not None}
+    by_address = {device.address: device for device in found.values()}
+    for element in elements:
+        parent = found.get(element.findtext("parent"))
+        interface = element.find("capability[@type='net']")
+        vdpa = element.find("capability[@type='vdpa']")
+        if parent is not None and interface is not None:
+            parent.extra_info["ifname"] = interface.findtext("interface") or ""
+            parent.extra_info["mac_address"] = interface.findtext("address") or ""
+        elif parent is not None and vdpa is not None:
+            # The function itself is the host's; guests get what the host's driver makes of it.
+            parent.dev_type = PciDeviceType.VDPA
+            parent.extra_info["vdpa_device"] = vdpa.findtext("chardev") or ""
+    for element in elements:
+        _number_functions(element, by_address)
+    for device in found.values():
+        physical = by_address.get(device.parent_addr or "")
+        if physical is not None:
+            _note_parent(device, physical)
+    return list(found.values())
+
+
+def _number_functions(element: ET.Element, by_address: dict[str, PciDevice]) -> None:
+    """The virtual functions of a physical one are listed in their order."""
+    path = "capability[@type='pci']/capability[@type='virt_functions']/address"
+    for number, address in enumerate(element.iterfind(path)):
+        function = by_address.get(_address_of(address))
+        if function is not None:
+            function.extra_info["vf_num"] = str(number)
+
+
+def _note_parent(device: PciDevice, physical: PciDevice) -> None:
+    told = {"parent_ifname": "ifname", "pf_mac_address": "mac_address", "card_serial_number": "card_serial_number"}
+    for name, of_parent in told.items():
+        if of_parent in physical.extra_info:
+            device.extra_info.setdefault(name, physical.extra_info[of_parent])
 
 
 def numa_cells(capabilities: str) -> list[NUMACell]:
@@ -50,7 +93,10 @@ def _kib(memory: ET.Element) -> int:
 
 def pci_device(xml: str) -> PciDevice | None:
     """A PCI device that can be given away; None for bridges."""
-    device = ET.fromstring(xml)
+    return _pci_device(ET.fromstring(xml))
+
+
+def _pci_device(device: ET.Element) -> PciDevice | None:
     capability = device.find("capability[@type='pci']")
     if capability is None or capability.find("capability[@type='pci-bridge']") is not None:
         return None
@@ -62,21 +108,25 @@ def pci_device(xml: str) -> PciDevice | None:
     elif capability.find("capability[@type='virt_functions']") is not None:
         kind = PciDeviceType.SRIOV_PF
     numbers = {name: int(capability.findtext(name) or "0", 0) for name in ("domain", "bus", "slot", "function")}
+    serial = capability.findtext("capability[@type='vpd']/fields/serial_number")
     return PciDevice(
         address=_address(numbers),
         vendor_id=_id(capability.find("vendor")),
         product_id=_id(capability.find("product")),
         dev_type=kind,
         numa_node=int(numa.get("node", "0")) if numa is not None else None,
-        parent_addr=_address({name: int(value, 0) for name, value in function.attrib.items()})
-        if function is not None
-        else None,
+        parent_addr=_address_of(function) if function is not None else None,
         label=device.findtext("name"),
+        extra_info={"card_serial_number": serial} if serial else {},
     )
 
 
 def _id(element: ET.Element | None) -> str:
     return (element.get("id", "0x0000") if element is not None else "0x0000").removeprefix("0x")
+
+
+def _address_of(element: ET.Element) -> str:
+    return _address({name: int(value, 0) for name, value in element.attrib.items()})
 
 
 def _address(numbers: dict[str, int]) -> str:

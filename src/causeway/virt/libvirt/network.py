@@ -18,7 +18,9 @@ from os_vif.objects import vif as os_vif_objects
 from vif_plug_ovs import privsep
 
 from causeway.errors import GuestFailed
+from causeway.hardware.port_devices import needs_device
 from causeway.model.network import Vif
+from causeway.virt.libvirt import port_devices
 
 
 class NetworkAgent(Protocol):
@@ -36,13 +38,17 @@ class Ports:
         self._initialized = False
 
     def plug(self, uuid: str, vif: Vif) -> None:
-        if self._agent is not None and vif.vif_type == "bridge":
+        if port_devices.is_device(vif):
+            port_devices.plug(vif)
+        elif self._agent is not None and vif.vif_type == "bridge":
             self._agent.prepare(vif)
         elif vif.vif_type == "ovs":
             self._with_os_vif(uuid, vif, plug=True)
 
     def unplug(self, uuid: str, vif: Vif) -> None:
-        if vif.vif_type == "ovs":
+        if needs_device(vif.vnic_type):
+            port_devices.unplug(vif)
+        elif vif.vif_type == "ovs":
             self._with_os_vif(uuid, vif, plug=False)
 
     def _with_os_vif(self, uuid: str, vif: Vif, *, plug: bool) -> None:

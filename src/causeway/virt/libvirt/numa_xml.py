@@ -65,9 +65,13 @@ def add_cells(cpu: ET.Element, topology: InstanceNUMATopology) -> None:
 
 def hostdev(device: PciDevice) -> ET.Element:
     """A PCI device of the host in the guest; libvirt takes it from its driver and gives it back (``managed``)."""
-    domain, bus, rest = device.address.split(":")
-    slot, function = rest.split(".")
     element = ET.Element("hostdev", mode="subsystem", type="pci", managed="yes")
-    source = ET.SubElement(element, "source")
-    ET.SubElement(source, "address", domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}", function=f"0x{function}")
+    pci_address(ET.SubElement(element, "source"), device.address)
     return element
+
+
+def pci_address(source: ET.Element, text: str, **more: str) -> None:
+    domain, bus, rest = text.split(":")
+    slot, function = rest.split(".")
+    given = {"domain": f"0x{domain}", "bus": f"0x{bus}", "slot": f"0x{slot}", "function": f"0x{function}"}
+    ET.SubElement(source, "address", more | given)

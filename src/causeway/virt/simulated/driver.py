@@ -612,9 +612,10 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             firmware.add(self.files.disks(uuid), name, text)
 
     def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
-        """The NUMA topology and the addresses of the PCI devices that a guest was made with."""
+        """The NUMA topology and the addresses of the PCI devices that a guest has, its ports' among them."""
         guest = self.files.guests[uuid]
-        return guest.numa_topology, guest.pci_devices
+        of_ports = [port.pci_slot for port in guest.ports if port.pci_slot is not None]
+        return guest.numa_topology, [*guest.pci_devices, *of_ports]
 
     def guest_disks(self, uuid: str) -> dict[str, int]:
         """device -> size in MiB of the guest's local disks, as the guest sees them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from causeway.hardware.firmware import of_instance
+from causeway.hardware.port_devices import passed_through
 from causeway.model.block_device import BlockDevice
 from causeway.model.network import Vif
 from causeway.model.numa import InstanceNUMATopology
@@ -31,6 +32,8 @@ class Port:
     id: str
     mac: str
     ip: str | None
+    # Address of the device of the host that it is; None: it has none.
+    pci_slot: str | None = None
 
 
 @dataclass
@@ -145,7 +148,7 @@ def define(spec: GuestSpec, host: str, disks: Path, power_state: PowerState, usu
         volumes=[attached(bdm) for bdm in spec.volumes],
         ports=[port(vif) for vif in spec.vifs],
         numa_topology=instance.numa_topology,
-        pci_devices=[device.address for device in instance.pci_devices],
+        pci_devices=[device.address for device in passed_through(instance)],
         local_disks={short_name(local.device_name): str(disks / local.name) for local in spec.local_disks},
         firmware=names_of(of_instance(instance)),
         data=habits.data,
@@ -174,7 +177,7 @@ def attached(bdm: BlockDevice) -> AttachedVolume:
 
 
 def port(vif: Vif) -> Port:
-    return Port(vif.id, vif.address, vif.fixed_ips[0].address if vif.fixed_ips else None)
+    return Port(vif.id, vif.address, vif.fixed_ips[0].address if vif.fixed_ips else None, vif.profile.get("pci_slot"))
 
 
 def short_name(device_name: str) -> str:

@@ -10,11 +10,12 @@ from oslo_config import cfg
 from causeway import clock
 from causeway.clock import Clock
 from causeway.model.numa import NUMACell, NUMAPagesTopology
-from causeway.model.pci import PciDevice
+from causeway.model.pci import PciDevice, PciDeviceType
 from causeway.virt.driver import HostHardware
 from causeway.virt.simulated.habits import Habits
 
-_DEVICE = re.compile(r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])=([0-9a-f]{4}):([0-9a-f]{4})(?:@(\d+))?")
+_ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+_DEVICE = re.compile(rf"({_ADDRESS})=([0-9a-f]{{4}}):([0-9a-f]{{4}})(?:@(\d+))?((?:/[a-z]+:[^/]+)*)")
 _SMALL_KIB = 4
 _MIB = 1 << 20
 
@@ -40,13 +41,6 @@ class SimulatedHardware:
 def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
     """[simulated]; raises ValueError for what can't be read."""
     options = conf.simulated
-    devices = []
-    for text in options.pci_devices:
-        match = _DEVICE.fullmatch(text.strip())
-        if match is None:
-            raise ValueError(f"[simulated] pci_devices: {text} is not a device")
-        node = int(match[4]) if match[4] is not None else None
-        devices.append(PciDevice(match[1], match[2], match[3], numa_node=node))
     pages = dict(text.split(":", 1) for text in options.huge_pages)
     return SimulatedHardware(
         vcpus=options.vcpus,
@@ -55,7 +49,7 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
         numa_nodes=options.numa_nodes,
         threads=options.threads,
         huge_pages={int(size): int(number) for size, number in pages.items()},
-        pci_devices=devices,
+        pci_devices=_devices(options.pci_devices),
         link_speed=options.link_bandwidth * _MIB,
         link_latency=options.link_latency,
         habits=Habits(
@@ -65,6 +59,46 @@ def from_options(conf: cfg.ConfigOpts) -> SimulatedHardware:
         ),
         clock=clock.of(options.clock, options.clock_speed),
     )
+
+
+def _devices(texts: list[str]) -> list[PciDevice]:
+    devices: dict[str, PciDevice] = {}
+    for text in texts:
+        match = _DEVICE.fullmatch(text.strip())
+        more = dict(part.split(":", 1) for part in match[5].split("/")[1:]) if match is not None else {}
+        if match is None or not set(more) <= {"pf", "vf", "vdpa", "serial"} or match[1] in devices:
+            raise ValueError(f"[simulated] pci_devices: {text} is not a device")
+        device = PciDevice(match[1], match[2], match[3], numa_node=int(match[4]) if match[4] is not None else None)
+        if "pf" in more:
+            device.dev_type = PciDeviceType.SRIOV_PF
+            device.extra_info = {"ifname": more["pf"], "mac_address": _mac(device.address)}
+        elif "vf" in more or "vdpa" in more:
+            _be_child(device, devices.get(more.get("vf") or more["vdpa"]), text, is_vdpa="vdpa" in more)
+        if "serial" in more:
+            device.extra_info["card_serial_number"] = more["serial"]
+        devices[device.address] = device
+    return list(devices.values())
+
+
+def _be_child(device: PciDevice, parent: PciDevice | None, text: str, *, is_vdpa: bool) -> None:
+    """Makes the device a virtual function of one that was named before."""
+    if parent is None or parent.dev_type != PciDeviceType.SRIOV_PF:
+        raise ValueError(f"[simulated] pci_devices: {text} has no physical function before it")
+    device.dev_type = PciDeviceType.VDPA if is_vdpa else PciDeviceType.SRIOV_VF
+    device.parent_addr = parent.address
+    device.extra_info = {
+        "parent_ifname": parent.extra_info["ifname"],
+        "pf_mac_address": parent.extra_info["mac_address"],
+    }
+    _bus, _slot, rest = device.address.split(":", 2)
+    slot, function = rest.split(".")
+    device.extra_info["vf_num"] = str(int(slot, 16) % 16 * 8 + int(function))
+
+
+def _mac(address: str) -> str:
+    """As if a factory had given it to the device: the same for the same address."""
+    digits = re.sub("[^0-9a-f]", "", address)[-9:].rjust(10, "0")
+    return "02:" + ":".join(digits[place : place + 2] for place in range(0, 10, 2))
 
 
 def host_hardware(hardware: SimulatedHardware) -> HostHardware:

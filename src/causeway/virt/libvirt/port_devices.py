@@ -1,0 +1,165 @@
+"""Ports that are a device of the host: virtual functions, whole cards, macvtap and vDPA devices.
+
+Source: libvirt, "Domain XML" (network interfaces: ``hostdev``, ``direct`` and ``vdpa``); Linux, "PCI SR-IOV HOWTO" (the folders
+of functions below /sys/bus/pci/devices); ip-link(8).
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from causeway.errors import GuestFailed
+from causeway.hardware.port_devices import needs_device
+from causeway.model.network import Vif
+from causeway.virt.libvirt.numa_xml import pci_address
+
+# The VIF types of bindings that are plugged so.
+FUNCTION, WHOLE_DEVICE = "hw_veb", "hostdev_physical"
+_HOSTDEV = ("direct", "remote-managed")
+_DEVICES = Path("/sys/bus/pci/devices")
+_IP_TIMEOUT_SECONDS = 10.0
+
+
+def is_device(vif: Vif) -> bool:
+    """Whether the port is a device of the host.
+
+    Raises GuestFailed if a switch is to offload to it (hardware-offloaded Open vSwitch): nothing here plugs representors.
+    """
+    if vif.vif_type in (FUNCTION, WHOLE_DEVICE):
+        return True
+    if needs_device(vif.vnic_type):
+        raise GuestFailed(
+            f"Port {vif.id} (vnic_type '{vif.vnic_type}') has the binding type '{vif.vif_type}', which this hypervisor can't"
+            " plug."
+        )
+    return False
+
+
+def element(vif: Vif, devices: Path = _DEVICES) -> ET.Element:
+    """The port as a device of its guest. Raises GuestFailed if its binding does not say which, or the host has no such."""
+    slot = _slot(vif)
+    if vif.vif_type == WHOLE_DEVICE:
+        whole = ET.Element("hostdev", mode="subsystem", type="pci", managed="yes")
+        pci_address(ET.SubElement(whole, "source"), slot)
+        return whole
+    if vif.vnic_type in _HOSTDEV:
+        found = ET.Element("interface", type="hostdev", managed="yes")
+        ET.SubElement(found, "mac", address=vif.address)
+        pci_address(ET.SubElement(found, "source"), slot, type="pci")
+        vlan = vlan_of(vif)
+        if vlan is not None:
+            ET.SubElement(ET.SubElement(found, "vlan"), "tag", id=str(vlan))
+        return found
+    if vif.vnic_type == "macvtap":
+        found = ET.Element("interface", type="direct")
+        ET.SubElement(found, "mac", address=vif.address)
+        ET.SubElement(found, "source", dev=interface_of(slot, devices), mode="passthrough")
+        ET.SubElement(found, "model", type="virtio")
+        return found
+    if vif.vnic_type == "vdpa":
+        found = ET.Element("interface", type="vdpa")
+        ET.SubElement(found, "mac", address=vif.address)
+        ET.SubElement(found, "source", dev=_vdpa_device(slot, devices))
+        ET.SubElement(found, "model", type="virtio")
+        return found
+    raise GuestFailed(f"Port {vif.id} is of vnic_type '{vif.vnic_type}', which this hypervisor can't plug.")
+
+
+def device_of_port(xml: str, vif: Vif) -> str | None:
+    """The XML of a guest's device that this port is: by its MAC address, a whole card by its PCI address."""
+    path = "devices/hostdev" if vif.vif_type == WHOLE_DEVICE else "devices/interface"
+    for device in ET.fromstring(xml).iterfind(path):
+        if vif.vif_type == WHOLE_DEVICE:
+            address = device.find("source/address")
+            if address is not None and _address(address) == vif.profile.get("pci_slot"):
+                return ET.tostring(device, encoding="unicode")
+        elif (mac := device.find("mac")) is not None and mac.get("address", "").lower() == vif.address.lower():
+            return ET.tostring(device, encoding="unicode")
+    return None
+
+
+def plug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], None] | None = None) -> None:
+    """Sets up the virtual function on its card: what libvirt does not do itself. ``run``: runs a command."""
+    if vif.vif_type != FUNCTION:
+        return
+    slot, execute = _slot(vif), run or _run
+    commands: list[list[str]] = []
+    if vif.vnic_type == "macvtap":
+        # With a hostdev libvirt does that.
+        physical, number = function_of(slot, devices)
+        commands.append(
+            ["ip", "link", "set", physical, "vf", number, "mac", vif.address, "vlan", str(vlan_of(vif) or 0)]
+        )
+        commands.append(["ip", "link", "set", interface_of(slot, devices), "up"])
+    if str(vif.profile.get("trusted")).lower() in ("true", "1", "yes", "on"):
+        physical, number = function_of(slot, devices)
+        commands.append(["ip", "link", "set", physical, "vf", number, "trust", "on"])
+    for command in commands:
+        try:
+            execute(command)
+        except (OSError, subprocess.SubprocessError) as failure:
+            raise GuestFailed(
+                f"The virtual function of port {vif.id} could not be set up.", details=f"{' '.join(command)}: {failure}"
+            ) from failure
+
+
+def unplug(vif: Vif, devices: Path = _DEVICES, run: Callable[[Sequence[str]], None] | None = None) -> None:
+    """A function that was trusted is not any more, and one that was set up here has no address and no VLAN."""
+    if vif.vif_type != FUNCTION or not vif.profile.get("pci_slot"):
+        return
+    execute = run or _run
+    try:
+        physical, number = function_of(vif.profile["pci_slot"], devices)
+        if vif.vnic_type == "macvtap":
+            execute(["ip", "link", "set", physical, "vf", number, "mac", "00:00:00:00:00:00", "vlan", "0"])
+        execute(["ip", "link", "set", physical, "vf", number, "trust", "off"])
+    except (GuestFailed, OSError, subprocess.SubprocessError):
+        # It is not there any more, or its driver knows no trust: whoever gets it next sets it up.
+        return
+
+
+def vlan_of(vif: Vif) -> int | None:
+    vlan = vif.details.get("vlan")
+    return int(vlan) if vlan not in (None, "", 0, "0") else None
+
+
+def interface_of(slot: str, devices: Path = _DEVICES) -> str:
+    """The network interface that the host has of a PCI device."""
+    found = sorted(path.name for path in (devices / slot / "net").glob("*"))
+    if not found:
+        raise GuestFailed(f"PCI device {slot} has no network interface on this host.")
+    return found[0]
+
+
+def function_of(slot: str, devices: Path = _DEVICES) -> tuple[str, str]:
+    """The interface of the card that has this virtual function, and the function's number there."""
+    physical = devices / slot / "physfn"
+    for link in physical.glob("virtfn*"):
+        if link.resolve().name == slot:
+            return interface_of(physical.resolve().name, devices), link.name.removeprefix("virtfn")
+    raise GuestFailed(f"PCI device {slot} is no virtual function of this host.")
+
+
+def _vdpa_device(slot: str, devices: Path) -> str:
+    for path in sorted((devices / slot).glob("vdpa*/vhost-vdpa-*")):
+        return f"/dev/{path.name}"
+    raise GuestFailed(f"PCI device {slot} has no vDPA device on this host.")
+
+
+def _slot(vif: Vif) -> str:
+    slot = vif.profile.get("pci_slot")
+    if not slot:
+        raise GuestFailed(f"Port {vif.id} has no device: its binding names none.")
+    return str(slot)
+
+
+def _address(found: ET.Element) -> str:
+    numbers = {name: int(found.get(name, "0"), 0) for name in ("domain", "bus", "slot", "function")}
+    return f"{numbers['domain']:04x}:{numbers['bus']:02x}:{numbers['slot']:02x}.{numbers['function']:x}"
+
+
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(list(command), check=True, capture_output=True, timeout=_IP_TIMEOUT_SECONDS)
