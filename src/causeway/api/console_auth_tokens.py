@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.parts.consoles import standings
@@ -11,7 +12,7 @@ from causeway.store.api import console_tokens
 _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({}, strict=True))]
 
 
-@handler(query=_QUERY)
+@handler(query=_QUERY, answer=server_parts.CONSOLE_OF_TOKEN)
 def show(request: ApiRequest, console_token: str) -> Response:
     if request.version < (2, 31):
         # Until then it was for RDP consoles only, which the field has no more either.

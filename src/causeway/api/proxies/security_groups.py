@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import WINDOW, ask, window
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
@@ -96,7 +98,7 @@ def _get(request: ApiRequest, group_id: str) -> dict[str, Any]:
     return found
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.SECURITY_GROUPS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "get")
     everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
@@ -105,7 +107,7 @@ def index(request: ApiRequest) -> Response:
     return Response(200, {"security_groups": window(request, shown)})
 
 
-@handler()
+@handler(answer=answers.SECURITY_GROUP)
 def show(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "show")
     return Response(200, {"security_group": _view(_get(request, group_id), _all(request))})
@@ -119,7 +121,7 @@ def _wanted(request: ApiRequest) -> dict[str, str]:
     return {"name": given["name"], "description": given["description"]}
 
 
-@handler(body=_GROUP)
+@handler(body=_GROUP, answer=answers.SECURITY_GROUP)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     body = {"security_group": _wanted(request) | {"project_id": request.project_id}}
@@ -127,7 +129,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"security_group": _view(made, _all(request))})
 
 
-@handler(body=_GROUP)
+@handler(body=_GROUP, answer=answers.SECURITY_GROUP)
 def update(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "update")
     _get(request, group_id)
@@ -136,7 +138,7 @@ def update(request: ApiRequest, group_id: str) -> Response:
     return Response(200, {"security_group": _view(changed["security_group"], _all(request))})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "delete")
     if _get(request, group_id)["name"] == "default":
@@ -191,7 +193,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@handler(body=_RULE)
+@handler(body=_RULE, answer=answers.SECURITY_GROUP_RULE)
 def create_rule(request: ApiRequest) -> Response:
     request.authorize(RULE + "rule:create")
     given = request.body["security_group_rule"]
@@ -204,7 +206,7 @@ def create_rule(request: ApiRequest) -> Response:
     return Response(200, {"security_group_rule": _rule_view(made["security_group_rule"], _all(request))})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete_rule(request: ApiRequest, rule_id: str) -> Response:
     request.authorize(RULE + "rule:delete")
     if not is_uuid(rule_id):

@@ -12,6 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
@@ -20,7 +22,7 @@ from causeway.store.cell import instances
 RULE = "os_compute_api:os-security-groups:"
 
 
-@handler()
+@handler(answer=server_parts.SECURITY_GROUPS)
 def index(request: ApiRequest, server_id: str) -> Response:
     loading.load(request, server_id, RULE + "list", columns=frozenset(), tags=False)
     ports = request.services.network.ports_of_server(request.context, server_id)
@@ -39,7 +41,7 @@ def _view(group: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@handler(body=schemas.ADD_GROUP, statuses=(202,))
+@handler(body=schemas.ADD_GROUP, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
     home, group = _take(request, server_id, "add", name)
@@ -53,7 +55,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.REMOVE_GROUP, statuses=(202,))
+@handler(body=schemas.REMOVE_GROUP, statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     name = request.body["removeSecurityGroup"]["name"]
     home, group = _take(request, server_id, "remove", name)

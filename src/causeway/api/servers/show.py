@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, specs
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
@@ -15,7 +16,7 @@ from causeway.store.listing import Listed
 SHOW = "os_compute_api:servers:show"
 
 
-@handler()
+@handler(answer=answers.SHOW)
 def show(request: ApiRequest, server_id: str) -> Response:
     view = ServerView(request)
     try:
