@@ -47,7 +47,7 @@ def detail(request: ApiRequest) -> Response:
         200,
         {
             "availabilityZoneInfo": [
-                {"zoneName": zone, "zoneState": {"available": _is_available(members)}, "hosts": _hosts(members)}
+                {"zoneName": zone, "zoneState": {"available": _is_available(members)}, "hosts": _hosts(members) or None}
                 for zone, members in _grouped(request).items()
             ]
         },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from causeway import errors
 from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
@@ -29,11 +31,14 @@ def show(request: ApiRequest, console_token: str) -> Response:
         )
     if standing.ending is not None:
         raise errors.NotFound(f"Token not found: {standing.ending.told(token.instance_uuid)}")
-    console = {
+    console: dict[str, Any] = {
         "instance_uuid": token.instance_uuid,
         "host": token.host,
         "port": token.port,
         # Only consoles of other hypervisors have one.
         "internal_access_path": None,
     }
+    if request.version >= (2, 99):
+        # Of SPICE servers with TLS: there are none here.
+        console["tls_port"] = None
     return Response(200, {"console": console})
