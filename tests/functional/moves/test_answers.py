@@ -138,7 +138,15 @@ class Contents:
         rule = {"parent_group_id": made["id"], "ip_protocol": "tcp", "from_port": 1, "to_port": 2}
         self.post("/os-security-group-rules", {"security_group_rule": rule}, old)
         self.post("/os-security-group-rules", {"security_group_rule": rule | {"group_id": made["id"]}}, old)
-        floating = self.post("/os-floating-ips", {}, old)["floating_ip"]
+        network = self.cloud.admin.network
+        outside = network.create_network(name="outside", is_router_external=True)
+        network.create_subnet(network_id=outside.id, ip_version=4, cidr="192.0.2.0/24", is_dhcp_enabled=False)
+        router = next(iter(network.routers()), None)
+        if router is None:
+            router = network.create_router(name="router", external_gateway_info={"network_id": outside.id})
+            inside = next(iter(network.subnets(network_id=self.cloud.network_id)))
+            network.add_interface_to_router(router, subnet_id=inside.id)
+        floating = self.post("/os-floating-ips", {"pool": "outside"}, old)["floating_ip"]
         self.post(f"/servers/{self.server}/action", {"addFloatingIp": {"address": floating["ip"]}}, old)
         snapshot = {"snapshot": {"volume_id": self.volume, "force": True}}
         self.ids |= {

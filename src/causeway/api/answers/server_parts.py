@@ -12,7 +12,6 @@ from causeway.api.answers.parts import (
     NEXT,
     NULL,
     TEXT,
-    URL,
     UUID,
     changing,
     enum,
@@ -114,8 +113,10 @@ _KINDS = ("novnc", "xvpvnc", "spice-html5", "serial", "rdp-html5")
 _KIND = changing(
     (1, 7, enum(*_KINDS)), (8, 98, enum(*_KINDS, "webmks")), (99, None, enum(*_KINDS, "webmks", "spice-direct"))
 )
-REMOTE_CONSOLE = shown_as("remote_console", record({"protocol": _PROTOCOL, "type": _KIND, "url": URL}))
-CONSOLE = shown_as("console", record({"type": TEXT, "url": {"type": "string", "pattern": "^(https?|wss?)://"}}))
+# Of a page, or of a WebSocket.
+_CONSOLE_URL = {"type": "string", "pattern": "^(https?|wss?)://"}
+REMOTE_CONSOLE = shown_as("remote_console", record({"protocol": _PROTOCOL, "type": _KIND, "url": _CONSOLE_URL}))
+CONSOLE = shown_as("console", record({"type": TEXT, "url": _CONSOLE_URL}))
 CONSOLE_OUTPUT = shown_as("output", TEXT)
 
 _COUNTED = null(COUNT)
