@@ -56,7 +56,7 @@ OPTS: dict[str, list[Opt]] = {
                 ("error", "Such an answer becomes a 500, though what was asked for is done: for tests."),
             ],
             help="Whether answers are held against their schemas before they are sent. The field's default is warn; here it is"
-            " ignore, because it takes a multiple of the time that the answer itself takes.",
+            " ignore, because it takes several times as long as the answer itself.",
         ),
         cfg.BoolOpt("enable_instance_password", default=True, help="Show the administrator password in answers."),
     ],

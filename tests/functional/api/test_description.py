@@ -6,6 +6,7 @@ the newest everything. `moves/test_answers` reads all there is to read from a cl
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -77,7 +78,13 @@ class Tried:
             network_info=[port],
         )  # fmt: skip
         volume = BlockDevice(
-            NETWORK, server.uuid, "volume", "volume", device_name="/dev/vdb", volume_id=VOLUME, attachment_id=PORT
+            str(uuid.uuid4()),
+            server.uuid,
+            "volume",
+            "volume",
+            device_name="/dev/vdb",
+            volume_id=VOLUME,
+            attachment_id=PORT,
         )
         block_devices.add(self._cloud.cell("cell1"), volume)
         return str(server.uuid)

@@ -30,11 +30,6 @@ METADATA = shown_as("metadata", mapping(TEXT))
 META = shown_as("meta", mapping(TEXT) | {"minProperties": 1})
 TAGS = shown_as("tags", many(TEXT, most=50))
 PASSWORD = shown_as("password", TEXT)
-SECURITY_GROUPS = shown_as(
-    "security_groups",
-    many(record({"id": UUID, "name": TEXT, "description": TEXT, "tenant_id": TEXT, "rules": many(record({}), most=0)})),
-)
-
 # Volumes: what POST answers changed later than how attachments are read, until it answered nothing any more.
 _VOLUME = record(
     {

@@ -69,7 +69,8 @@ def _rule_view(rule: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[s
     }
 
 
-def _view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """``names``: groups by their ids, those among them that rules name."""
     return {
         "id": group["id"],
         "name": group["name"],
@@ -103,14 +104,14 @@ def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "get")
     everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
     found = _all(request, **({} if everybody else {"project_id": request.project_id}))
-    shown = sorted((_view(group, found) for group in found.values()), key=lambda group: group["name"])
+    shown = sorted((view(group, found) for group in found.values()), key=lambda group: group["name"])
     return Response(200, {"security_groups": window(request, shown)})
 
 
 @handler(answer=answers.SECURITY_GROUP)
 def show(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "show")
-    return Response(200, {"security_group": _view(_get(request, group_id), _all(request))})
+    return Response(200, {"security_group": view(_get(request, group_id), _all(request))})
 
 
 def _wanted(request: ApiRequest) -> dict[str, str]:
@@ -126,7 +127,7 @@ def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     body = {"security_group": _wanted(request) | {"project_id": request.project_id}}
     made = _call(request, "POST", GROUPS, "make a security group", body=body)["security_group"]
-    return Response(200, {"security_group": _view(made, _all(request))})
+    return Response(200, {"security_group": view(made, _all(request))})
 
 
 @handler(body=_GROUP, answer=answers.SECURITY_GROUP)
@@ -135,7 +136,7 @@ def update(request: ApiRequest, group_id: str) -> Response:
     _get(request, group_id)
     body = {"security_group": _wanted(request)}
     changed = _call(request, "PUT", GROUP, f"change security group {group_id}", body=body, group_id=group_id)
-    return Response(200, {"security_group": _view(changed["security_group"], _all(request))})
+    return Response(200, {"security_group": view(changed["security_group"], _all(request))})
 
 
 @handler(statuses=(202,), answer=EMPTY)
