@@ -17,13 +17,18 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 from tests.functional.described import LAST, changes
 
+from causeway import errors
 from causeway.api import openapi, versions
 from causeway.api.dispatch import Route
 from causeway.api.routes import ROUTES
+from causeway.clients.volume import Volume
 from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import MoveCandidates, MoveContents
+from causeway.model.console import ConsoleAddress, ConsolePlace
 from causeway.model.diagnostics import Diagnostics
+from causeway.model.drains import Plan
+from causeway.model.image import ImageMeta
 from causeway.model.network import FixedIp, Vif
 from causeway.store.cell import block_devices
 from causeway.store.database import utcnow
@@ -124,15 +129,40 @@ class Tried:
         answered()
 
 
-@pytest.fixture
-def tried(app: Any, cloud: Any, admin: Any, conductor: Any) -> Iterator[Tried]:
+def give_answers(conductor: Any, images: Any, network: Any, volumes: Any) -> None:
+    """The services around find what they are asked for; what is passed on to them they refuse."""
+    report, refused = Report(utcnow()), errors.ServiceRefused("It is refused.")
+    port = Vif(PORT, "fa:16:3e:00:00:01", NETWORK, fixed_ips=[FixedIp("192.0.2.5", NETWORK)])
+    place = ConsolePlace(ConsoleAddress("192.0.2.7", 5901, "https://consoles.example/"), NETWORK, "host1")
     conductor.answers |= {
-        "audit": Report(utcnow()),
-        "map_server": Report(utcnow()),
+        "audit": report,
+        "map_server": report,
         "move_candidates": MoveCandidates("", "", "", "", "", MoveContents(None)),
+        "get_console": place,
         "get_console_output": "text",
         "get_diagnostics": Diagnostics("libvirt", "kvm", "Linux", 512, None),
+        "plan_drain": lambda _context, **_given: Plan([], utcnow()),
+        "add_port": port,
+        "add_volume": lambda _context, **given: BlockDevice(
+            str(uuid.uuid4()), given["instance_uuid"], "volume", "volume", volume_id=given["volume_id"]
+        ),
     }
+    images.answers |= {"show": lambda _context, image_id: ImageMeta(image_id), "create": VOLUME, "forward": refused}
+    network.answers |= {
+        "validate_networks": lambda _context, asked, *_given, **_more: asked,
+        "security_group_ids": lambda _context, _project, names: [NETWORK for _name in names],
+        "ports_of_server": [{"id": PORT, "security_groups": [], "fixed_ips": []}],
+        "change_port": lambda _context, port, _change: port,
+        "group_names": lambda _ports: {},
+        "list_networks": [],
+        "forward": refused,
+    }
+    volumes.answers |= {"show": lambda _context, volume_id: Volume(volume_id, "available", 1), "forward": refused}
+
+
+@pytest.fixture
+def tried(app: Any, cloud: Any, admin: Any, conductor: Any, images: Any, network: Any, volumes: Any) -> Iterator[Tried]:
+    give_answers(conductor, images, network, volumes)
     made = Tried(app, cloud, admin)
     yield made
     assert made.wrong == []

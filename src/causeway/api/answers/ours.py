@@ -5,7 +5,6 @@ from __future__ import annotations
 from causeway.api.answers.parts import (
     BOOLEAN,
     COUNT,
-    INTEGER,
     NEXT,
     TEXT,
     TIME,
@@ -79,6 +78,6 @@ SERVERS_OF_DRAIN = shown_as("servers", many(of_type(DrainServer)), {"servers_lin
 
 AUDIT = shown_as("audit", _with(of_type(Report), is_clean=BOOLEAN))
 LEFTOVERS = shown_as(
-    "leftovers", many(record({"id": INTEGER, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME}))
+    "leftovers", many(record({"id": TEXT, "host": TEXT, "server": UUID, "missed": TEXT, "since": TIME}))
 )
 CANDIDATES = shown_as("move_candidates", of_type(MoveCandidates))
