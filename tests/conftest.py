@@ -11,6 +11,9 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
+# Every answer of every API in the tests, those of processes that they start included, is held against its schema.
+os.environ.setdefault("OS_API__RESPONSE_VALIDATION", "error")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(

@@ -13,26 +13,30 @@ To add a resource ``things``:
    ``views.common.links(request, "things", id)`` makes self and bookmark links; ``seconds`` and ``micros`` write times.
 3. ``things.py``: handlers; each reads policy -> objects -> one transaction -> view::
 
-       @handler(body=schemas.CREATE, statuses=(202,))          # query=schemas.LIST for query parameters
+       @handler(body=schemas.CREATE, answer=answers.SHOW, statuses=(202,))    # query=schemas.LIST for query parameters
        def create(request: ApiRequest) -> Response:
            request.authorize("os_compute_api:things:create")   # or with a target: {"project_id": ..., "user_id": ...}
            name = request.body["thing"]["name"]                # validated and decoded; an action's body has its key
            thing = store.create(request.services.api, name)
            return Response(202, {"thing": views.show(request, thing)}, {"Location": request.self_url(f"/things/{id}")})
 
-       @handler()
+       @handler(answer=answers.SHOW)
        def show(request: ApiRequest, thing_id: str) -> Response: ...   # path parameters come by name
 
    Errors of `causeway.errors` become the field's bodies by their status. ``request.allows(rule, target)`` asks without
    raising. ``request.param("limit")`` is a query parameter's value, ``request.query`` has all of them as lists.
    Lists: ``paging.page`` (of a whole list) or ``paging.limit_of``, and ``paging.next_link``. Quota: ``quota.check_deltas``.
-4. ``routes.py``: one row each: ``_get("/things/{thing_id}", things.show, 1, 52)`` with first and last minor version; the
+4. ``answers/things.py``: what is answered, as strict schemas, made of ``answers/parts.py`` (its first page says how versions are
+   marked): ``SHOW = shown_as("thing", record({"id": UUID, "tags": since(26, many(TEXT))}, maybe={"fault": TEXT}))``. Handlers
+   name them: ``@handler(answer=answers.SHOW)``; one that answers no body says ``EMPTY``, one that only refuses ``NEVER`` with
+   ``statuses=()``. All tests run with ``[api] response_validation = error``: an answer that differs becomes a 500.
+5. ``routes.py``: one row each: ``_get("/things/{thing_id}", things.show, 1, 52)`` with first and last minor version; the
    same path and method may have several rows for different versions. Actions (``POST .../action``) are ``_action(path,
    "resize", things.resize)``: picked by the body's only key. Path parameters of one path must always have the same name
    (``/servers/{server_id}/...``). The rows of servers are in ``servers/routes.py``: a list ``ROUTES`` that is merged here.
    What the Compute API had once is in ``gone.py`` (410); what it has and this cloud has not is a line of ``unavailable.py``
    (501), raised when everything else was checked: ``raise Unavailable.THINGS.refusal(f"thing {id}")``. A path that is not in
    the table is 404, and so is one with another method.
-5. Tests: ``tests/functional/api/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
+6. Tests: ``tests/functional/api/test_things.py`` with the fixture ``api`` (`tests/functional/conftest.py`):
    ``api.get("/things", version="2.96")``, ``admin.post("/things", {...})`` -> ``answer.status``, ``answer.json``.
 """

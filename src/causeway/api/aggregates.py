@@ -11,6 +11,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import zones
+from causeway.api.answers import hosts as answers
+from causeway.api.answers.parts import EMPTY, NEVER
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
 from causeway.api.unavailable import Unavailable
@@ -55,19 +57,19 @@ def _answer(request: ApiRequest, aggregate: Aggregate) -> Response:
     return Response(200, {"aggregate": _view(request, store.get(request.services.api, aggregate.id))})
 
 
-@handler()
+@handler(answer=answers.AGGREGATES)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     return Response(200, {"aggregates": [_view(request, one) for one in store.list_all(request.services.api)]})
 
 
-@handler()
+@handler(answer=answers.AGGREGATE)
 def show(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "show")
     return Response(200, {"aggregate": _view(request, _find(request, aggregate_id))})
 
 
-@handler(body=schemas.CREATE)
+@handler(body=schemas.CREATE, answer=answers.NEW_AGGREGATE)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     wanted = request.body["aggregate"]
@@ -79,7 +81,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"aggregate": shown})
 
 
-@handler(body=schemas.UPDATE)
+@handler(body=schemas.UPDATE, answer=answers.AGGREGATE)
 def update(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "update")
     aggregate = _find(request, aggregate_id)
@@ -122,7 +124,7 @@ def _have_servers(request: ApiRequest, members: list[str]) -> bool:
     )
 
 
-@handler()
+@handler(answer=EMPTY)
 def delete(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "delete")
     aggregate = _find(request, aggregate_id)
@@ -141,7 +143,7 @@ def _providers(request: ApiRequest, host: str) -> list[str]:
     return [node.uuid for node in nodes]
 
 
-@handler(body=schemas.ADD_HOST)
+@handler(body=schemas.ADD_HOST, answer=answers.AGGREGATE)
 def add_host(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "add_host")
     host = request.body["add_host"]["host"]
@@ -161,7 +163,7 @@ def add_host(request: ApiRequest, aggregate_id: str) -> Response:
     return _answer(request, aggregate)
 
 
-@handler(body=schemas.REMOVE_HOST)
+@handler(body=schemas.REMOVE_HOST, answer=answers.AGGREGATE)
 def remove_host(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize(RULE + "remove_host")
     host = request.body["remove_host"]["host"]
@@ -184,7 +186,7 @@ def remove_host(request: ApiRequest, aggregate_id: str) -> Response:
     return _answer(request, aggregate)
 
 
-@handler(body=schemas.SET_METADATA)
+@handler(body=schemas.SET_METADATA, answer=answers.AGGREGATE)
 def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
     """Adds, changes, and (value null) removes metadata."""
     request.authorize(RULE + "set_metadata")
@@ -204,7 +206,7 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
     return _answer(request, aggregate)
 
 
-@handler(body=schemas.IMAGES, statuses=(202,))
+@handler(body=schemas.IMAGES, statuses=(), answer=NEVER)
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
     request.authorize("compute:aggregates:images", {})
     _find(request, aggregate_id)

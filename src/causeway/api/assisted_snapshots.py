@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers.parts import NEVER
 from causeway.api.request import ApiRequest, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.unavailable import Unavailable
@@ -30,13 +31,13 @@ _QUERY = {"delete_info": common.many(common.ANY_STRING)}
 _DELETE: VersionedSchemas = [(1, 74, common.query(_QUERY)), (75, None, common.query(_QUERY, strict=True))]
 
 
-@handler(body=_CREATE)
+@handler(body=_CREATE, statuses=(), answer=NEVER)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create", {})
     raise Unavailable.CREATE_ASSISTED_SNAPSHOT.refusal(f"volume {request.body['snapshot']['volume_id']}")
 
 
-@handler(query=_DELETE, statuses=(204,))
+@handler(query=_DELETE, statuses=(), answer=NEVER)
 def delete(request: ApiRequest, snapshot_id: str) -> Response:
     request.authorize(RULE + "delete", {})
     info = _decoded(request.param("delete_info"))

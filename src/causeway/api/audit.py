@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from causeway import errors
+from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 
@@ -18,19 +19,19 @@ def _audit(request: ApiRequest, *, fix: bool) -> Response:
     return Response(200, {"audit": msgspec.to_builtins(report) | {"is_clean": report.is_clean}})
 
 
-@handler()
+@handler(answer=ours.AUDIT)
 def show(request: ApiRequest) -> Response:
     """Holds all records and services against each other: every disagreement (`causeway.model.audit.Report`)."""
     return _audit(request, fix=False)
 
 
-@handler()
+@handler(answer=ours.AUDIT)
 def mend(request: ApiRequest) -> Response:
     """The same, and mends what is safe first."""
     return _audit(request, fix=True)
 
 
-@handler(query=PLACE)
+@handler(query=PLACE, answer=ours.AUDIT)
 def map_server(request: ApiRequest, server_id: str) -> Response:
     """Maps a server that can't be reached to where its only guest and disks are; what was mended and what is left."""
     request.authorize(RULE)

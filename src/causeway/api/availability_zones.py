@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.api import zones
+from causeway.api.answers import hosts as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.views import common
 
@@ -23,7 +24,7 @@ def _is_available(members: list[zones.ServiceInCell]) -> bool:
     return any(not member.service.disabled for member in members)
 
 
-@handler()
+@handler(answer=answers.ZONES)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     internal = request.services.conf.internal_service_availability_zone
@@ -39,14 +40,14 @@ def index(request: ApiRequest) -> Response:
     )
 
 
-@handler()
+@handler(answer=answers.ZONES_DETAIL)
 def detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "detail")
     return Response(
         200,
         {
             "availabilityZoneInfo": [
-                {"zoneName": zone, "zoneState": {"available": _is_available(members)}, "hosts": _hosts(members)}
+                {"zoneName": zone, "zoneState": {"available": _is_available(members)}, "hosts": _hosts(members) or None}
                 for zone, members in _grouped(request).items()
             ]
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers.parts import NEVER
 from causeway.api.request import ApiRequest, Handler, Response, handler
 from causeway.api.unavailable import Unavailable
 
@@ -10,13 +11,13 @@ LAST = 35
 RULE = "os_compute_api:os-baremetal-nodes:"
 
 
-@handler()
+@handler(statuses=(), answer=NEVER)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list", {})
     raise Unavailable.LIST_NODES.refusal()
 
 
-@handler()
+@handler(statuses=(), answer=NEVER)
 def show(request: ApiRequest, node_id: str) -> Response:
     request.authorize(RULE + "show", {})
     raise Unavailable.SHOW_NODE.refusal(f"node {node_id}")
@@ -29,4 +30,4 @@ def changed_elsewhere(command: str) -> Handler:
         raise errors.BadRequest(f"Nodes are not changed through this API: use {command} of the bare metal service.")
 
     run.__doc__ = f"Refused: {command} belongs to the bare metal service."
-    return handler()(run)
+    return handler(statuses=(), answer=NEVER)(run)

@@ -6,6 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import zones
+from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.model.host import CellMapping, ComputeNode, Service
 from causeway.store.api import cells as records
@@ -16,7 +17,7 @@ from causeway.store.database import Database
 RULE = "causeway:cells:"
 
 
-@handler()
+@handler(answer=ours.CELLS)
 def index(request: ApiRequest) -> Response:
     """All cells in the order in which they were made, those that do not answer among them."""
     request.authorize(RULE + "index")
@@ -26,7 +27,7 @@ def index(request: ApiRequest) -> Response:
     return Response(200, {"cells": _views(request, cells.mappings(), cells.ask_all(_computes))})
 
 
-@handler()
+@handler(answer=ours.CELL)
 def show(request: ApiRequest, cell: str) -> Response:
     """One cell, by its name or id."""
     request.authorize(RULE + "show")
@@ -36,7 +37,7 @@ def show(request: ApiRequest, cell: str) -> Response:
     return Response(200, {"cell": view})
 
 
-@handler()
+@handler(answer=ours.HOSTS_OF_CELL)
 def index_of_hosts(request: ApiRequest, cell: str) -> Response:
     """The hosts of a cell that answers, with what their hypervisors have and what of it is used."""
     request.authorize(RULE + "show")

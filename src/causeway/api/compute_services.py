@@ -10,6 +10,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import zones
+from causeway.api.answers import hosts as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common as types
 from causeway.api.schemas import compute_services as schemas
@@ -42,7 +44,7 @@ def _view(request: ApiRequest, found: zones.ServiceInCell) -> dict[str, Any]:
     return shown
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.SERVICES)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     host, binary = request.param("host"), request.param("binary")
@@ -99,7 +101,7 @@ def change(request: ApiRequest, found: zones.ServiceInCell, **changes: Any) -> N
     found.up = zones.is_up(request.services, found.service)
 
 
-@handler(body=schemas.UPDATE)
+@handler(body=schemas.UPDATE, answer=answers.SERVICE)
 def update(request: ApiRequest, service_id: str) -> Response:
     request.authorize(RULE + "update")
     wanted = request.body
@@ -126,7 +128,7 @@ def _named(found: zones.ServiceInCell, **more: Any) -> Response:
     return Response(200, {"service": {"host": found.service.host, "binary": found.service.binary} | more})
 
 
-@handler(body=schemas.BY_HOST)
+@handler(body=schemas.BY_HOST, answer=answers.SERVICE_ENABLED)
 def enable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
@@ -134,7 +136,7 @@ def enable(request: ApiRequest) -> Response:
     return _named(found, status="enabled")
 
 
-@handler(body=schemas.BY_HOST)
+@handler(body=schemas.BY_HOST, answer=answers.SERVICE_DISABLED)
 def disable(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
@@ -143,7 +145,7 @@ def disable(request: ApiRequest) -> Response:
     return _named(found, status="disabled")
 
 
-@handler(body=schemas.WITH_REASON)
+@handler(body=schemas.WITH_REASON, answer=answers.SERVICE_DISABLED_WITH_REASON)
 def disable_with_reason(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
@@ -152,7 +154,7 @@ def disable_with_reason(request: ApiRequest) -> Response:
     return _named(found, status="disabled", disabled_reason=reason)
 
 
-@handler(body=schemas.FORCE_DOWN)
+@handler(body=schemas.FORCE_DOWN, answer=answers.SERVICE_FORCED_DOWN)
 def force_down(request: ApiRequest) -> Response:
     request.authorize(RULE + "update")
     found = _by_host(request)
@@ -161,7 +163,7 @@ def force_down(request: ApiRequest) -> Response:
     return _named(found, forced_down=forced_down)
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, service_id: str) -> Response:
     """Deletes a service; a compute only when it has no servers and no migration of its host is under way."""
     request.authorize(RULE + "delete")

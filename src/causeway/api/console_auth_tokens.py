@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from causeway import errors
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.parts.consoles import standings
@@ -11,7 +14,7 @@ from causeway.store.api import console_tokens
 _QUERY: VersionedSchemas = [(1, 98, common.query({})), (99, None, common.query({}, strict=True))]
 
 
-@handler(query=_QUERY)
+@handler(query=_QUERY, answer=server_parts.CONSOLE_OF_TOKEN)
 def show(request: ApiRequest, console_token: str) -> Response:
     if request.version < (2, 31):
         # Until then it was for RDP consoles only, which the field has no more either.
@@ -28,11 +31,14 @@ def show(request: ApiRequest, console_token: str) -> Response:
         )
     if standing.ending is not None:
         raise errors.NotFound(f"Token not found: {standing.ending.told(token.instance_uuid)}")
-    console = {
+    console: dict[str, Any] = {
         "instance_uuid": token.instance_uuid,
         "host": token.host,
         "port": token.port,
         # Only consoles of other hypervisors have one.
         "internal_access_path": None,
     }
+    if request.version >= (2, 99):
+        # Of SPICE servers with TLS: there are none here.
+        console["tls_port"] = None
     return Response(200, {"console": console})

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import falcon
 import msgspec
+from oslo_log import log
 
 from causeway import errors
 from causeway.api import auth, faults, validation, versions
@@ -19,6 +20,8 @@ from causeway.http.strict import BrokenBody
 JSON_TYPES = frozenset({"application/json", "application/vnd.openstack.compute+json"})
 MAX_BODY_BYTES = 114688  # as the field's oslo.middleware sizelimit
 VERSIONED_PREFIX, LEGACY_PREFIX = "/v2.1", "/v2"
+
+LOG = log.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -102,7 +105,23 @@ class Endpoint:
             body=body,
         )
         _check(request, route, legacy=state.prefix == LEGACY_PREFIX)
-        return route.handler.run(request, **parameters)
+        answer = route.handler.run(request, **parameters)
+        self._check_answer(answer, route, minor)
+        return answer
+
+    def _check_answer(self, answer: Response, route: Route, minor: int) -> None:
+        """Raises AnswerDiffers if the answer is not what its schema says, or logs it: as ``response_validation`` has it."""
+        wanted = self._services.conf.api.response_validation
+        if wanted == "ignore":
+            return
+        differences = validation.differences_of(answer, route.handler, minor)
+        if not differences:
+            return
+        what = f"The answer of {route.method} {route.label} in version 2.{minor}"
+        message = f"{what} differs from its schema: {'; '.join(differences)}"
+        if wanted == "error":
+            raise AnswerDiffers(message)
+        LOG.warning("%s", message)
 
 
 def query_schema(route: Route, minor: int) -> JsonSchema | None:
@@ -126,6 +145,12 @@ def _check(request: ApiRequest, route: Route, *, legacy: bool) -> None:
         if legacy:
             request.body = validation.without_outer_spaces(request.body, schema)
         validation.check_body(request.body, schema, legacy=legacy)
+
+
+class AnswerDiffers(errors.CausewayError):
+    """An answer is not what its schema says. What was asked for is done."""
+
+    status, code = 500, "answer_differs"
 
 
 @dataclass(slots=True)

@@ -15,6 +15,8 @@ import msgspec
 
 from causeway import errors
 from causeway.api import paging
+from causeway.api.answers import ours
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import drains as schemas
 from causeway.api.validation import is_uuid
@@ -34,7 +36,7 @@ from causeway.store.database import utcnow
 RULE = "causeway:drains:"
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=ours.DRAINS)
 def index(request: ApiRequest) -> Response:
     """All drains, newest first, a page of them."""
     request.authorize(RULE + "index")
@@ -55,7 +57,7 @@ def index(request: ApiRequest) -> Response:
     return Response(200, body)
 
 
-@handler(body=schemas.CREATE, statuses=(201,))
+@handler(body=schemas.CREATE, statuses=(201,), answer=ours.NEW_DRAIN)
 def create(request: ApiRequest) -> Response:
     """Plans a drain and keeps it with its plan. Nothing moves before it is started."""
     request.authorize(RULE + "create")
@@ -75,7 +77,7 @@ def create(request: ApiRequest) -> Response:
     return Response(201, {"drain": _view(request, drain), "plan": _plan(plan, with_servers=False)})
 
 
-@handler(body=schemas.CREATE)
+@handler(body=schemas.CREATE, answer=ours.PLAN)
 def plan(request: ApiRequest) -> Response:
     """What a drain would do, with each of its servers: a dry run."""
     request.authorize(RULE + "create")
@@ -83,12 +85,12 @@ def plan(request: ApiRequest) -> Response:
     return Response(200, {"plan": _plan(found, with_servers=True)})
 
 
-@handler()
+@handler(answer=ours.DRAIN)
 def show(request: ApiRequest, drain_id: str) -> Response:
     return Response(200, {"drain": _view(request, _find(request, drain_id, "show"))})
 
 
-@handler(query=schemas.LIST_SERVERS)
+@handler(query=schemas.LIST_SERVERS, answer=ours.SERVERS_OF_DRAIN)
 def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
     """Its servers by their ids, a page of them."""
     _find(request, drain_id, "show")
@@ -111,7 +113,7 @@ def index_of_servers(request: ApiRequest, drain_id: str) -> Response:
     return Response(200, body)
 
 
-@handler(body=schemas.UPDATE)
+@handler(body=schemas.UPDATE, answer=ours.DRAIN)
 def update(request: ApiRequest, drain_id: str) -> Response:
     """Other limits, also while it runs; those that are not named stay as they are."""
     _find(request, drain_id, "update")
@@ -120,7 +122,7 @@ def update(request: ApiRequest, drain_id: str) -> Response:
     return Response(200, {"drain": _view(request, changed)})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, drain_id: str) -> Response:
     """The record of one that nobody works on. What it moved stays where it is."""
     drain = _find(request, drain_id, "delete")
@@ -130,7 +132,7 @@ def delete(request: ApiRequest, drain_id: str) -> Response:
     return Response(204)
 
 
-@handler(body=schemas.bare("start"), statuses=(202,))
+@handler(body=schemas.bare("start"), statuses=(202,), answer=ours.DRAIN)
 def start(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PLANNED:
@@ -138,14 +140,14 @@ def start(request: ApiRequest, drain_id: str) -> Response:
     return _transit(request, drain_id, DrainState.RUNNING, "start", before=DrainState.PLANNED, started_at=utcnow())
 
 
-@handler(body=schemas.bare("pause"), statuses=(202,))
+@handler(body=schemas.bare("pause"), statuses=(202,), answer=ours.DRAIN)
 def pause(request: ApiRequest, drain_id: str) -> Response:
     """Nothing new begins; what is under way comes to its end."""
     _find(request, drain_id, "action")
     return _transit(request, drain_id, DrainState.PAUSED, "pause", note="It was paused on request.")
 
 
-@handler(body=schemas.bare("resume"), statuses=(202,))
+@handler(body=schemas.bare("resume"), statuses=(202,), answer=ours.DRAIN)
 def resume(request: ApiRequest, drain_id: str) -> Response:
     drain = _find(request, drain_id, "action")
     if drain.state is not DrainState.PAUSED:
@@ -153,7 +155,7 @@ def resume(request: ApiRequest, drain_id: str) -> Response:
     return _transit(request, drain_id, DrainState.RUNNING, "resume", before=DrainState.PAUSED, note=None)
 
 
-@handler(body=schemas.CANCEL, statuses=(202,))
+@handler(body=schemas.CANCEL, statuses=(202,), answer=ours.DRAIN)
 def cancel(request: ApiRequest, drain_id: str) -> Response:
     """It ends, and opens the hosts again that it closed. What is under way comes to its end, or is undone (``undo``)."""
     drain = _find(request, drain_id, "action")
@@ -163,7 +165,7 @@ def cancel(request: ApiRequest, drain_id: str) -> Response:
     return _transit(request, drain_id, DrainState.CANCELLING, "cancel", undo=undo)
 
 
-@handler(body=schemas.bare("rollback"), statuses=(202,))
+@handler(body=schemas.bare("rollback"), statuses=(202,), answer=ours.DRAIN)
 def roll_back(request: ApiRequest, drain_id: str) -> Response:
     """As `cancel` with ``undo``; and what waits for its confirm is reverted."""
     _find(request, drain_id, "action")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
 from causeway.api.request import ApiRequest, Response, handler
 
 _UPDATED = "2014-12-03T00:00:00Z"
@@ -58,13 +59,13 @@ def _view(alias: str) -> dict[str, Any]:
     }
 
 
-@handler()
+@handler(answer=answers.EXTENSIONS)
 def index(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:extensions")
     return Response(200, {"extensions": [_view(alias) for alias in sorted(_NAMES)]})
 
 
-@handler()
+@handler(answer=answers.EXTENSION)
 def show(request: ApiRequest, alias: str) -> Response:
     request.authorize("os_compute_api:extensions")
     if alias not in _NAMES:

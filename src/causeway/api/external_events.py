@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import external_events as schemas
 from causeway.model.events import ExternalEvent, HostEvents
@@ -22,7 +23,7 @@ OK, BAD, MISSING, NO_HOST = 200, 400, 404, 422
 Hosts = dict[str, set[tuple[str, str]]]
 
 
-@handler(body=schemas.CREATE, statuses=(200, 207))
+@handler(body=schemas.CREATE, statuses=(200, 207), answer=server_parts.EXTERNAL_EVENTS)
 def create(request: ApiRequest) -> Response:
     """Every event is answered for on its own; 207 if not all could be handed on, 404 if no server was there at all."""
     request.authorize("os_compute_api:os-server-external-events:create")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api import extra_spec_rules, flavors
+from causeway.api.answers import flavors as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import flavor_access as schemas
 from causeway.store.api import flavors as store
@@ -20,13 +22,13 @@ def _check(request: ApiRequest, specs: dict[str, object]) -> dict[str, str]:
     return checked
 
 
-@handler()
+@handler(answer=answers.EXTRA_SPECS)
 def index(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE + "index")
     return Response(200, {"extra_specs": flavors.find(request, flavor_id).extra_specs})
 
 
-@handler()
+@handler(answer=answers.EXTRA_SPEC)
 def show(request: ApiRequest, flavor_id: str, key: str) -> Response:
     request.authorize(RULE + "show")
     specs = flavors.find(request, flavor_id).extra_specs
@@ -35,7 +37,7 @@ def show(request: ApiRequest, flavor_id: str, key: str) -> Response:
     return Response(200, {key: specs[key]})
 
 
-@handler(body=schemas.CREATE_SPECS)
+@handler(body=schemas.CREATE_SPECS, answer=answers.EXTRA_SPECS)
 def create(request: ApiRequest, flavor_id: str) -> Response:
     """Adds specs; those of the same name are replaced."""
     request.authorize(RULE + "create")
@@ -45,7 +47,7 @@ def create(request: ApiRequest, flavor_id: str) -> Response:
     return Response(200, {"extra_specs": new})
 
 
-@handler(body=schemas.UPDATE_SPEC)
+@handler(body=schemas.UPDATE_SPEC, answer=answers.EXTRA_SPEC)
 def update(request: ApiRequest, flavor_id: str, key: str) -> Response:
     request.authorize(RULE + "update")
     if key not in request.body:
@@ -56,7 +58,7 @@ def update(request: ApiRequest, flavor_id: str, key: str) -> Response:
     return Response(200, new)
 
 
-@handler()
+@handler(answer=EMPTY)
 def delete(request: ApiRequest, flavor_id: str, key: str) -> Response:
     request.authorize(RULE + "delete")
     specs = flavors.find(request, flavor_id).extra_specs

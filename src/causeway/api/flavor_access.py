@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api import flavors
+from causeway.api.answers import flavors as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import flavor_access as schemas
 from causeway.model.flavor import Flavor
@@ -19,7 +20,7 @@ def _answer(request: ApiRequest, flavor: Flavor) -> Response:
     )
 
 
-@handler()
+@handler(answer=answers.ACCESS)
 def index(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE)
     flavor = flavors.find(request, flavor_id)
@@ -28,7 +29,7 @@ def index(request: ApiRequest, flavor_id: str) -> Response:
     return _answer(request, flavor)
 
 
-@handler(body=schemas.ADD)
+@handler(body=schemas.ADD, answer=answers.ACCESS)
 def add(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE + ":add_tenant_access")
     flavor = flavors.find(request, flavor_id)
@@ -38,7 +39,7 @@ def add(request: ApiRequest, flavor_id: str) -> Response:
     return _answer(request, flavor)
 
 
-@handler(body=schemas.REMOVE)
+@handler(body=schemas.REMOVE, answer=answers.ACCESS)
 def remove(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize(RULE + ":remove_tenant_access")
     flavor = flavors.find(request, flavor_id)

@@ -7,6 +7,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import paging
+from causeway.api.answers import flavors as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common
 from causeway.api.schemas import flavors as schemas
@@ -65,13 +67,13 @@ def _visible(request: ApiRequest) -> list[Flavor]:
     return [flavor for flavor in flavors if flavor.is_public == common.to_bool(text)]
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.INDEX)
 def index(request: ApiRequest) -> Response:
     flavors = _page(request)
     return _answer(request, "/flavors", flavors, [views.basic(request, flavor) for flavor in flavors])
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.DETAIL)
 def detail(request: ApiRequest) -> Response:
     flavors = _page(request)
     specs = request.version >= (2, 61) and request.allows(SEE_EXTRA_SPECS)
@@ -92,12 +94,12 @@ def _one(request: ApiRequest, flavor: Flavor) -> Response:
     return Response(200, {"flavor": views.detailed(request, flavor, extra_specs=specs)})
 
 
-@handler()
+@handler(answer=answers.SHOW)
 def show(request: ApiRequest, flavor_id: str) -> Response:
     return _one(request, find(request, flavor_id))
 
 
-@handler(body=schemas.CREATE)
+@handler(body=schemas.CREATE, answer=answers.SHOW)
 def create(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:os-flavor-manage:create")
     wanted = request.body["flavor"]
@@ -117,7 +119,7 @@ def create(request: ApiRequest) -> Response:
     return _one(request, store.create(request.services.api, flavor))
 
 
-@handler(body=schemas.UPDATE)
+@handler(body=schemas.UPDATE, answer=answers.SHOW)
 def update(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize("os_compute_api:os-flavor-manage:update")
     find(request, flavor_id)
@@ -125,7 +127,7 @@ def update(request: ApiRequest, flavor_id: str) -> Response:
     return _one(request, find(request, flavor_id))
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, flavor_id: str) -> Response:
     request.authorize("os_compute_api:os-flavor-manage:delete")
     store.delete(request.services.api, flavor_id)

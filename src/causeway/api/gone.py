@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers.parts import NEVER
 from causeway.api.dispatch import Route
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common
@@ -12,7 +13,7 @@ class Gone(errors.CausewayError):
     status, code = 410, "gone"
 
 
-@handler(query=common.IGNORED_QUERY, statuses=(410,))
+@handler(query=common.IGNORED_QUERY, statuses=(410,), answer=NEVER)
 def gone(_request: ApiRequest, **_parameters: str) -> Response:
     """Removed from the Compute API."""
     raise Gone("This resource is no longer available. No forwarding address is given.")

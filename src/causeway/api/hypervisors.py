@@ -7,6 +7,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import paging, zones
+from causeway.api.answers import hosts as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common as types
 from causeway.api.schemas import hypervisors as schemas
@@ -107,19 +108,19 @@ def _find(request: ApiRequest, hypervisor_id: str) -> _Hypervisor:
     raise missing
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.HYPERVISORS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     return _list(request, "/os-hypervisors", views.basic)
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.HYPERVISORS_DETAIL)
 def detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "list-detail")
     return _list(request, "/os-hypervisors/detail", views.detailed)
 
 
-@handler(query=schemas.SHOW)
+@handler(query=schemas.SHOW, answer=answers.HYPERVISOR)
 def show(request: ApiRequest, hypervisor_id: str) -> Response:
     request.authorize(RULE + "show")
     found = _find(request, hypervisor_id)
@@ -127,7 +128,7 @@ def show(request: ApiRequest, hypervisor_id: str) -> Response:
     return Response(200, {"hypervisor": views.detailed(request, found.node, found.service, found.up, servers)})
 
 
-@handler()
+@handler(answer=answers.UPTIME)
 def uptime(request: ApiRequest, hypervisor_id: str) -> Response:
     request.authorize(RULE + "uptime")
     found = _find(request, hypervisor_id)
@@ -137,14 +138,14 @@ def uptime(request: ApiRequest, hypervisor_id: str) -> Response:
     return Response(200, {"hypervisor": shown})
 
 
-@handler()
+@handler(answer=answers.FOUND_HYPERVISORS)
 def search(request: ApiRequest, hypervisor_id: str) -> Response:
     request.authorize(RULE + "search")
     found = _matching(_all(request), hypervisor_id)
     return Response(200, {"hypervisors": [views.basic(request, one.node, one.service, one.up, None) for one in found]})
 
 
-@handler()
+@handler(answer=answers.SERVERS_OF_HYPERVISORS)
 def servers(request: ApiRequest, hypervisor_id: str) -> Response:
     request.authorize(RULE + "servers")
     found = _matching(_all(request), hypervisor_id)
@@ -152,7 +153,7 @@ def servers(request: ApiRequest, hypervisor_id: str) -> Response:
     return Response(200, {"hypervisors": shown})
 
 
-@handler()
+@handler(answer=answers.STATISTICS)
 def statistics(request: ApiRequest) -> Response:
     request.authorize(RULE + "statistics")
     nodes = [one.node for one in _all(request) if not one.service.disabled]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.api import keys, paging, quota
+from causeway.api.answers import projects as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import keypairs as schemas
 from causeway.api.views import common
@@ -30,7 +32,7 @@ def _basic(request: ApiRequest, keypair: KeyPair) -> dict[str, Any]:
     return shown
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.KEYS)
 def index(request: ApiRequest) -> Response:
     keypairs = store.list_for(request.services.api, _owner(request, "index"))
     paged = request.version >= (2, 35)
@@ -44,7 +46,7 @@ def index(request: ApiRequest) -> Response:
     return Response(200, body)
 
 
-@handler(query=schemas.ONE)
+@handler(query=schemas.ONE, answer=answers.KEY)
 def show(request: ApiRequest, keypair_name: str) -> Response:
     keypair = store.get(request.services.api, _owner(request, "show"), keypair_name)
     shown = _basic(request, keypair) | {
@@ -58,7 +60,7 @@ def show(request: ApiRequest, keypair_name: str) -> Response:
     return Response(200, {"keypair": shown})
 
 
-@handler(body=schemas.CREATE, statuses=(200, 201))
+@handler(body=schemas.CREATE, statuses=[(1, 1, (200,)), (2, None, (201,))], answer=answers.NEW_KEY)
 def create(request: ApiRequest) -> Response:
     """Imports a public key; before 2.92 a pair is made if none is given, and its private key is shown this once."""
     wanted = request.body["keypair"]
@@ -86,7 +88,7 @@ def create(request: ApiRequest) -> Response:
     return Response(201 if request.version >= (2, 2) else 200, {"keypair": shown})
 
 
-@handler(query=schemas.ONE, statuses=(202, 204))
+@handler(query=schemas.ONE, statuses=[(1, 1, (202,)), (2, None, (204,))], answer=EMPTY)
 def delete(request: ApiRequest, keypair_name: str) -> Response:
     store.delete(request.services.api, _owner(request, "delete"), keypair_name)
     return Response(204 if request.version >= (2, 2) else 202)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.store.api import leftovers
@@ -10,7 +11,7 @@ RULE = "causeway:leftovers:index"
 LIST: VersionedSchemas = [(1, None, common.query({"host": common.once(common.HOSTNAME)}, strict=True))]
 
 
-@handler(query=LIST)
+@handler(query=LIST, answer=ours.LEFTOVERS)
 def index(request: ApiRequest) -> Response:
     """What is left on hosts that were forced down, oldest first."""
     request.authorize(RULE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway.api import quota
+from causeway.api.answers import projects as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import quotas as schemas
 
@@ -29,7 +30,7 @@ _USED = {
 }
 
 
-@handler(query=schemas.LIMITS_QUERY)
+@handler(query=schemas.LIMITS_QUERY, answer=answers.LIMITS)
 def show(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:limits")
     project_id = request.project_id

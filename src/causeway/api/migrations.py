@@ -10,6 +10,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import changes, paging
+from causeway.api.answers import migrations as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import migrations as schemas
 from causeway.api.servers import live_migration
@@ -38,7 +40,7 @@ def _given_since(request: ApiRequest, name: str, first_minor: int) -> str | None
     return request.param(name) if request.version >= (2, first_minor) else None
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.INDEX)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     paged = request.version >= (2, 59)
@@ -117,7 +119,7 @@ def _find(request: ApiRequest, server_id: str, migration_id: str) -> Migration:
     raise errors.MigrationNotFound(f"Migration {migration_id} for server {server_id} is not live-migration.")
 
 
-@handler()
+@handler(answer=answers.INDEX_OF_SERVER)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
     """Moves of the server that are under way. The field shows live migrations only; here resizes can be watched, too."""
     _authorize_server(request, server_id, "index")
@@ -128,7 +130,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"migrations": entries})
 
 
-@handler()
+@handler(answer=answers.SHOW_OF_SERVER)
 def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     _authorize_server(request, server_id, "show")
     found = _find(request, server_id, migration_id)
@@ -136,7 +138,7 @@ def show_of_server(request: ApiRequest, server_id: str, migration_id: str) -> Re
     return Response(200, {"migration": views.entry_of_server(request, found, progress.get(found.uuid), hosts=True)})
 
 
-@handler()
+@handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     """Stops what has not passed its pivot; the server is given back. In the field: live migrations only."""
     _authorize_server(request, server_id, "delete")

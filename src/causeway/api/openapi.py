@@ -6,10 +6,11 @@ import re
 from typing import Any
 
 from causeway.api import faults, versions
-from causeway.api.dispatch import JSON_TYPES, Route
+from causeway.api.dispatch import Route
 from causeway.api.request import Handler, JsonSchema, schema_for
-from causeway.api.schemas.common import takes_nothing
+from causeway.api.schemas.common import NOTHING, takes_nothing
 
+_JSON = "application/json"
 _PARAMETER = re.compile(r"{(\w+)}")
 _REFUSALS = {
     400: "Something in the request is wrong; the message says what.",
@@ -99,22 +100,24 @@ def _operation(route: Route, version: versions.Version) -> dict[str, Any]:
         "summary": (handler.run.__doc__ or handler.name.replace("_", " ").replace(".", ": ")).strip().split("\n")[0],
         "tags": [route.path.split("/")[1]],
         "parameters": parameters,
-        "responses": _answers(handler)
+        "responses": _answers(handler, version.minor)
         | {str(code): {"$ref": f"#/components/responses/Fault{code}"} for code in _REFUSALS},
     }
     body = _body(route, version)
     if body is not None:
         operation["requestBody"] = {
             "required": not takes_nothing(body),
-            "content": {sorted(JSON_TYPES)[0]: {"schema": body}},
+            "content": {_JSON: {"schema": body}},
         }
     return operation
 
 
-def _answers(handler: Handler) -> dict[str, Any]:
+def _answers(handler: Handler, minor: int) -> dict[str, Any]:
+    schema = schema_for(handler.answer, minor)
     return {
         str(status): {"description": "Done." if status < 400 else "This was removed from the API."}
-        for status in handler.statuses
+        | ({"content": {_JSON: {"schema": schema}}} if schema and not takes_nothing(schema) else {})
+        for status in handler.statuses_at(minor)
     }
 
 
@@ -127,11 +130,23 @@ def _body(route: Route, version: versions.Version) -> JsonSchema | None:
 
 def _add_action(operation: dict[str, Any], route: Route, version: versions.Version) -> None:
     """Actions of one path are one operation whose body is one of theirs."""
-    content = operation["requestBody"]["content"][sorted(JSON_TYPES)[0]]
+    content = operation["requestBody"]["content"][_JSON]
     before = content["schema"]
     content["schema"] = {"oneOf": [*before.get("oneOf", [before]), _body(route, version)]}
-    operation["responses"] |= _answers(route.handler)
+    for status, answer in _answers(route.handler, version.minor).items():
+        operation["responses"][status] = _one_of(operation["responses"].get(status), answer)
     operation["summary"] = "Actions"
+
+
+def _one_of(before: dict[str, Any] | None, answer: dict[str, Any]) -> dict[str, Any]:
+    """Answers of several actions with the same status: there is no body, or one of theirs."""
+    if before is None or before == answer:
+        return answer
+    found: list[Any] = []
+    for each in (before, answer):
+        schema = each["content"][_JSON]["schema"] if "content" in each else NOTHING
+        found += [choice for choice in schema.get("anyOf", [schema]) if choice not in found]
+    return {"description": "Done.", "content": {_JSON: {"schema": {"anyOf": found}}}}
 
 
 def _query_parameters(schema: JsonSchema) -> list[dict[str, Any]]:

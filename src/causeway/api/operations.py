@@ -11,6 +11,8 @@ import msgspec
 
 from causeway import errors
 from causeway.api import paging
+from causeway.api.answers import ours
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import operations as schemas
 from causeway.api.validation import is_uuid
@@ -25,7 +27,7 @@ RULE = "causeway:operations:"
 SERVER_RULE = "causeway:servers:operations:"
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=ours.OPERATIONS)
 def index(request: ApiRequest) -> Response:
     """Operations of all servers that have not ended, newest first, a page of them; ``all=1``: ended ones too."""
     request.authorize(RULE + "index")
@@ -41,7 +43,7 @@ def index(request: ApiRequest) -> Response:
     )
 
 
-@handler(query=schemas.OF_SERVER)
+@handler(query=schemas.OF_SERVER, answer=ours.OPERATIONS)
 def index_of_server(request: ApiRequest, server_id: str) -> Response:
     """Operations of a server that have not ended, newest first; ``all=1``: ended ones too."""
     if not is_uuid(server_id):
@@ -54,7 +56,7 @@ def index_of_server(request: ApiRequest, server_id: str) -> Response:
     return page
 
 
-@handler(query=schemas.SHOW)
+@handler(query=schemas.SHOW, answer=ours.OPERATION)
 def show(request: ApiRequest, operation_id: str) -> Response:
     """One operation. With ``wait`` seconds and the version ``seen`` it is answered when there is something new."""
     _find(request, operation_id, "show")
@@ -72,7 +74,7 @@ def show(request: ApiRequest, operation_id: str) -> Response:
     )
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def cancel(request: ApiRequest, operation_id: str) -> Response:
     """Stops an operation that can still be taken back: what it did is undone."""
     found = _find(request, operation_id, "cancel")

@@ -6,6 +6,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import compute_services, zones
+from causeway.api.answers import hosts as answers
+from causeway.api.answers.parts import NEVER
 from causeway.api.request import ApiRequest, Handler, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.unavailable import Unavailable
@@ -30,7 +32,7 @@ def _compute(request: ApiRequest, host: str) -> zones.ServiceInCell:
     return found[0]
 
 
-@handler()
+@handler(answer=answers.HOSTS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     zone = request.param("zone")
@@ -52,7 +54,7 @@ def _row(host: str, project: str, cpu: int, memory_mb: int, disk_gb: int) -> dic
     }
 
 
-@handler()
+@handler(answer=answers.HOST)
 def show(request: ApiRequest, host: str) -> Response:
     """What the host has, what is in use, and what each project uses."""
     request.authorize(RULE + "show")
@@ -81,7 +83,7 @@ def _sum(flavors: list[Any]) -> tuple[int, int, int]:
     )
 
 
-@handler(body=_UPDATE)
+@handler(body=_UPDATE, answer=answers.CHANGED_HOST)
 def update(request: ApiRequest, host: str) -> Response:
     request.authorize(RULE + "update")
     status, maintenance = (request.body.get(name) for name in ("status", "maintenance_mode"))
@@ -104,4 +106,4 @@ def power(name: str, what: Unavailable) -> Handler:
         raise what.refusal(f"host {host}")
 
     run.__name__ = name
-    return handler()(run)
+    return handler(statuses=(), answer=NEVER)(run)

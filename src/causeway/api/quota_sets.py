@@ -10,6 +10,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import quota
+from causeway.api.answers import projects as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common
 from causeway.api.schemas import quotas as schemas
@@ -29,14 +31,14 @@ def _shown(request: ApiRequest, values: dict[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in schemas.resources_of(schemas.SET_RESOURCES, request.version.minor)}
 
 
-@handler(query=schemas.QUERY)
+@handler(query=schemas.QUERY, answer=answers.QUOTA_SET)
 def show(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "show", {"project_id": tenant_id})
     limits = quota.limits(request.services, tenant_id, _user(request))
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, limits)})
 
 
-@handler(query=schemas.QUERY)
+@handler(query=schemas.QUERY, answer=answers.QUOTA_SET_DETAIL)
 def detail(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "detail", {"project_id": tenant_id})
     user_id = _user(request)
@@ -47,14 +49,14 @@ def detail(request: ApiRequest, tenant_id: str) -> Response:
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, values)})
 
 
-@handler(query=common.IGNORED_QUERY)
+@handler(query=common.IGNORED_QUERY, answer=answers.QUOTA_SET)
 def defaults(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "defaults", {"project_id": tenant_id})
     values = quota.defaults(request.services)
     return Response(200, {"quota_set": {"id": tenant_id} | _shown(request, values)})
 
 
-@handler(body=schemas.UPDATE, query=schemas.QUERY)
+@handler(body=schemas.UPDATE, query=schemas.QUERY, answer=answers.CHANGED_QUOTA_SET)
 def update(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "update", {"project_id": tenant_id})
     user_id = _user(request)
@@ -91,7 +93,7 @@ def _check_limits(request: ApiRequest, new: dict[str, int], project: str, user: 
             )
 
 
-@handler(query=schemas.QUERY, statuses=(202,))
+@handler(query=schemas.QUERY, statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "delete", {"project_id": tenant_id})
     if quota.is_kept_here(request.services):
@@ -107,13 +109,13 @@ def _class_limits(request: ApiRequest, quota_class: str) -> dict[str, Any]:
     return {name: limits[name] for name in names}
 
 
-@handler()
+@handler(answer=answers.QUOTA_CLASS)
 def show_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "show", {"quota_class": quota_class})
     return Response(200, {"quota_class_set": {"id": quota_class} | _class_limits(request, quota_class)})
 
 
-@handler(body=schemas.UPDATE_CLASS)
+@handler(body=schemas.UPDATE_CLASS, answer=answers.CHANGED_QUOTA_CLASS)
 def update_class(request: ApiRequest, quota_class: str) -> Response:
     request.authorize(CLASS_RULE + "update", {"quota_class": quota_class})
     new = {name: int(value) for name, value in request.body["quota_class_set"].items()}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from causeway.api.services import ApiServices
 from causeway.api.versions import Version
 from causeway.context import RequestContext
 
+Choice = TypeVar("Choice")
 JsonSchema = dict[str, Any]
 # (first minor version, last minor version or None for all later ones, schema)
 VersionedSchemas = list[tuple[int, int | None, JsonSchema]]
+VersionedStatuses = list[tuple[int, int | None, tuple[int, ...]]]
 
 
 @dataclass(slots=True)
@@ -76,40 +78,53 @@ class Response:
 
 @dataclass(frozen=True)
 class Handler:
-    """One operation: the function that does it, and the schemas of what it accepts, by microversion."""
+    """One operation: the function that does it, and the schemas of what it accepts and answers, by microversion."""
 
     run: Callable[..., Response]
+    answer: VersionedSchemas
     body: VersionedSchemas | None = None
     query: VersionedSchemas | None = None
-    statuses: tuple[int, ...] = (200,)
+    statuses: tuple[int, ...] | VersionedStatuses = (200,)
 
     @property
     def name(self) -> str:
         return f"{self.run.__module__.rpartition('.')[2]}.{self.run.__name__}"
 
+    def statuses_at(self, minor: int) -> tuple[int, ...]:
+        """What a minor version answers when all goes well."""
+        if isinstance(self.statuses, tuple):
+            return self.statuses
+        return _of_version(self.statuses, minor) or ()
+
 
 def handler(
     *,
+    answer: VersionedSchemas,
     body: VersionedSchemas | None = None,
     query: VersionedSchemas | None = None,
-    statuses: tuple[int, ...] = (200,),
+    statuses: tuple[int, ...] | VersionedStatuses = (200,),
 ) -> Callable[[Callable[..., Response]], Handler]:
     """Makes a handler of a function ``(request, **path parameters) -> Response``.
 
+    ``answer``: the schemas of its answers (`causeway.api.answers`); ``EMPTY``: without a body, ``NEVER``: it only refuses.
     ``body``: there must be a JSON body that fits the version's schema; a version without a schema takes none.
     ``query``: the schemas of the query parameters (`causeway.api.schemas.common.query`).
-    ``statuses``: what it answers when all goes well, for the OpenAPI description.
+    ``statuses``: what it answers when all goes well, in all versions or by version.
     """
 
     def make(function: Callable[..., Response]) -> Handler:
-        return Handler(function, body, query, statuses)
+        return Handler(function, answer, body, query, statuses)
 
     return make
 
 
 def schema_for(schemas: VersionedSchemas, minor: int) -> JsonSchema | None:
     """The schema of a minor version, or None if the version has none."""
-    for first, last, schema in schemas:
+    return _of_version(schemas, minor)
+
+
+def _of_version(choices: list[tuple[int, int | None, Choice]], minor: int) -> Choice | None:
+    for first, last, choice in choices:
         if first <= minor and (last is None or minor <= last):
-            return schema
+            return choice
     return None

@@ -7,6 +7,8 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import paging, quota
+from causeway.api.answers import projects as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import server_groups as schemas
 from causeway.model.host import ServerGroup
@@ -42,7 +44,7 @@ def _find(request: ApiRequest, group_id: str, operation: str) -> ServerGroup:
     return group
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.GROUPS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "index")
     everybody = "all_projects" in request.query
@@ -56,13 +58,13 @@ def index(request: ApiRequest) -> Response:
     return Response(200, {"server_groups": [_view(request, group, living) for group in groups]})
 
 
-@handler()
+@handler(answer=answers.GROUP)
 def show(request: ApiRequest, group_id: str) -> Response:
     group = _find(request, group_id, "show")
     return Response(200, {"server_group": _view(request, group, _living(request, [group]))})
 
 
-@handler(body=schemas.CREATE)
+@handler(body=schemas.CREATE, answer=answers.GROUP)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     wanted = request.body["server_group"]
@@ -92,7 +94,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"server_group": _view(request, group, set())})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, group_id: str) -> Response:
     group = _find(request, group_id, "delete")
     store.delete(request.services.api, group.uuid)

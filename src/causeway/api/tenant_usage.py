@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api import paging
+from causeway.api.answers import projects as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common as types
 from causeway.api.schemas import tenant_usage as schemas
@@ -123,7 +124,7 @@ def _answer(request: ApiRequest, key: str, value: Any, path: str, servers: list[
     return Response(200, body)
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.USAGES)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     period = _period(request)
@@ -136,7 +137,7 @@ def index(request: ApiRequest) -> Response:
     return _answer(request, "tenant_usages", usages, "/os-simple-tenant-usage", servers)
 
 
-@handler(query=schemas.SHOW)
+@handler(query=schemas.SHOW, answer=answers.USAGE)
 def show(request: ApiRequest, tenant_id: str) -> Response:
     request.authorize(RULE + "show", {"project_id": tenant_id})
     period = _period(request)

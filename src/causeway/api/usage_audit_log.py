@@ -10,6 +10,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import zones
+from causeway.api.answers import projects as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.store.database import utcnow
 
@@ -36,13 +37,13 @@ def _log(request: ApiRequest, before: datetime) -> dict[str, Any]:
     }
 
 
-@handler()
+@handler(answer=answers.AUDIT_LOGS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     return Response(200, {"instance_usage_audit_logs": _log(request, utcnow())})
 
 
-@handler()
+@handler(answer=answers.AUDIT_LOG)
 def show(request: ApiRequest, before: str) -> Response:
     request.authorize(RULE + "show")
     form = "%Y-%m-%d %H:%M:%S.%f" if "." in before else "%Y-%m-%d %H:%M:%S"

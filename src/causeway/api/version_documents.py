@@ -7,6 +7,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import faults, versions
+from causeway.api.answers import proxies as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import IGNORED_QUERY
 
@@ -39,7 +40,7 @@ def answer(path: str, root: str) -> Response:
     return Response(300, {"choices": choices})
 
 
-@handler(query=IGNORED_QUERY)
+@handler(query=IGNORED_QUERY, answer=answers.VERSION)
 def show(request: ApiRequest, version_id: str) -> Response:
     """A version's document by its id; the legacy endpoint has its own only."""
     name = version_id if request.api_prefix == "/v2.1" else "v2.0"

@@ -142,3 +142,11 @@ def test_zones(admin: Any, api: Any, cloud: Any) -> None:
     detail = admin.get("/os-availability-zone/detail").json["availabilityZoneInfo"]
     service = detail[0]["hosts"]["host1"]["nova-compute"]
     assert (service["available"], service["active"]) == (True, True)
+
+
+def test_a_zone_whose_services_are_disabled_shows_no_hosts(admin: Any, cloud: Any) -> None:
+    cloud.host("host1")
+    body = {"host": "host1", "binary": "nova-compute"}
+    assert admin.put("/os-services/disable", body, version="2.1").status == 200
+    (zone,) = admin.get("/os-availability-zone/detail").json["availabilityZoneInfo"]
+    assert zone == {"zoneName": "nova", "zoneState": {"available": False}, "hosts": None}

@@ -9,20 +9,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from causeway.model.host import CellMapping
+from causeway.model.image import ImageMeta
 from causeway.model.migration import Migration
 from causeway.model.states import MigrationStatus, VmState
+from causeway.scheduler.request import RequestSpec
 from causeway.store.api import cells as cell_records
-from causeway.store.api import migrations
+from causeway.store.api import mappings, migrations
 
 # A list that mappings can't make.
 ASKS_ALL = "/servers?name=any"
+UUID = "11111111-2222-3333-4444-555555555555"
 
 Break = Callable[[str], None]
 
@@ -112,6 +115,21 @@ def test_one_server_of_a_cell_that_is_down(api: Any, cloud: Any, breaks: Break) 
     api.get(ASKS_ALL)
     assert api.get(f"/servers/{server.uuid}", version="2.68").status == 503
     assert api.by("other:elsewhere").get(f"/servers/{server.uuid}").status == 404
+
+
+def test_it_is_shown_with_what_was_asked_for(api: Any, cloud: Any) -> None:
+    server = cloud.server("cell2")
+    image = ImageMeta(UUID)
+    flavor = replace(server.flavor, extra_specs={"hw:cpu_policy": "shared"})
+    spec = RequestSpec(server.uuid, "project", "user", flavor, image=image)
+    mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
+    go_away(cloud, "cell2")
+    shown = api.get(f"/servers/{server.uuid}", version="2.71").json["server"]
+    assert (shown["status"], shown["server_groups"], shown["OS-EXT-AZ:availability_zone"]) == ("UNKNOWN", [], "UNKNOWN")
+    (link,) = shown["image"]["links"]
+    assert (link["rel"], link["href"].endswith(f"/images/{UUID}")) == ("bookmark", True)
+    assert shown["flavor"]["extra_specs"] == {"hw:cpu_policy": "shared"}
+    assert api.get(f"/servers/{server.uuid}", version="2.69").json["server"].keys() == shown.keys() - {"server_groups"}
 
 
 @pytest.mark.parametrize(

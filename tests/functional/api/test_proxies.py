@@ -90,7 +90,7 @@ def floating(port: str | None = None) -> dict[str, Any]:
 class TestFloatingIps:
     @pytest.fixture
     def service(self, network: Any) -> Service:
-        network.answers["show_port"] = {"device_id": "server"}
+        network.answers["show_port"] = {"device_id": NETWORK}
         network.answers["forward"] = service = Service(
             {
                 ("GET", "/v2.0/networks"): {"networks": [{"id": NETWORK, "name": "public"}]},
@@ -137,7 +137,7 @@ class TestSecurityGroups:
                 ("DELETE", "/v2.0/security-groups/{group_id}"): errors.ServiceRefused("in use"),
                 ("POST", "/v2.0/security-group-rules"): {
                     "security_group_rule": {
-                        "id": "r", "security_group_id": GROUP, "protocol": "tcp", "port_range_min": 1,
+                        "id": FLOATING, "security_group_id": GROUP, "protocol": "tcp", "port_range_min": 1,
                         "port_range_max": 2, "remote_ip_prefix": "0.0.0.0/0", "remote_group_id": None,
                         "ethertype": "IPv4", "direction": "ingress",
                     }
@@ -183,7 +183,7 @@ def test_networks_and_volumes(api: Any, network: Any, volumes: Any) -> None:
     }
     assert api.get("/os-networks", version=OLD).json["networks"][0]["label"] == "n"
     volume = {
-        "id": "v", "status": "available", "size": 1, "availability_zone": "nova", "name": "n", "description": None,
+        "id": IMAGE, "status": "available", "size": 1, "availability_zone": "nova", "name": "n", "description": None,
         "created_at": "2026-01-01T00:00:00.000000", "volume_type": "t", "snapshot_id": None, "metadata": {},
         "attachments": [],
     }  # fmt: skip

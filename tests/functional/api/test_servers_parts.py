@@ -19,6 +19,9 @@ from causeway.store.cell import actions, block_devices, instances
 
 VOLUME = "33333333-2222-3333-4444-555555555555"
 OTHER = "33333333-2222-3333-4444-666666666666"
+DEFAULT, WEB = "11111111-aaaa-3333-4444-555555555555", "22222222-aaaa-3333-4444-555555555555"
+GROUPS = {"default": DEFAULT, "web": WEB, "db": OTHER}
+NAMES = {group: name for name, group in GROUPS.items()}
 NETWORK = "22222222-2222-3333-4444-555555555555"
 PORT = "55555555-2222-3333-4444-555555555555"
 
@@ -26,7 +29,7 @@ PORT = "55555555-2222-3333-4444-555555555555"
 @pytest.fixture
 def server(cloud: Any) -> Instance:
     cloud.host("host1")
-    vif = Vif(PORT, "fa:16:3e:00:00:01", NETWORK, "demo-net", [FixedIp("10.0.0.5", "sub")], active=True, tag="nic")
+    vif = Vif(PORT, "fa:16:3e:00:00:01", NETWORK, "demo-net", [FixedIp("10.0.0.5", OTHER)], active=True, tag="nic")
     return cloud.server(host="host1", node="host1", network_info=[vif], metadata={"a": "1"}, tags=["x"])
 
 
@@ -367,7 +370,7 @@ class TestInterfaces:
             "port_id": PORT,
             "mac_addr": "fa:16:3e:00:00:01",
             "port_state": "ACTIVE",
-            "fixed_ips": [{"subnet_id": "sub", "ip_address": "10.0.0.5"}],
+            "fixed_ips": [{"subnet_id": OTHER, "ip_address": "10.0.0.5"}],
         }
         assert api.get(path, version="2.69").json == {"interfaceAttachments": [port]}
         assert api.get(f"{path}/{PORT}").json == {"interfaceAttachment": port | {"tag": "nic"}}
@@ -420,19 +423,34 @@ class TestSmallThings:
         assert api.delete(f"/servers/{server.uuid}/os-server-password").status == 204
 
 
+def rule_of(group: str) -> dict[str, Any]:
+    """Lets members of the other group in."""
+    return {
+        "id": OTHER, "security_group_id": group, "direction": "ingress", "ethertype": "IPv4", "protocol": "tcp",
+        "port_range_min": 22, "port_range_max": 22, "remote_ip_prefix": None, "remote_group_id": WEB,
+    }  # fmt: skip
+
+
 class TestSecurityGroups:
     @pytest.fixture(autouse=True)
     def groups(self, network: Any) -> None:
-        network.answers["security_group_ids"] = lambda _context, _project, names: [f"id-{name}" for name in names]
-        network.answers["ports_of_server"] = [{"id": PORT, "security_groups": ["id-default"]}]
+        network.answers["security_group_ids"] = lambda _context, _project, names: [GROUPS[name] for name in names]
+        network.answers["ports_of_server"] = [{"id": PORT, "security_groups": [DEFAULT]}]
         network.answers["list_security_groups"] = lambda _context, ids: [
-            {"id": group, "name": group[3:], "description": "", "project_id": "project"} for group in sorted(ids)
+            {
+                "id": group,
+                "name": NAMES[group],
+                "description": "",
+                "project_id": "project",
+                "security_group_rules": [rule_of(group)],
+            }
+            for group in sorted(ids)
         ]
 
     @pytest.fixture(autouse=True)
     def ports(self, network: Any) -> dict[str, list[str]]:
         """The groups of the server's only port, as the network service has them."""
-        groups = {PORT: ["id-default"]}
+        groups = {PORT: [DEFAULT]}
 
         def change(_context: Any, port: dict[str, Any], wanted: Any) -> dict[str, Any]:
             changed = {**port, **(wanted(port) or {})}
@@ -442,7 +460,7 @@ class TestSecurityGroups:
         network.answers["ports_of_server"] = lambda *_: [{"id": PORT, "security_groups": list(groups[PORT])}]
         network.answers["change_port"] = change
         network.answers["group_names"] = lambda ports: {
-            port["id"]: [each[3:] for each in port["security_groups"]] for port in ports
+            port["id"]: [NAMES[each] for each in port["security_groups"]] for port in ports
         }
         return groups
 
@@ -498,7 +516,23 @@ class TestSecurityGroups:
 
     def test_of_the_ports(self, api: Any, server: Instance) -> None:
         (group,) = api.get(f"/servers/{server.uuid}/os-security-groups").json["security_groups"]
-        assert group["id"] == "id-default" and group["name"] == "default" and group["tenant_id"] == "project"
+        assert group == {
+            "id": DEFAULT,
+            "name": "default",
+            "description": "",
+            "tenant_id": "project",
+            "rules": [
+                {
+                    "id": OTHER,
+                    "parent_group_id": DEFAULT,
+                    "ip_protocol": "tcp",
+                    "from_port": 22,
+                    "to_port": 22,
+                    "group": {"name": "web", "tenant_id": "project"},
+                    "ip_range": {},
+                }
+            ],
+        }
 
     def test_added_and_removed(
         self, api: Any, cloud: Any, network: Any, server: Instance, ports: dict[str, list[str]]
@@ -506,14 +540,14 @@ class TestSecurityGroups:
         path, vif = f"/servers/{server.uuid}/action", Vif(PORT, "fa:16:3e:00:00:01", "net")
         instances.update(cloud.cell("cell1"), server.uuid, network_info=[vif], security_groups=[])
         assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 202
-        assert ports == {PORT: ["id-default", "id-web"]}
+        assert ports == {PORT: [DEFAULT, WEB]}
         assert self.shown(api, server) == ["default", "web"]
         assert instances.get(cloud.cell("cell1"), server.uuid).security_groups == ["web"]
         assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 202
-        assert ports == {PORT: ["id-default", "id-web"]}
+        assert ports == {PORT: [DEFAULT, WEB]}
         assert api.post(path, {"removeSecurityGroup": {"name": "db"}}).status == 404
         assert api.post(path, {"removeSecurityGroup": {"name": "default"}}).status == 202
-        assert ports == {PORT: ["id-web"]} and self.shown(api, server) == ["web"]
+        assert ports == {PORT: [WEB]} and self.shown(api, server) == ["web"]
         network.answers["ports_of_server"] = []
         assert api.post(path, {"addSecurityGroup": {"name": "web"}}).status == 404
         network.answers["security_group_ids"] = errors.BadRequest("Security group nope not found.")

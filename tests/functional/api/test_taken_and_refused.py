@@ -32,6 +32,7 @@ def places(cloud: Any, conductor: Any, images: Any, network: Any) -> dict[str, s
     network.answers["validate_networks"] = lambda _context, asked, _count, _project, **_external: asked
     network.answers["security_group_ids"] = lambda _context, _project, names: [UUID for _name in names]
     network.answers["ports_of_server"] = [{"id": UUID, "security_groups": [UUID], "fixed_ips": []}]
+    conductor.answers["get_console_output"] = ""
     conductor.answers["add_port"] = Vif(UUID, "fa:16:3e:00:00:01", UUID, fixed_ips=[FixedIp("10.0.0.4", UUID)])
     server = cloud.server(host="host1", node="host1", tags=["t"], image_ref=IMAGE)
     offloaded = cloud.server(vm_state=VmState.SHELVED_OFFLOADED, power_state=PowerState.SHUTDOWN)

@@ -181,12 +181,12 @@ def test_a_guest_that_is_off_has_none(cloud: Cloud, server: Any, opened: Any) ->
 
 def test_a_proxy_of_somebody_else_is_told_where_the_console_is(cloud: Cloud, server: Any) -> None:
     path = f"/os-console-auth-tokens/{token_in(url_of(cloud, server))}"
-    shown = cloud.admin.compute.get(path, microversion="2.99")
+    shown, before = (cloud.admin.compute.get(path, microversion=version).json() for version in ("2.99", "2.98"))
     driver = cloud.embedded.computes[host_of(cloud, server)].host.driver
     port = driver._serial.port_of(server.id)
-    assert shown.json() == {
-        "console": {"instance_uuid": server.id, "host": "127.0.0.1", "port": port, "internal_access_path": None}
-    }
+    console = {"instance_uuid": server.id, "host": "127.0.0.1", "port": port, "internal_access_path": None}
+    assert before == {"console": console}
+    assert shown == {"console": console | {"tls_port": None}}
     assert cloud.admin.compute.get(path + "?colour=red", microversion="2.99").status_code == 400
     assert cloud.admin.compute.get(path + "?colour=red", microversion="2.98").status_code == 200
     assert cloud.admin.compute.get(path, microversion="2.30").status_code == 400

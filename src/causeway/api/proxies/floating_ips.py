@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import ask
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
@@ -76,20 +78,20 @@ def _names(request: ApiRequest) -> dict[str, str]:
     return {pool["id"]: pool["name"] or pool["id"] for pool in _pools(request)}
 
 
-@handler()
+@handler(answer=answers.POOLS)
 def pools(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:os-floating-ip-pools")
     return Response(200, {"floating_ip_pools": [{"name": name} for name in _names(request).values()]})
 
 
-@handler()
+@handler(answer=answers.FLOATING_IPS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     names = _names(request)
     return Response(200, {"floating_ips": [_view(request, ip, names) for ip in _all(request)]})
 
 
-@handler()
+@handler(answer=answers.FLOATING_IP)
 def show(request: ApiRequest, floating_ip_id: str) -> Response:
     request.authorize(RULE + "show")
     return Response(200, {"floating_ip": _view(request, _one(request, floating_ip_id), _names(request))})
@@ -109,7 +111,7 @@ def _one(request: ApiRequest, floating_ip_id: str) -> dict[str, Any]:
     return found
 
 
-@handler(body=_CREATE)
+@handler(body=_CREATE, answer=answers.FLOATING_IP)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     wanted = (request.body or {}).get("pool")
@@ -122,7 +124,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"floating_ip": _view(request, made, _names(request))})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, floating_ip_id: str) -> Response:
     request.authorize(RULE + "delete")
     _one(request, floating_ip_id)
@@ -163,7 +165,7 @@ def _addresses(request: ApiRequest, server_id: str) -> list[tuple[str, str]]:
     return [(port["id"], ip["ip_address"]) for port in ports for ip in port["fixed_ips"] if ":" not in ip["ip_address"]]
 
 
-@handler(body=_ADD, statuses=(202,))
+@handler(body=_ADD, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
     """As in the field a server has one floating IP only for each of its addresses."""
     wanted = request.body["addFloatingIp"]
@@ -187,7 +189,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=_REMOVE, statuses=(202,))
+@handler(body=_REMOVE, statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     loading.load_in_cell(request, server_id, RULE + "remove", "removeFloatingIp")
     address = request.body["removeFloatingIp"]["address"]

@@ -7,6 +7,9 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import quota
+from causeway.api.answers import proxies as answers
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import ask
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
@@ -143,24 +146,24 @@ def _answer(images: list[dict[str, Any]], links: list[dict[str, str]]) -> Respon
     return Response(200, {"images": images} | ({"images_links": links} if links else {}))
 
 
-@handler(query=_LIST)
+@handler(query=_LIST, answer=answers.IMAGES)
 def index(request: ApiRequest) -> Response:
     found, links = _list(request)
     return _answer([_brief(request, image) for image in found], links)
 
 
-@handler(query=_LIST)
+@handler(query=_LIST, answer=answers.IMAGES_DETAIL)
 def detail(request: ApiRequest) -> Response:
     found, links = _list(request)
     return _answer([_detail(request, image) for image in found], links)
 
 
-@handler()
+@handler(answer=answers.IMAGE)
 def show(request: ApiRequest, image_id: str) -> Response:
     return Response(200, {"image": _detail(request, _get(request, image_id))})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, image_id: str) -> Response:
     _get(request, image_id)
     ask(request, request.services.images, "DELETE", IMAGE, f"delete image {image_id}", image_id=image_id)
@@ -199,25 +202,25 @@ def _replace(request: ApiRequest, image: dict[str, Any], wanted: dict[str, str])
     return metadata_of(image)
 
 
-@handler()
+@handler(answer=server_parts.METADATA)
 def metadata_index(request: ApiRequest, image_id: str) -> Response:
     return Response(200, {"metadata": metadata_of(_get(request, image_id))})
 
 
-@handler(body=_METADATA)
+@handler(body=_METADATA, answer=server_parts.METADATA)
 def metadata_update(request: ApiRequest, image_id: str) -> Response:
     image = _get(request, image_id)
     wanted = metadata_of(image) | request.body["metadata"]
     return Response(200, {"metadata": _replace(request, image, wanted)})
 
 
-@handler(body=_METADATA)
+@handler(body=_METADATA, answer=server_parts.METADATA)
 def metadata_replace(request: ApiRequest, image_id: str) -> Response:
     image = _get(request, image_id)
     return Response(200, {"metadata": _replace(request, image, request.body["metadata"])})
 
 
-@handler()
+@handler(answer=server_parts.META)
 def metadata_show(request: ApiRequest, image_id: str, key: str) -> Response:
     metadata = metadata_of(_get(request, image_id))
     if key not in metadata:
@@ -225,7 +228,7 @@ def metadata_show(request: ApiRequest, image_id: str, key: str) -> Response:
     return Response(200, {"meta": {key: metadata[key]}})
 
 
-@handler(body=_ITEM)
+@handler(body=_ITEM, answer=server_parts.META)
 def metadata_set(request: ApiRequest, image_id: str, key: str) -> Response:
     if key not in request.body["meta"]:
         raise errors.BadRequest("Request body and URI mismatch")
@@ -234,7 +237,7 @@ def metadata_set(request: ApiRequest, image_id: str, key: str) -> Response:
     return Response(200, request.body)
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def metadata_delete(request: ApiRequest, image_id: str, key: str) -> Response:
     image = _get(request, image_id)
     metadata = metadata_of(image)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from causeway.api.answers import proxies as answers
 from causeway.api.proxies.forward import ask
 from causeway.api.request import ApiRequest, Response, handler
 
@@ -49,13 +50,13 @@ def _view(network: dict[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(_UNKNOWN) | {"id": network["id"], "label": network["name"]}
 
 
-@handler()
+@handler(answer=answers.NETWORKS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     return Response(200, {"networks": [_view(network) for network in _networks(request)]})
 
 
-@handler()
+@handler(answer=answers.NETWORK)
 def show(request: ApiRequest, network_id: str) -> Response:
     request.authorize(RULE + "show")
     return Response(200, {"network": _view(_network(request, network_id))})
@@ -65,13 +66,13 @@ def _tenant_view(network: dict[str, Any]) -> dict[str, Any]:
     return {"id": network["id"], "label": network["name"], "cidr": str(None)}
 
 
-@handler()
+@handler(answer=answers.TENANT_NETWORKS)
 def index_of_tenant(request: ApiRequest) -> Response:
     request.authorize(TENANT_RULE + "list")
     return Response(200, {"networks": [_tenant_view(network) for network in _networks(request)]})
 
 
-@handler()
+@handler(answer=answers.TENANT_NETWORK)
 def show_of_tenant(request: ApiRequest, network_id: str) -> Response:
     request.authorize(TENANT_RULE + "show")
     return Response(200, {"network": _tenant_view(_network(request, network_id))})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import WINDOW, ask, window
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
@@ -67,7 +69,8 @@ def _rule_view(rule: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[s
     }
 
 
-def _view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def view(group: dict[str, Any], names: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """``names``: groups by their ids, those among them that rules name."""
     return {
         "id": group["id"],
         "name": group["name"],
@@ -96,19 +99,19 @@ def _get(request: ApiRequest, group_id: str) -> dict[str, Any]:
     return found
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.SECURITY_GROUPS)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "get")
     everybody = to_bool(request.param("all_tenants") or "0") and request.context.is_admin
     found = _all(request, **({} if everybody else {"project_id": request.project_id}))
-    shown = sorted((_view(group, found) for group in found.values()), key=lambda group: group["name"])
+    shown = sorted((view(group, found) for group in found.values()), key=lambda group: group["name"])
     return Response(200, {"security_groups": window(request, shown)})
 
 
-@handler()
+@handler(answer=answers.SECURITY_GROUP)
 def show(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "show")
-    return Response(200, {"security_group": _view(_get(request, group_id), _all(request))})
+    return Response(200, {"security_group": view(_get(request, group_id), _all(request))})
 
 
 def _wanted(request: ApiRequest) -> dict[str, str]:
@@ -119,24 +122,24 @@ def _wanted(request: ApiRequest) -> dict[str, str]:
     return {"name": given["name"], "description": given["description"]}
 
 
-@handler(body=_GROUP)
+@handler(body=_GROUP, answer=answers.SECURITY_GROUP)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     body = {"security_group": _wanted(request) | {"project_id": request.project_id}}
     made = _call(request, "POST", GROUPS, "make a security group", body=body)["security_group"]
-    return Response(200, {"security_group": _view(made, _all(request))})
+    return Response(200, {"security_group": view(made, _all(request))})
 
 
-@handler(body=_GROUP)
+@handler(body=_GROUP, answer=answers.SECURITY_GROUP)
 def update(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "update")
     _get(request, group_id)
     body = {"security_group": _wanted(request)}
     changed = _call(request, "PUT", GROUP, f"change security group {group_id}", body=body, group_id=group_id)
-    return Response(200, {"security_group": _view(changed["security_group"], _all(request))})
+    return Response(200, {"security_group": view(changed["security_group"], _all(request))})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, group_id: str) -> Response:
     request.authorize(RULE + "delete")
     if _get(request, group_id)["name"] == "default":
@@ -191,7 +194,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@handler(body=_RULE)
+@handler(body=_RULE, answer=answers.SECURITY_GROUP_RULE)
 def create_rule(request: ApiRequest) -> Response:
     request.authorize(RULE + "rule:create")
     given = request.body["security_group_rule"]
@@ -204,7 +207,7 @@ def create_rule(request: ApiRequest) -> Response:
     return Response(200, {"security_group_rule": _rule_view(made["security_group_rule"], _all(request))})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete_rule(request: ApiRequest, rule_id: str) -> Response:
     request.authorize(RULE + "rule:delete")
     if not is_uuid(rule_id):

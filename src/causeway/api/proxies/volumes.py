@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.proxies.forward import WINDOW, ask, window
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
@@ -96,26 +98,26 @@ def _missing(volume_id: str) -> errors.VolumeNotFound:
     return errors.VolumeNotFound(f"Volume {volume_id} could not be found.")
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.VOLUMES)
 def index(request: ApiRequest) -> Response:
     request.authorize(RULE + "list")
     return _list(request)
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.VOLUMES)
 def detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "detail")
     return _list(request)
 
 
-@handler()
+@handler(answer=answers.VOLUME)
 def show(request: ApiRequest, volume_id: str) -> Response:
     request.authorize(RULE + "show")
     found = _call(request, "GET", VOLUME, f"show volume {volume_id}", missing=_missing(volume_id), volume_id=volume_id)
     return Response(200, {"volume": _view(found["volume"])})
 
 
-@handler(body=_CREATE)
+@handler(body=_CREATE, answer=answers.VOLUME)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create")
     given = request.body["volume"]
@@ -133,7 +135,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"volume": _view(made)}, {"Location": request.self_url(f"/os-volumes/{made['id']}")})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, volume_id: str) -> Response:
     request.authorize(RULE + "delete")
     what = f"delete volume {volume_id}"
@@ -161,26 +163,26 @@ def _snapshots(request: ApiRequest) -> Response:
     return Response(200, {"snapshots": [_snapshot_view(each) for each in window(request, found)]})
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.SNAPSHOTS)
 def snapshot_index(request: ApiRequest) -> Response:
     request.authorize(RULE + "snapshots:list")
     return _snapshots(request)
 
 
-@handler(query=WINDOW)
+@handler(query=WINDOW, answer=answers.SNAPSHOTS)
 def snapshot_detail(request: ApiRequest) -> Response:
     request.authorize(RULE + "snapshots:detail")
     return _snapshots(request)
 
 
-@handler()
+@handler(answer=answers.SNAPSHOT)
 def snapshot_show(request: ApiRequest, snapshot_id: str) -> Response:
     request.authorize(RULE + "snapshots:show")
     found = _call(request, "GET", SNAPSHOT, f"show snapshot {snapshot_id}", snapshot_id=snapshot_id)
     return Response(200, {"snapshot": _snapshot_view(found["snapshot"])})
 
 
-@handler(body=_SNAPSHOT)
+@handler(body=_SNAPSHOT, answer=answers.SNAPSHOT)
 def snapshot_create(request: ApiRequest) -> Response:
     request.authorize(RULE + "snapshots:create")
     given = request.body["snapshot"]
@@ -196,7 +198,7 @@ def snapshot_create(request: ApiRequest) -> Response:
     return Response(200, {"snapshot": _snapshot_view(made)})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def snapshot_delete(request: ApiRequest, snapshot_id: str) -> Response:
     request.authorize(RULE + "snapshots:delete")
     _call(request, "DELETE", SNAPSHOT, f"delete snapshot {snapshot_id}", snapshot_id=snapshot_id)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.api.answers import server_parts
+from causeway.api.answers import servers as server_answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, views
 from causeway.model.guest_password import password_in, with_password
@@ -14,13 +17,13 @@ from causeway.store.cell import instances
 _COLUMNS = frozenset({"network_info"})
 
 
-@handler()
+@handler(answer=server_answers.ADDRESSES)
 def index(request: ApiRequest, server_id: str) -> Response:
     found = loading.load(request, server_id, "os_compute_api:ips:index", columns=_COLUMNS, tags=False)
     return Response(200, {"addresses": views.addresses(found.vifs, extended=False)})
 
 
-@handler()
+@handler(answer=server_answers.ADDRESSES_OF_NETWORK)
 def show(request: ApiRequest, server_id: str, network_label: str) -> Response:
     found = loading.load(request, server_id, "os_compute_api:ips:show", columns=_COLUMNS, tags=False)
     addresses = views.addresses(found.vifs, extended=False)
@@ -29,7 +32,7 @@ def show(request: ApiRequest, server_id: str, network_label: str) -> Response:
     return Response(200, {network_label: addresses[network_label]})
 
 
-@handler()
+@handler(answer=server_parts.PASSWORD)
 def show_password(request: ApiRequest, server_id: str) -> Response:
     """The password that the guest posted to the metadata service, encrypted with the user's key; empty if it posted none."""
     rule = "os_compute_api:os-server-password:show"
@@ -37,7 +40,7 @@ def show_password(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"password": password_in(found.system_metadata)})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def clear_password(request: ApiRequest, server_id: str) -> Response:
     """The guest keeps its password, and may post one again."""
     rule = "os_compute_api:os-server-password:clear"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import VmState
 
 
-@handler(body=schemas.LOCK, statuses=(202,))
+@handler(body=schemas.LOCK, statuses=(202,), answer=EMPTY)
 def lock(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-lock-server:lock", "lock")
     instance = home.instance
@@ -22,7 +24,7 @@ def lock(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.bare("unlock"), statuses=(202,))
+@handler(body=schemas.bare("unlock"), statuses=(202,), answer=EMPTY)
 def unlock(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-lock-server:unlock", "unlock")
     if home.instance.locked and home.instance.locked_by == "admin":
@@ -31,7 +33,7 @@ def unlock(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.RESET_STATE, statuses=(202,))
+@handler(body=schemas.RESET_STATE, statuses=(202,), answer=EMPTY)
 def reset_state(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-admin-actions:reset_state", "reset state")
     state = {"active": VmState.ACTIVE, "error": VmState.ERROR}[request.body["os-resetState"]["state"]]
@@ -39,7 +41,7 @@ def reset_state(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.CONSOLE)
+@handler(body=schemas.CONSOLE, answer=server_parts.CONSOLE_OUTPUT)
 def console_output(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-console-output", "get console output")
     loading.check_host(home.instance)
@@ -52,7 +54,7 @@ def console_output(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"output": output})
 
 
-@handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,))
+@handler(body=[(1, None, schemas.action("injectNetworkInfo", {}))], statuses=(202,), answer=EMPTY)
 def inject_network_info(request: ApiRequest, server_id: str) -> Response:
     """As with the field's libvirt driver there is nothing to inject: guests learn of their network by DHCP or config drive."""
     rule = "os_compute_api:os-admin-actions:inject_network_info"

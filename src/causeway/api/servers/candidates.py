@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from causeway import errors
+from causeway.api.answers import ours
 from causeway.api.request import ApiRequest, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import flavors_and_images, loading, resize
@@ -18,7 +19,7 @@ RULE = "causeway:move_candidates"
 QUERY: VersionedSchemas = [(1, None, common.query({"flavor": common.once(common.ANY_STRING)}, strict=True))]
 
 
-@handler(query=QUERY)
+@handler(query=QUERY, answer=ours.CANDIDATES)
 def index(request: ApiRequest, server_id: str) -> Response:
     """For each host of each cell: its refusal or its weights, and what a dry run there says. No flavor: a cold migration."""
     home = loading.load_in_cell(request, server_id, RULE, "move-candidates", tags=False)

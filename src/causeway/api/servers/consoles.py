@@ -6,6 +6,7 @@ from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from causeway import errors
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Handler, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import loading
@@ -35,7 +36,7 @@ _BODIES: VersionedSchemas = [
 ]
 
 
-@handler(body=_BODIES)
+@handler(body=_BODIES, answer=server_parts.REMOTE_CONSOLE)
 def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["remote_console"]
     if wanted["protocol"] == "rdp":
@@ -54,7 +55,7 @@ def by_action(name: str, protocol: str, *types: str) -> Handler:
         return Response(200, {"console": {"type": kind, "url": _open(request, server_id, protocol, kind)}})
 
     run.__doc__ = f"A URL of a console: {', '.join(types)}."
-    made: Callable[..., Handler] = handler(body=[(1, 5, action(name, schema))])
+    made: Callable[..., Handler] = handler(body=[(1, 5, action(name, schema))], answer=server_parts.CONSOLE)
     return made(run)
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from causeway import errors
 from causeway.api import quota, zones
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import (
@@ -80,7 +81,7 @@ class Plan:
     count: int
 
 
-@handler(body=schemas_create.CREATE, statuses=(202,))
+@handler(body=schemas_create.CREATE, statuses=(202,), answer=answers.CREATE)
 def create(request: ApiRequest) -> Response:
     target = {"project_id": request.project_id, "user_id": request.user_id}
     request.authorize(RULE, target)

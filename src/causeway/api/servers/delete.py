@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from causeway import errors
 from causeway.api import quota
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.model import operations, server_actions
@@ -19,19 +20,19 @@ from causeway.store.database import Database
 _ATTEMPTS = 2
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str) -> Response:
     _delete(request, server_id, "os_compute_api:servers:delete", may_wait=True)
     return Response(204)
 
 
-@handler(body=schemas.bare("forceDelete"), statuses=(202,))
+@handler(body=schemas.bare("forceDelete"), statuses=(202,), answer=EMPTY)
 def force_delete(request: ApiRequest, server_id: str) -> Response:
     _delete(request, server_id, "os_compute_api:os-deferred-delete:force", may_wait=False)
     return Response(202)
 
 
-@handler(body=schemas.bare("restore"), statuses=(202,))
+@handler(body=schemas.bare("restore"), statuses=(202,), answer=EMPTY)
 def restore(request: ApiRequest, server_id: str) -> Response:
     rule, action = "os_compute_api:os-deferred-delete:restore", server_actions.RESTORE
     home = loading.take(request, server_id, rule, action)

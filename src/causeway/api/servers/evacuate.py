@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import create, hosts, loading, schemas_verbs
@@ -19,7 +20,7 @@ from causeway.store.cell import block_devices
 from causeway.store.cell import hosts as cell_hosts
 
 
-@handler(body=schemas_verbs.EVACUATE)
+@handler(body=schemas_verbs.EVACUATE, answer=answers.EVACUATE)
 def evacuate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["evacuate"]
     home = loading.take(request, server_id, "os_compute_api:os-evacuate", server_actions.EVACUATE, lockable=False)

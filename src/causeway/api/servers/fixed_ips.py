@@ -5,6 +5,7 @@ As in the field they are no operations: the network service does it, and what is
 
 from __future__ import annotations
 
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, JsonSchema, Response, handler
 from causeway.api.servers import loading
 from causeway.api.servers.schemas import action, fields
@@ -16,7 +17,7 @@ _NETWORK: JsonSchema = fields(
 _ADDRESS: JsonSchema = fields({"address": {"type": "string", "format": "ip"}}, ("address",))
 
 
-@handler(body=[(1, 43, action("addFixedIp", _NETWORK))], statuses=(202,))
+@handler(body=[(1, 43, action("addFixedIp", _NETWORK))], statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
     home = _load(request, server_id, "os-multinic:add", "addFixedIp")
     network_id = str(request.body["addFixedIp"]["networkId"])
@@ -25,7 +26,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=[(1, 43, action("removeFixedIp", _ADDRESS))], statuses=(202,))
+@handler(body=[(1, 43, action("removeFixedIp", _ADDRESS))], statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     home = _load(request, server_id, "os-multinic:remove", "removeFixedIp")
     request.services.network.remove_fixed_ip(request.context, server_id, request.body["removeFixedIp"]["address"])

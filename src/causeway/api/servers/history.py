@@ -6,6 +6,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import changes, paging
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.views import host_id
@@ -39,7 +40,7 @@ def _target(mapping: InstanceMapping) -> dict[str, Any]:
     return {"project_id": mapping.project_id, "user_id": mapping.user_id}
 
 
-@handler(query=schemas.LIST_ACTIONS)
+@handler(query=schemas.LIST_ACTIONS, answer=server_parts.ACTIONS)
 def index(request: ApiRequest, server_id: str) -> Response:
     _mapping, database = _find(request, server_id, "list")
     if request.version < (2, 58):
@@ -68,7 +69,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, body)
 
 
-@handler()
+@handler(answer=server_parts.ACTION)
 def show(request: ApiRequest, server_id: str, request_id: str) -> Response:
     mapping, database = _find(request, server_id, "show")
     action = None if database is None else actions.get(database, server_id, request_id)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, metadata, schemas_verbs
 from causeway.api.servers.loading import Home
@@ -29,7 +30,7 @@ _OWN_NAMES = frozenset(
 )
 
 
-@handler(body=schemas_verbs.CREATE_IMAGE, statuses=(202,))
+@handler(body=schemas_verbs.CREATE_IMAGE, statuses=(202,), answer=answers.CREATE_IMAGE)
 def create_image(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["createImage"]
     given = wanted.get("metadata", {})
@@ -46,7 +47,7 @@ def create_image(request: ApiRequest, server_id: str) -> Response:
     return _answer(request, image_id)
 
 
-@handler(body=schemas_verbs.CREATE_BACKUP, statuses=(202,))
+@handler(body=schemas_verbs.CREATE_BACKUP, statuses=(202,), answer=answers.CREATE_BACKUP)
 def create_backup(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["createBackup"]
     home = loading.take(request, server_id, "os_compute_api:os-create-backup", server_actions.CREATE_BACKUP)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import NOTHING
 from causeway.api.servers import loading, schemas
@@ -10,7 +12,7 @@ from causeway.api.views import diagnostics as view
 from causeway.model import server_actions
 
 
-@handler()
+@handler(answer=server_parts.DIAGNOSTICS)
 def diagnostics(request: ApiRequest, server_id: str) -> Response:
     rule = "os_compute_api:os-server-diagnostics"
     home = loading.load_in_cell(request, server_id, rule, "get diagnostics", tags=False)
@@ -24,7 +26,7 @@ def diagnostics(request: ApiRequest, server_id: str) -> Response:
     return Response(200, view.flat(found))
 
 
-@handler(body=[(17, None, schemas.action("trigger_crash_dump", NOTHING))], statuses=(202,))
+@handler(body=[(17, None, schemas.action("trigger_crash_dump", NOTHING))], statuses=(202,), answer=EMPTY)
 def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.TRIGGER_CRASH_DUMP
     home = loading.take(request, server_id, "os_compute_api:servers:trigger_crash_dump", action)
@@ -33,7 +35,7 @@ def trigger_crash_dump(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.CHANGE_PASSWORD, statuses=(202,))
+@handler(body=schemas.CHANGE_PASSWORD, statuses=(202,), answer=EMPTY)
 def change_password(request: ApiRequest, server_id: str) -> Response:
     """As in the field it is done when the answer comes, in spite of its status."""
     action = server_actions.CHANGE_PASSWORD

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, schemas
 from causeway.api.servers.create_networks import EXTERNAL
@@ -43,18 +45,18 @@ def _one(vifs: list[Vif], server_id: str, port_id: str) -> Vif:
     raise errors.PortNotFound(f"Instance {server_id} does not have a port with id {port_id}")
 
 
-@handler()
+@handler(answer=server_parts.PORTS)
 def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"interfaceAttachments": [_view(request, vif) for vif in _load(request, server_id, "list")]})
 
 
-@handler()
+@handler(answer=server_parts.PORT)
 def show(request: ApiRequest, server_id: str, port_id: str) -> Response:
     vif = _one(_load(request, server_id, "show"), server_id, port_id)
     return Response(200, {"interfaceAttachment": _view(request, vif)})
 
 
-@handler(body=schemas.ATTACH_INTERFACE)
+@handler(body=schemas.ATTACH_INTERFACE, answer=server_parts.PORT)
 def create(request: ApiRequest, server_id: str) -> Response:
     # Without anything it is a port in one of the networks that the project has.
     wanted = request.body.get("interfaceAttachment", {})
@@ -82,7 +84,7 @@ def create(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"interfaceAttachment": _view(request, vif)})
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, port_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, RULE + "delete", "detach_interface")
     loading.check_unlocked(request, home.instance)

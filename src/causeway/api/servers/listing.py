@@ -7,6 +7,7 @@ from typing import Any
 
 from causeway import errors
 from causeway.api import paging
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import filters, hosts, schemas, specs
 from causeway.api.servers.views import WITH_FAULT, Extras, ServerView
@@ -19,13 +20,13 @@ from causeway.store.cell import hosts as host_records
 from causeway.store.listing import Listed, Page, ServerQuery
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.INDEX)
 def index(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:servers:index")
     return _answer(request, detailed=False)
 
 
-@handler(query=schemas.LIST)
+@handler(query=schemas.LIST, answer=answers.DETAIL)
 def detail(request: ApiRequest) -> Response:
     request.authorize("os_compute_api:servers:detail")
     return _answer(request, detailed=True)

@@ -8,6 +8,7 @@ Migration". What is accepted is carried out by `causeway.operations.live_migrati
 from __future__ import annotations
 
 from causeway import errors
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import to_bool
 from causeway.api.servers import loading, schemas_verbs
@@ -30,7 +31,7 @@ _SERVER_RULE = "os_compute_api:servers:migrations:"
 _ASYNCHRONOUS, _LONGEST_WAIT = (2, 34), 60.0
 
 
-@handler(body=schemas_verbs.MIGRATE_LIVE, statuses=(202,))
+@handler(body=schemas_verbs.MIGRATE_LIVE, statuses=(202,), answer=EMPTY)
 def migrate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["os-migrateLive"]
     host = wanted["host"]
@@ -123,7 +124,7 @@ def _wait_for_checks(request: ApiRequest, migration: Migration) -> None:
     raise errors.CausewayError("The live migration failed." if cause is None else cause.message)
 
 
-@handler(body=schemas_verbs.FORCE_COMPLETE, statuses=(202,))
+@handler(body=schemas_verbs.FORCE_COMPLETE, statuses=(202,), answer=EMPTY)
 def force_complete(request: ApiRequest, server_id: str, migration_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, _SERVER_RULE + "force_complete", "force_complete")
     loading.check_unlocked(request, home.instance)

@@ -8,6 +8,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api import quota
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import holds, loading, schemas
 from causeway.model.states import VmState
@@ -62,12 +64,12 @@ def _read(request: ApiRequest, server_id: str, rule: str) -> dict[str, str]:
     return loading.load(request, server_id, RULE + rule, columns=_COLUMNS, tags=False).instance.metadata
 
 
-@handler()
+@handler(answer=server_parts.METADATA)
 def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"metadata": _read(request, server_id, "index")})
 
 
-@handler()
+@handler(answer=server_parts.META)
 def show(request: ApiRequest, server_id: str, key: str) -> Response:
     metadata = _read(request, server_id, "show")
     if key not in metadata:
@@ -75,21 +77,21 @@ def show(request: ApiRequest, server_id: str, key: str) -> Response:
     return Response(200, {"meta": {key: metadata[key]}})
 
 
-@handler(body=schemas.METADATA)
+@handler(body=schemas.METADATA, answer=server_parts.METADATA)
 def create(request: ApiRequest, server_id: str) -> Response:
     new = request.body["metadata"]
     _change(request, server_id, "create", "create metadata", lambda present: present | new)
     return Response(200, {"metadata": new})
 
 
-@handler(body=schemas.METADATA)
+@handler(body=schemas.METADATA, answer=server_parts.METADATA)
 def update_all(request: ApiRequest, server_id: str) -> Response:
     new = request.body["metadata"]
     changed = _change(request, server_id, "update_all", "update metadata", lambda _present: dict(new))
     return Response(200, {"metadata": changed})
 
 
-@handler(body=schemas.META)
+@handler(body=schemas.META, answer=server_parts.META)
 def update(request: ApiRequest, server_id: str, key: str) -> Response:
     new = request.body["meta"]
     if key not in new:
@@ -98,7 +100,7 @@ def update(request: ApiRequest, server_id: str, key: str) -> Response:
     return Response(200, {"meta": new})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, key: str) -> Response:
     def without(present: dict[str, str]) -> dict[str, str]:
         if key not in present:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.model.states import TaskState, VmState
@@ -37,7 +38,7 @@ def _take(
     loading.begin(request, home, action, expected_task=task, expected_vm=vm, task_state=task_state)
 
 
-@handler(body=schemas.bare("os-start"), statuses=(202,))
+@handler(body=schemas.bare("os-start"), statuses=(202,), answer=EMPTY)
 def start(request: ApiRequest, server_id: str) -> Response:
     rule = "os_compute_api:servers:start"
     _take(request, server_id, rule, "start", TaskState.POWERING_ON, (VmState.STOPPED,))
@@ -45,7 +46,7 @@ def start(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.bare("os-stop"), statuses=(202,))
+@handler(body=schemas.bare("os-stop"), statuses=(202,), answer=EMPTY)
 def stop(request: ApiRequest, server_id: str) -> Response:
     rule = "os_compute_api:servers:stop"
     _take(request, server_id, rule, "stop", TaskState.POWERING_OFF, (VmState.ACTIVE, VmState.ERROR))
@@ -53,7 +54,7 @@ def stop(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.REBOOT, statuses=(202,))
+@handler(body=schemas.REBOOT, statuses=(202,), answer=EMPTY)
 def reboot(request: ApiRequest, server_id: str) -> Response:
     hard = request.body["reboot"]["type"].upper() == "HARD"
     rule = "os_compute_api:servers:reboot"

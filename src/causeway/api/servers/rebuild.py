@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import (
     access_addresses,
@@ -36,7 +37,7 @@ RULE = "os_compute_api:servers:rebuild"
 _DIFFERENT_IMAGE = "Unable to rebuild with a different image for a volume-backed server."
 
 
-@handler(body=schemas_verbs.REBUILD, statuses=(202,))
+@handler(body=schemas_verbs.REBUILD, statuses=(202,), answer=answers.REBUILD)
 def rebuild(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rebuild"]
     home = loading.take(request, server_id, RULE, server_actions.REBUILD)

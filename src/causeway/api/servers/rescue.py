@@ -7,6 +7,8 @@ from typing import Any
 import os_traits
 
 from causeway import errors
+from causeway.api.answers import servers as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import create, hosts, loading, schemas, schemas_verbs
 from causeway.api.servers.loading import Home
@@ -26,7 +28,7 @@ _VOLUME_BACKED = (2, 87)
 _NO_VOLUMES = "Cannot rescue a volume-backed instance"
 
 
-@handler(body=schemas_verbs.RESCUE)
+@handler(body=schemas_verbs.RESCUE, answer=answers.RESCUE)
 def rescue(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["rescue"] or {}
     action = server_actions.RESCUE
@@ -45,7 +47,7 @@ def rescue(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"adminPass": wanted.get("adminPass") or create.password(conf.password_length)})
 
 
-@handler(body=schemas.bare("unrescue"), statuses=(202,))
+@handler(body=schemas.bare("unrescue"), statuses=(202,), answer=EMPTY)
 def unrescue(request: ApiRequest, server_id: str) -> Response:
     action = server_actions.UNRESCUE
     home = loading.load_in_cell(request, server_id, "os_compute_api:os-unrescue", action.name)

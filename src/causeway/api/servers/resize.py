@@ -10,6 +10,7 @@ import logging
 
 from causeway import errors
 from causeway.api import quota
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import flavors_and_images, hosts, loading, schemas
 from causeway.api.servers.loading import Home
@@ -28,7 +29,7 @@ _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 _ACCELERATORS = "accel:device_profile"
 
 
-@handler(body=schemas.RESIZE, statuses=(202,))
+@handler(body=schemas.RESIZE, statuses=(202,), answer=EMPTY)
 def resize(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["resize"]
     home = _take(request, server_id, "os_compute_api:servers:resize", "resize")
@@ -48,7 +49,7 @@ def resize(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.MIGRATE, statuses=(202,))
+@handler(body=schemas.MIGRATE, statuses=(202,), answer=EMPTY)
 def migrate(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["migrate"] if request.version >= (2, 56) else None
     host = (wanted or {}).get("host")
@@ -70,7 +71,7 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.bare("confirmResize"), statuses=(204,))
+@handler(body=schemas.bare("confirmResize"), statuses=(204,), answer=EMPTY)
 def confirm(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(
         request, server_id, "os_compute_api:servers:confirm_resize", "confirmResize", tags=False
@@ -88,7 +89,7 @@ def confirm(request: ApiRequest, server_id: str) -> Response:
     return Response(204)
 
 
-@handler(body=schemas.bare("revertResize"), statuses=(202,))
+@handler(body=schemas.bare("revertResize"), statuses=(202,), answer=EMPTY)
 def revert(request: ApiRequest, server_id: str) -> Response:
     home = loading.load_in_cell(request, server_id, "os_compute_api:servers:revert_resize", "revertResize", tags=False)
     _check_resized(request, home, "revertResize")

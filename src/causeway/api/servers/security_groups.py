@@ -12,6 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.api.answers import proxies as answers
+from causeway.api.answers.parts import EMPTY
+from causeway.api.proxies.security_groups import view
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading, schemas
 from causeway.api.servers.loading import Home
@@ -20,26 +23,28 @@ from causeway.store.cell import instances
 RULE = "os_compute_api:os-security-groups:"
 
 
-@handler()
+@handler(answer=answers.SECURITY_GROUPS)
 def index(request: ApiRequest, server_id: str) -> Response:
     loading.load(request, server_id, RULE + "list", columns=frozenset(), tags=False)
     ports = request.services.network.ports_of_server(request.context, server_id)
     ids = {group for port in ports for group in port.get("security_groups", [])}
-    found = request.services.network.list_security_groups(request.context, ids=ids) if ids else []
-    return Response(200, {"security_groups": [_view(group) for group in found]})
+    return Response(200, {"security_groups": _shown(request, ids) if ids else []})
 
 
-def _view(group: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "id": group["id"],
-        "name": group["name"],
-        "description": group.get("description") or "",
-        "tenant_id": group.get("project_id") or group.get("tenant_id"),
-        "rules": [],
-    }
+def _shown(request: ApiRequest, ids: set[str]) -> list[dict[str, Any]]:
+    """The groups with their rules, which name other groups."""
+    network = request.services.network
+    found = {group["id"]: group for group in network.list_security_groups(request.context, ids=ids)}
+    rules = [rule for group in found.values() for rule in group.get("security_group_rules", [])]
+    others = {rule["remote_group_id"] for rule in rules if rule["remote_group_id"]} - set(found)
+    known = dict(found)
+    if others:
+        known |= {group["id"]: group for group in network.list_security_groups(request.context, ids=others)}
+    shown = [view(group, known) for group in found.values()]
+    return sorted(shown, key=lambda group: (group["tenant_id"], group["name"]))
 
 
-@handler(body=schemas.ADD_GROUP, statuses=(202,))
+@handler(body=schemas.ADD_GROUP, statuses=(202,), answer=EMPTY)
 def add(request: ApiRequest, server_id: str) -> Response:
     name = request.body["addSecurityGroup"]["name"]
     home, group = _take(request, server_id, "add", name)
@@ -53,7 +58,7 @@ def add(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.REMOVE_GROUP, statuses=(202,))
+@handler(body=schemas.REMOVE_GROUP, statuses=(202,), answer=EMPTY)
 def remove(request: ApiRequest, server_id: str) -> Response:
     name = request.body["removeSecurityGroup"]["name"]
     home, group = _take(request, server_id, "remove", name)

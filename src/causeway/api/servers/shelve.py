@@ -6,6 +6,7 @@ from functools import partial
 
 from causeway import errors
 from causeway.api import quota, zones
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import images, loading, schemas, schemas_verbs
 from causeway.api.servers.loading import Home
@@ -22,7 +23,7 @@ from causeway.store.cell import block_devices
 RULE = "os_compute_api:os-shelve:"
 
 
-@handler(body=schemas.bare("shelve"), statuses=(202,))
+@handler(body=schemas.bare("shelve"), statuses=(202,), answer=EMPTY)
 def shelve(request: ApiRequest, server_id: str) -> Response:
     home = loading.take(request, server_id, RULE + "shelve", server_actions.SHELVE)
     # Without an image to keep it leaves its host at once.
@@ -38,14 +39,14 @@ def shelve(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.bare("shelveOffload"), statuses=(202,))
+@handler(body=schemas.bare("shelveOffload"), statuses=(202,), answer=EMPTY)
 def offload(request: ApiRequest, server_id: str) -> Response:
     home = loading.take(request, server_id, RULE + "shelve_offload", server_actions.SHELVE_OFFLOAD)
     loading.ask_for(request, home, server_actions.SHELVE_OFFLOAD, operations.SHELVE_OFFLOAD, ShelveMemory())
     return Response(202)
 
 
-@handler(body=schemas_verbs.UNSHELVE, statuses=(202,))
+@handler(body=schemas_verbs.UNSHELVE, statuses=(202,), answer=EMPTY)
 def unshelve(request: ApiRequest, server_id: str) -> Response:
     wanted = (request.body["unshelve"] if request.version >= (2, 77) else None) or {}
     home = loading.take(request, server_id, RULE + "unshelve", server_actions.UNSHELVE, host=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import hosts, loading, specs
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
@@ -15,7 +16,7 @@ from causeway.store.listing import Listed
 SHOW = "os_compute_api:servers:show"
 
 
-@handler()
+@handler(answer=answers.SHOW)
 def show(request: ApiRequest, server_id: str) -> Response:
     view = ServerView(request)
     try:
@@ -59,22 +60,7 @@ def _of_down_cell(request: ApiRequest, view: ServerView, server_id: str) -> dict
     if mapping.queued_for_delete or (not request.context.is_admin and mapping.project_id != request.project_id):
         raise errors.ServerNotFound(server_id)
     request.authorize(SHOW, {"project_id": mapping.project_id, "user_id": mapping.user_id})
-    spec = mappings.get_spec(request.services.api, server_id)
-    flavor, image = spec["flavor"], spec.get("image")
-    server = view.partial(mapping, detailed=True) | {
-        "user_id": mapping.user_id,
-        "image": {"id": image["id"], "links": []} if image else "",
-        "flavor": {
-            "vcpus": flavor["vcpus"],
-            "ram": flavor["memory_mb"],
-            "disk": flavor["root_gb"],
-            "ephemeral": flavor["ephemeral_gb"],
-            "swap": flavor["swap"],
-            "original_name": flavor["name"],
-        },
-        "OS-EXT-AZ:availability_zone": spec.get("availability_zone") or "UNKNOWN",
-        "OS-EXT-STS:power_state": 0,
-    }
+    server = view.of_down_cell(mapping, mappings.get_spec(request.services.api, server_id))
     if view.minor >= WITH_GROUPS:
         group = groups.of_server(request.services.api, server_id)
         server["server_groups"] = [group.uuid] if group else []

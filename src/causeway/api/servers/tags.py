@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.api import validation
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import common
 from causeway.api.servers import loading, schemas
@@ -48,19 +50,19 @@ def _change(
     return loading.change(request, home, replace)
 
 
-@handler(query=common.IGNORED_QUERY)
+@handler(query=common.IGNORED_QUERY, answer=server_parts.TAGS)
 def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"tags": _read(request, server_id, "index")})
 
 
-@handler(query=common.IGNORED_QUERY, statuses=(204,))
+@handler(query=common.IGNORED_QUERY, statuses=(204,), answer=EMPTY)
 def show(request: ApiRequest, server_id: str, tag: str) -> Response:
     if tag not in _read(request, server_id, "show"):
         raise _missing(server_id, tag)
     return Response(204)
 
 
-@handler(body=schemas.NO_BODY, statuses=(201, 204))
+@handler(body=schemas.NO_BODY, statuses=(201, 204), answer=EMPTY)
 def update(request: ApiRequest, server_id: str, tag: str) -> Response:
     try:
         validation.check_body(tag, schemas.TAG)
@@ -80,14 +82,14 @@ def update(request: ApiRequest, server_id: str, tag: str) -> Response:
     return Response(201, None, {"Location": location})
 
 
-@handler(body=schemas.TAGS)
+@handler(body=schemas.TAGS, answer=server_parts.TAGS)
 def update_all(request: ApiRequest, server_id: str) -> Response:
     new = request.body["tags"]
     _present, changed = _change(request, server_id, "update_all", "update tags", lambda _present: new)
     return Response(200, {"tags": changed})
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, tag: str) -> Response:
     def without(present: list[str]) -> list[str]:
         if tag not in present:
@@ -98,7 +100,7 @@ def delete(request: ApiRequest, server_id: str, tag: str) -> Response:
     return Response(204)
 
 
-@handler(statuses=(204,))
+@handler(statuses=(204,), answer=EMPTY)
 def delete_all(request: ApiRequest, server_id: str) -> Response:
     _change(request, server_id, "delete_all", "delete tags", lambda _present: [])
     return Response(204)

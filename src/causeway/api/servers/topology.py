@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from causeway.api.answers import server_parts
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import loading
 from causeway.model.instance import Instance
@@ -12,7 +13,7 @@ from causeway.model.numa import InstanceNUMACell
 _COLUMNS = frozenset({"numa_topology"})
 
 
-@handler()
+@handler(answer=server_parts.TOPOLOGY)
 def show(request: ApiRequest, server_id: str) -> Response:
     """The server's NUMA cells; which CPUs and cells of its host those are is for administrators."""
     instance = loading.load(request, server_id, "compute:server:topology:index", columns=_COLUMNS, tags=False).instance

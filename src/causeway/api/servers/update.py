@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway import errors
+from causeway.api.answers import servers as answers
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.servers import access_addresses, loading, schemas, show
 from causeway.api.servers.views import WITH_FAULT, WITH_GROUPS, Extras, ServerView
@@ -19,7 +20,7 @@ UPDATE = "os_compute_api:servers:update"
 _FIELDS = {"name": "display_name", "description": "display_description", "hostname": "hostname"}
 
 
-@handler(body=schemas.UPDATE)
+@handler(body=schemas.UPDATE, answer=answers.UPDATE)
 def update(request: ApiRequest, server_id: str) -> Response:
     found = loading.load(request, server_id, UPDATE, volumes=True, group=request.version >= (2, WITH_GROUPS))
     changes = _changes(request.body["server"])

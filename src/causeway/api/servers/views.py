@@ -18,7 +18,7 @@ import msgspec
 
 from causeway.api.request import ApiRequest
 from causeway.model.instance import InstanceFault, name_guest
-from causeway.model.states import ServerStatus, VmState
+from causeway.model.states import PowerState, ServerStatus, VmState
 from causeway.store.api.mappings import InstanceMapping
 from causeway.store.listed import Listed, ShownVif
 
@@ -260,12 +260,15 @@ class ServerView:
         meta = row["image_meta"] if self.minor >= 98 else None
         found = self._images.get((image_ref, meta))
         if found is None:
-            found = {"id": image_ref, "links": [{"rel": "bookmark", "href": self._image_root + image_ref}]}
+            found = self._image_link(image_ref)
             if self.minor >= 98:
                 image = _decode_image(meta or _NULL)
                 found["properties"] = image.properties if image else {}
             self._images[(image_ref, meta)] = found
         return found
+
+    def _image_link(self, image_ref: str) -> dict[str, Any]:
+        return {"id": image_ref, "links": [{"rel": "bookmark", "href": self._image_root + image_ref}]}
 
     def _flavor(self, text: str, sight: Sight) -> dict[str, Any]:
         found = self._flavors.get((text, sight.extra_specs))
@@ -310,6 +313,18 @@ class ServerView:
             server["tenant_id"] = mapping.project_id
             server["created"] = _seconds(mapping.created_at)
         return server
+
+    def of_down_cell(self, mapping: InstanceMapping, spec: dict[str, Any]) -> dict[str, Any]:
+        """What can be said of one server whose cell is down (2.69): with what was asked for when it was made."""
+        image = (spec.get("image") or {}).get("id")
+        sight = self._sight(mapping.project_id, mapping.user_id)
+        return self.partial(mapping, detailed=True) | {
+            "user_id": mapping.user_id,
+            "image": self._image_link(image) if image else "",
+            "flavor": self._show_flavor(msgspec.convert(spec["flavor"], _Flavor), sight),
+            "OS-EXT-AZ:availability_zone": spec.get("availability_zone") or "UNKNOWN",
+            "OS-EXT-STS:power_state": PowerState.NOSTATE.value,
+        }
 
 
 @lru_cache(4096)

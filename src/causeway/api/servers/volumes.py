@@ -7,6 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from causeway import errors
+from causeway.api.answers import server_parts
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import IGNORED_QUERY, to_bool
 from causeway.api.servers import hosts, loading, schemas
@@ -87,7 +89,7 @@ def _one(devices: list[BlockDevice], server_id: str, volume_id: str) -> BlockDev
     raise errors.VolumeNotFound(f"Instance {server_id} is not attached to volume {volume_id}: volume_id not found.")
 
 
-@handler(query=schemas.LIST_VOLUMES)
+@handler(query=schemas.LIST_VOLUMES, answer=server_parts.VOLUMES)
 def index(request: ApiRequest, server_id: str) -> Response:
     devices = _load(request, server_id, "index")
     limit, offset = (request.param(name) for name in ("limit", "offset"))
@@ -97,7 +99,7 @@ def index(request: ApiRequest, server_id: str) -> Response:
     return Response(200, {"volumeAttachments": [_view(request, device) for device in page]})
 
 
-@handler(query=IGNORED_QUERY)
+@handler(query=IGNORED_QUERY, answer=server_parts.VOLUME)
 def show(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     device = _one(_load(request, server_id, "show"), server_id, volume_id)
     return Response(200, {"volumeAttachment": _view(request, device)})
@@ -110,7 +112,9 @@ def _take(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
     return home
 
 
-@handler(body=schemas.ATTACH_VOLUME, statuses=(200, 202))
+@handler(
+    body=schemas.ATTACH_VOLUME, statuses=[(1, 100, (200,)), (101, None, (202,))], answer=server_parts.ATTACH_VOLUME
+)
 def create(request: ApiRequest, server_id: str) -> Response:
     wanted = request.body["volumeAttachment"]
     volume_id = wanted["volumeId"]
@@ -147,7 +151,7 @@ def _check_volume(request: ApiRequest, volume_id: str) -> None:
     )
 
 
-@handler(statuses=(202,))
+@handler(statuses=(202,), answer=EMPTY)
 def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     home = _take(request, server_id, "delete", "detach_volume")
     device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
@@ -162,7 +166,7 @@ def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     return Response(202)
 
 
-@handler(body=schemas.UPDATE_VOLUME, statuses=(202,))
+@handler(body=schemas.UPDATE_VOLUME, statuses=(202,), answer=EMPTY)
 def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
     """Sets delete_on_termination (2.85). The swap to another volume, which services ask for, is not there yet."""
     wanted = request.body["volumeAttachment"]

@@ -1,0 +1,148 @@
+"""Schemas of answers: every route has one in every version, strict; what differs is named, and no values are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from causeway.api import validation
+from causeway.api.answers.parts import (
+    EMPTY,
+    NEVER,
+    TEXT,
+    changing,
+    either,
+    many,
+    null,
+    of_type,
+    record,
+    shown_as,
+    since,
+    until,
+    versions,
+)
+from causeway.api.gone import gone
+from causeway.api.request import ApiRequest, Handler, Response, handler, schema_for
+from causeway.api.routes import ROUTES
+from causeway.api.unavailable import Unavailable
+from causeway.api.versions import MAX
+from causeway.model.drains import Window
+
+MINORS = range(1, MAX.minor + 1)
+
+
+def label(route: Any) -> str:
+    return f"{route.method} {route.label} {route.first}"
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=label)
+def test_every_route_says_what_it_answers_in_every_version(route: Any) -> None:
+    served = [minor for minor in MINORS if route.serves(minor)]
+    if route.handler.answer is NEVER:
+        assert route.handler.statuses in ((), (410,))
+        return
+    assert [minor for minor in served if schema_for(route.handler.answer, minor) is None] == []
+    assert [minor for minor in served if not route.handler.statuses_at(minor)] == []
+
+
+def test_what_never_answers_is_gone_or_known_to_be_unavailable() -> None:
+    unavailable = {one.operation for one in Unavailable}
+    elsewhere = ("/os-baremetal-nodes", "/servers/{server_id}/shares")
+    silent = {
+        f"{route.method} {route.path}"
+        for route in ROUTES
+        if route.handler.answer is NEVER and route.handler is not gone and not route.path.startswith(elsewhere)
+    }
+    assert silent - unavailable == set()
+
+
+def strict(schema: Any) -> list[Any]:
+    """Objects in a schema whose keys are not named, and not said to be of any name either."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in strict(part)]
+    if not isinstance(schema, dict):
+        return []
+    found = [found for part in schema.values() for found in strict(part)]
+    if "properties" in schema and schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+        found.append(schema)
+    return found
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=label)
+def test_schemas_are_valid_and_strict(route: Any) -> None:
+    for _first, _last, schema in route.handler.answer:
+        jsonschema.Draft4Validator.check_schema(schema)
+        assert strict(schema) == []
+
+
+def test_versions_are_those_in_which_something_changes() -> None:
+    thing = record(
+        {
+            "id": TEXT,
+            "old": until(3, TEXT),
+            "tags": since(5, many(TEXT)),
+            "kind": changing((1, 4, TEXT), (5, None, null(TEXT))),
+        },
+        {"note": since(9, TEXT)},
+    )
+    found = versions(record({"thing": thing}))
+    assert [(first, last) for first, last, _schema in found] == [(1, 3), (4, 4), (5, 8), (9, None)]
+    shown = [schema["properties"]["thing"] for _first, _last, schema in found]
+    assert [sorted(schema["properties"]) for schema in shown] == [
+        ["id", "kind", "old"],
+        ["id", "kind"],
+        ["id", "kind", "tags"],
+        ["id", "kind", "note", "tags"],
+    ]
+    assert shown[2]["required"] == shown[3]["required"] == ["id", "tags", "kind"]
+
+
+def test_a_choice_of_which_a_version_has_one_is_that_one() -> None:
+    found = versions(either(record({"a": TEXT}), since(7, record({"b": TEXT}))))
+    assert found[0][2] == record({"a": TEXT})
+    assert len(found[1][2]["anyOf"]) == 2
+
+
+def test_a_model_is_shown_with_all_its_fields() -> None:
+    schema = of_type(Window)
+    assert set(schema["required"]) == {"days", "start", "end", "zone"}
+    assert schema["properties"]["days"] == many({"type": "integer"})
+
+
+def answers(schemas: Any, *statuses: int) -> Handler:
+    def run(_request: ApiRequest) -> Response:
+        raise NotImplementedError
+
+    return handler(answer=schemas, statuses=statuses or (200,))(run)
+
+
+THING = answers(shown_as("thing", record({"id": TEXT, "size": null({"type": "integer"})}, {"password": TEXT})))
+
+
+def differences(body: Any, of: Handler = THING, status: int = 200) -> list[str]:
+    return validation.differences_of(Response(status, body), of, 104)
+
+
+def test_what_differs_is_named_without_its_value() -> None:
+    assert differences({"thing": {"id": "1", "size": None, "password": "secret"}}) == []
+    assert differences({"thing": {"id": "1"}}) == ["thing lacks size"]
+    assert differences({"thing": {"id": "1", "size": 1, "token": "secret"}}) == ["thing also has token"]
+    assert differences({"thing": {"id": 1, "size": 1}}) == ["thing.id is of type int, not string"]
+    assert differences(None) == ["the whole is of type NoneType, not object"]
+    for wrong in ({"id": "1", "size": "secret"}, {"id": "1", "size": 1, "password": ["secret"]}):
+        (said,) = differences({"thing": wrong})
+        assert "secret" not in said
+
+
+def test_parts_that_are_kept_as_json_are_looked_into() -> None:
+    assert differences({"thing": msgspec.Raw(b'{"id": "1", "size": 2}')}) == []
+    assert differences({"thing": msgspec.Raw(b'{"id": "1"}')}) == ["thing lacks size"]
+
+
+def test_a_status_that_is_not_named_and_a_body_where_none_is() -> None:
+    assert differences({"thing": {"id": "1", "size": 1}}, status=202) == ["its status is 202, not 200"]
+    assert differences({}, answers(EMPTY, 202), 202) == ["the whole is of type dict, not null"]
+    assert differences({}, answers(NEVER)) == ["there is no schema of this version"]
