@@ -15,10 +15,6 @@ _ACTION = "POST /servers/{server_id}/action"
 class Unavailable(Enum):
     """Each: the operation, and what a caller would have got from it."""
 
-    SWAP_VOLUME = (
-        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
-        "Swapping a volume for another one",
-    )
     ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
     CREATE_ASSISTED_SNAPSHOT = (
         "POST /os-assisted-volume-snapshots",

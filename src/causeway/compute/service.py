@@ -29,6 +29,7 @@ from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
+from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
@@ -132,6 +133,7 @@ class ComputeService:
                     RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
                     RescueEndpoint(self.host),
+                    VolumeJobsEndpoint(self.host),
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),

@@ -23,6 +23,7 @@ DRIVER_METHODS = (
     "attach_interface",
     "attach_volume",
     "begin_round",
+    "copy_volume",
     "define_suspended",
     "delete_disks",
     "delete_rescue_disk",
@@ -32,6 +33,7 @@ DRIVER_METHODS = (
     "detach_volume",
     "end_round",
     "end_rounds",
+    "end_volume_swap",
     "export_disk",
     "export_kept_state",
     "export_running_disk",
@@ -49,6 +51,7 @@ DRIVER_METHODS = (
     "save_memory",
     "spawn",
     "stash_disks",
+    "switch_volume",
     "wake",
 )
 

@@ -74,6 +74,7 @@ SOFT_DELETE, RESTORE = "soft_delete", "restore"
 RESCUE, UNRESCUE = "rescue", "unrescue"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
+SWAP_VOLUME = "swap_volume"
 
 OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
@@ -108,6 +109,7 @@ TASKS: dict[str, TaskState | None] = {
     RESTORE: server_actions.RESTORE.begins,
     RESCUE: server_actions.RESCUE.begins,
     UNRESCUE: server_actions.UNRESCUE.begins,
+    SWAP_VOLUME: server_actions.SWAP_VOLUME.begins,
     ATTACH_VOLUME: None,
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
@@ -144,6 +146,7 @@ WORK: dict[str, Work] = {
     RESTORE: Work.SOFT_DELETE,
     RESCUE: Work.RESCUE,
     UNRESCUE: Work.RESCUE,
+    SWAP_VOLUME: Work.VOLUME,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,
     ATTACH_INTERFACE: Work.DEVICE,
@@ -171,6 +174,7 @@ ACTIONS = (
             server_actions.RESTORE,
             server_actions.RESCUE,
             server_actions.UNRESCUE,
+            server_actions.SWAP_VOLUME,
         )
     ),
 )

@@ -55,6 +55,7 @@ UNDONE_BY = {
     "rescue_guest": ("undo_rescue",),
     "unrescue_guest": ("undo_unrescue",),
     "connect_volume": ("disconnect_volume",),
+    "copy_volume": ("end_volume_swap",),
     "plug_port": ("unplug_port",),
     "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "pre_live_migration": ("drop_move_claim", "rollback_live_migration_at_destination"),

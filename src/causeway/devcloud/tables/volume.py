@@ -43,6 +43,14 @@ class Volume(Base):
     )
 
 
+class VolumeMigration(Base):
+    """A volume that is being moved, or one that another volume is moved to (``target:ID``)."""
+
+    __tablename__ = "volume_migrations"
+    volume_id: Mapped[str] = mapped_column(primary_key=True)
+    status: Mapped[str]
+
+
 class Attachment(Base):
     __tablename__ = "attachments"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

@@ -4,7 +4,7 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.tables.volume import Attachment, Snapshot, Volume, VolumeType
+from causeway.devcloud.tables.volume import Attachment, Snapshot, Volume, VolumeMigration, VolumeType
 from causeway.devcloud.volume import files
 from causeway.devcloud.web import Call, links_root
 
@@ -63,10 +63,12 @@ def volume(call: Call, row: Volume) -> Json:
     if row.image_metadata:
         body["volume_image_metadata"] = row.image_metadata
     if call.caller.is_admin:
+        migration = call.session.get(VolumeMigration, row.id)
+        migration_status = None if migration is None else migration.status
         body["os-vol-host-attr:host"] = "devcloud@files#files"
-        body["os-vol-mig-status-attr:migstat"] = None
+        body["os-vol-mig-status-attr:migstat"] = migration_status
         body["os-vol-mig-status-attr:name_id"] = None
-        body["migration_status"] = None
+        body["migration_status"] = migration_status
     if call.microversion >= (3, 13):
         body["group_id"] = None
     if call.microversion >= (3, 21):
