@@ -124,6 +124,18 @@ def _detach_volume(site: Site, subject: Subject) -> Answer:
     return call(site, "DELETE", f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}")
 
 
+def _swap_volume(site: Site, subject: Subject) -> Answer:
+    """As block storage asks for it, which has made a volume to move the server's to."""
+    storage = site.admin.block_storage
+    new = site.member.block_storage.create_volume(size=1, name=f"{subject.name}-moved").id
+    assert until(lambda: storage.get_volume(new).status, lambda status: status == "available") == "available"
+    for volume_id, status in ((subject.volume_id, "migrating"), (new, f"target:{subject.volume_id}")):
+        body = {"os-reset_status": {"migration_status": status}}
+        assert storage.post(f"/volumes/{volume_id}/action", json=body).status_code == 202
+    path = f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}"
+    return call(site, "PUT", path, {"volumeAttachment": {"volumeId": new}}, by=site.admin)
+
+
 def _plug(site: Site, subject: Subject) -> Answer:
     body = {"interfaceAttachment": {"net_id": site.network_id}}
     return call(site, "POST", f"/servers/{subject.uuid}/os-interface", body)
@@ -461,6 +473,13 @@ OPERATIONS = [
         _detach_volume,
         lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) - 1,
         recipes=("detach_volume",),
+    ),
+    Operation(
+        "swap volume",
+        _with_attached_volume,
+        _swap_volume,
+        lambda now, _: now.has_moved_volume,
+        recipes=("swap_volume",),
     ),
     Operation(
         "plug",

@@ -102,7 +102,7 @@ class Holding:
     ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
     ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits. ``cell``: the id
     of the one that it lives in. ``snapshots``: states of those that its images name (None: there is none); ``unnamed``: snapshots
-    of its volumes that none of them names.
+    of its volumes that none of them names. ``has_moved_volume``: block storage has moved one that it has.
     """
 
     status: str | None
@@ -128,6 +128,7 @@ class Holding:
     source: str | None = None
     held: dict[str, int] = field(default_factory=dict)
     cell: str | None = None
+    has_moved_volume: bool = False
 
     def differences(self, other: Holding) -> list[str]:
         """In which fields they differ, and how."""
@@ -176,5 +177,6 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         | {image["owner"] for image in images},
         source=waiting.get("source_compute"),
         held=world.allocations.get(waiting.get("uuid", ""), {}),
+        has_moved_volume=any(world.volumes.get(each, {}).get("migration_status") == "success" for each in recorded),
         cell=mappings.cells_of(site.api, [uuid]).get(uuid) if uuid and server else None,
     )
