@@ -41,6 +41,22 @@ class VolumeMigrations(ABC):
         kept: str = answer.json()["save_volume_id"]
         return kept
 
+    def tell_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
+        """Says what became of a snapshot that the service asked for. Raises ServiceRefused, NotFound."""
+        wanted = {"status": status} | ({"progress": progress} if progress is not None else {})
+        self._call(
+            context,
+            "POST",
+            "/v3/snapshots/{snapshot_id}/action",
+            f"update the status of snapshot {snapshot_id}",
+            body={"os-update_snapshot_status": wanted},
+            as_service=True,
+            accept=(),
+            missing=errors.NotFound(f"Snapshot {snapshot_id} could not be found."),
+            repeatable=True,
+            snapshot_id=snapshot_id,
+        )
+
     def _is_over(self, context: RequestContext, old_id: str, new_id: str) -> bool:
         """Whether an attempt before was carried out whose answer was lost. Only a volume that is being moved has a target."""
         try:

@@ -76,6 +76,52 @@ class ComputeVolumes:
             keep_new=keep_new,
         )
 
+    def snapshot_volume(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_device: BlockDevice,
+        new_file: str,
+    ) -> bool:
+        """The guest writes to another file of its volume from now on; False: it was refused, and it does not."""
+        return self._order_volume_job(
+            context,
+            host,
+            "snapshot_volume",
+            bool,
+            token=token,
+            instance=instance,
+            block_device=block_device,
+            new_file=new_file,
+        )
+
+    def merge_volume_files(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_device: BlockDevice,
+        merged: str | None,
+        into: str | None,
+    ) -> int | None:
+        """Merges files of a volume (`VolumeJobs.merge_volume_files`); returns the bytes that were moved, if they were counted."""
+        return self._order_volume_job(
+            context,
+            host,
+            "merge_volume_files",
+            int | None,  # type: ignore[arg-type]
+            token=token,
+            instance=instance,
+            block_device=block_device,
+            merged=merged,
+            into=into,
+        )
+
     def _order_volume_job(
         self, context: RequestContext, host: str, method: str, result: type[T], **arguments: object
     ) -> T:

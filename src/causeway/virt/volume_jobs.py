@@ -4,6 +4,9 @@
 end on every write goes to both volumes before the guest hears that it is done. So each of them has everything that the guest
 counts on, until `switch_volume` has the guest use the new one alone. Whoever may have to decide between the two may therefore
 choose the old one until the switch was ordered, and the new one from then on. `end_volume_swap` disconnects the other one.
+
+**An assisted snapshot** has a guest go on in a new file on top of the volume's present one. Block storage has made that file; as
+long as nothing is written to it, starting a guest from it is the same as starting it from the file below.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Callable
 
 from causeway.errors import NotImplementedHere
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 
 # (bytes done, bytes total)
 CopyProgress = Callable[[int, int], None]
@@ -41,3 +45,24 @@ class VolumeJobs:
         Raises `GuestFailed` if a guest that lives uses the volume that is not kept.
         """
         raise NotImplementedHere("The hypervisor can't swap volumes.")
+
+    def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:  # noqa: ARG002
+        """From now on the guest writes to ``new_file``, beside its volume's present file. Done before: nothing happens.
+
+        An agent in the guest keeps its file systems still at that instant, if it answers. A guest that is off has the file with
+        its next start. False: it was refused, and the guest goes on in the present file. Raises `GuestFailed` if nobody can say.
+        """
+        raise NotImplementedHere("The hypervisor can't make snapshots of volumes.")
+
+    def merge_volume_files(
+        self,
+        instance: Instance,  # noqa: ARG002
+        volume: BlockDevice,  # noqa: ARG002
+        merged: str | None,  # noqa: ARG002
+        into: str | None,  # noqa: ARG002
+        progress: CopyProgress,  # noqa: ARG002
+    ) -> None:
+        """Merges the file ``merged`` of the volume into ``into``, which is below it. ``into`` None: what is between the guest's
+        file and ``merged`` (None: all below it) goes into the guest's file. Done before: nothing happens. The guest goes on.
+        """
+        raise NotImplementedHere("The hypervisor can't merge files of volumes.")

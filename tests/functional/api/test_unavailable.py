@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import causeway.api
 from causeway.api.unavailable import Unavailable, as_table
@@ -16,7 +14,6 @@ from causeway.model.states import VmState
 from causeway.store.cell import instances
 
 ROOT = Path(__file__).parents[3]
-NOBODYS = "99999999-2222-3333-4444-555555555555"
 VOLUME = "22222222-2222-3333-4444-555555555555"
 
 
@@ -52,8 +49,5 @@ def asked(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
     yield admin.put("/os-hosts/host1", {"maintenance_mode": "enable"}, version="2.1")
     for name in ("startup", "shutdown", "reboot"):
         yield admin.get(f"/os-hosts/host1/{name}", version="2.1")
-    info = {"snapshot_id": NOBODYS, "type": "qcow2", "new_file": "new"}
-    yield admin.post("/os-assisted-volume-snapshots", {"snapshot": {"volume_id": VOLUME, "create_info": info}})
-    yield admin.delete("/os-assisted-volume-snapshots/1?delete_info=" + quote(json.dumps({"volume_id": VOLUME})))
     instances.update(cloud.cell("cell1"), server.uuid, vm_state=VmState.STOPPED)
     yield admin.post(f"{path}/shares", {"share": {"share_id": VOLUME}})

@@ -13,7 +13,7 @@ from causeway.model.outcomes import CopiedVolume, MoveToken
 
 
 class VolumeJobsEndpoint:
-    """RPC: copy_volume, switch_volume, end_volume_swap.
+    """RPC: copy_volume, switch_volume, end_volume_swap; snapshot_volume, merge_volume_files.
 
     The server's task keeps everything else away from its guest meanwhile, so a copy, which may take hours, holds no lock.
     """
@@ -65,3 +65,31 @@ class VolumeJobsEndpoint:
             # Of a copy whose order was lost, only the volume service knows how the new volume was connected.
             (connected,) = guest.with_connections(self._host, context, [new])
             self._host.driver.end_volume_swap(instance.uuid, old, connected, keep_new=keep_new)
+
+    @fenced
+    def snapshot_volume(
+        self,
+        context: RequestContext,  # noqa: ARG002
+        *,
+        token: MoveToken,  # noqa: ARG002
+        instance: Instance,
+        block_device: BlockDevice,
+        new_file: str,
+    ) -> bool:
+        with self._host.lock(instance.uuid):
+            return self._host.driver.snapshot_volume(instance, block_device, new_file)
+
+    @fenced
+    def merge_volume_files(
+        self,
+        context: RequestContext,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_device: BlockDevice,
+        merged: str | None,
+        into: str | None,
+    ) -> int | None:
+        progress = TransferProgress(self._host, context, token, is_joined=True)
+        self._host.driver.merge_volume_files(instance, block_device, merged, into, progress)
+        return progress.bytes_done

@@ -51,6 +51,14 @@ class VolumeMigration(Base):
     status: Mapped[str]
 
 
+class SnapshotProgress(Base):
+    """How far a snapshot is that Compute makes, by its word."""
+
+    __tablename__ = "snapshot_progress"
+    snapshot_id: Mapped[str] = mapped_column(primary_key=True)
+    progress: Mapped[str]
+
+
 class Attachment(Base):
     __tablename__ = "attachments"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

@@ -4,7 +4,7 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.tables.volume import Attachment, Snapshot, Volume, VolumeMigration, VolumeType
+from causeway.devcloud.tables.volume import Attachment, Snapshot, SnapshotProgress, Volume, VolumeMigration, VolumeType
 from causeway.devcloud.volume import files
 from causeway.devcloud.web import Call, links_root
 
@@ -131,6 +131,8 @@ def connection_info(call: Call, row: Attachment) -> Json:
 
 
 def snapshot(call: Call, row: Snapshot) -> Json:
+    progress = call.session.get(SnapshotProgress, row.id)
+    told = progress.progress if progress is not None else "0%"
     body: Json = {
         "id": row.id,
         "name": row.name,
@@ -141,7 +143,7 @@ def snapshot(call: Call, row: Snapshot) -> Json:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "metadata": row.properties,
-        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else "0%",
+        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else told,
         "os-extended-snapshot-attributes:project_id": row.project_id,
     }
     if call.microversion >= (3, 14):

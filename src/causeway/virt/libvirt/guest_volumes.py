@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+from causeway.errors import GuestFailed
 from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
 from causeway.virt.driver import Driver
-from causeway.virt.libvirt import devices
+from causeway.virt.libvirt import devices, power, volume_files
+from causeway.virt.libvirt.agent import Agent
 from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
 from causeway.virt.libvirt.volumes import Volumes
 from causeway.virt.volume_jobs import CopyProgress
+
+LOG = logging.getLogger(__name__)
 
 
 class GuestVolumes(Driver, ABC):
@@ -23,6 +30,7 @@ class GuestVolumes(Driver, ABC):
     _copies: BlockCopies
     _detach_timeout: float
     _host_ip: str
+    _instances_dir: Path
     _volumes: Volumes
 
     def volume_connector(self) -> dict[str, Any]:
@@ -66,3 +74,28 @@ class GuestVolumes(Driver, ABC):
         kept, released = (new, old) if keep_new else (old, new)
         self._copies.end(uuid, str(old.volume_id), self._volumes.connect(uuid, kept).path)
         self._volumes.disconnect(uuid, released)
+
+    # snapshots
+
+    def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:
+        uuid, serial = instance.uuid, str(volume.volume_id)
+        try:
+            with Agent(self._connection, self._instances_dir).still(instance):
+                volume_files.snapshot(self._connection, uuid, serial, new_file)
+        except GuestFailed as failure:
+            LOG.warning("A snapshot of volume %s: %s %s", serial, failure.message, failure.details)
+        return volume_files.uses(self._connection, uuid, serial, new_file)
+
+    def merge_volume_files(
+        self,
+        instance: Instance,
+        volume: BlockDevice,
+        merged: str | None,
+        into: str | None,
+        progress: CopyProgress,
+    ) -> None:
+        uuid = instance.uuid
+        if into is None and power.state(self._connection, uuid) in (None, *power.OFF):
+            volume_files.merge_off(self._volumes.connect(uuid, volume).path, merged)
+            return
+        volume_files.merge(self._connection, uuid, str(volume.volume_id), merged, into, progress)
