@@ -16,7 +16,6 @@ class Unavailable(Enum):
     """Each: the operation, and what a caller would have got from it."""
 
     ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
-    CACHE_IMAGES = ("POST /os-aggregates/{aggregate_id}/images", "Caching images on hosts ahead of time")
     LIST_NODES = ("GET /os-baremetal-nodes", "A list of bare metal nodes")
     SHOW_NODE = ("GET /os-baremetal-nodes/{node_id}", "A bare metal node")
     HOST_MAINTENANCE = ("PUT /os-hosts/{host}", "The maintenance mode of a host (`maintenance_mode`)")

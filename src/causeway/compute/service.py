@@ -24,6 +24,7 @@ from causeway.compute.guests.consoles import ConsolesEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.image_caching import ImageCachingEndpoint
 from causeway.compute.guests.inside import InsideEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
@@ -134,6 +135,7 @@ class ComputeService:
                     OrdersEndpoint(self.host),
                     RescueEndpoint(self.host),
                     VolumeJobsEndpoint(self.host),
+                    ImageCachingEndpoint(self.host),
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),

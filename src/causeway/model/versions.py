@@ -15,7 +15,7 @@
 | 11 | 1.10 | servers are rescued |
 | 12 | 1.11 | consoles of guests |
 | 13 | 1.12 | UEFI and TPMs; what they keep goes with the guest |
-| 14 | 1.13 | volumes are swapped, and block storage is assisted with snapshots |
+| 14 | 1.13 | volumes are swapped, block storage is assisted with snapshots, images are cached ahead of time |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """

@@ -243,9 +243,25 @@ class Notifier:
             self._tell(context, f"keypair.{action}.{phase}", payloads.keypair(keypair))
 
     def aggregate(self, context: RequestContext, aggregate: Aggregate, action: str, phase: str) -> None:
-        """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop."""
+        """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop,
+        cache_images."""
         if self._sender is not None:
             self._tell(context, f"aggregate.{action}.{phase}", payloads.aggregate(aggregate))
+
+    def aggregate_cache(
+        self,
+        context: RequestContext,
+        aggregate: Aggregate,
+        host: str,
+        result: dict[str, str],
+        *,
+        index: int,
+        total: int,
+    ) -> None:
+        """``aggregate.cache_images.progress``: one host is done, the ``index``-th of ``total``. ``result``: image -> its end."""
+        if self._sender is not None:
+            payload = payloads.aggregate_cache(aggregate, host, result, index, total)
+            self._tell(context, "aggregate.cache_images.progress", payload)
 
     def server_group(
         self, context: RequestContext, group: ServerGroup, action: str, *, hosts: Iterable[str] | None = None

@@ -33,7 +33,6 @@ def test_nothing_but_the_list_answers_501() -> None:
 
 
 def test_every_line_of_the_list_is_refused(admin: Any, cloud: Any, server: Instance) -> None:
-    admin.post("/os-aggregates", {"aggregate": {"name": "group"}})
     refused = list(asked(admin, cloud, server))
     assert {answer.status for answer in refused} == {501}
     for one in set(Unavailable) - {Unavailable.UPTIME}:
@@ -43,7 +42,6 @@ def test_every_line_of_the_list_is_refused(admin: Any, cloud: Any, server: Insta
 
 def asked(admin: Any, cloud: Any, server: Instance) -> Iterator[Any]:
     path = f"/servers/{server.uuid}"
-    yield admin.post("/os-aggregates/1/images", {"cache": [{"id": VOLUME}]})
     yield admin.get("/os-baremetal-nodes", version="2.1")
     yield admin.get("/os-baremetal-nodes/1", version="2.1")
     yield admin.put("/os-hosts/host1", {"maintenance_mode": "enable"}, version="2.1")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import libvirt
+import libvirt_qemu
 
 from causeway.errors import GuestFailed
 from causeway.virt.libvirt import power
@@ -113,6 +114,11 @@ def merge(
         time.sleep(_LOOK_EVERY)
     if not connection.call(what, lambda hypervisor: _is_merged(hypervisor, uuid, serial, merged, into), again=True):
         raise GuestFailed(f"Merging files of volume {serial} of guest {uuid} was broken off.")
+    said = connection.call(what, lambda hypervisor: _flush(hypervisor, uuid, serial), again=True)
+    if said:
+        raise GuestFailed(
+            f"What was merged of volume {serial} of guest {uuid} could not be written to disk.", details=said
+        )
 
 
 def merge_off(path: Path, merged: str | None) -> None:
@@ -146,6 +152,23 @@ def _is_merged(hypervisor: Any, uuid: str, serial: str, merged: str | None, into
         return False
     names = [path.name for path in chain(domain, serial)]
     return merged not in names if into is not None else names[1:2] == ([] if merged is None else [merged])
+
+
+def _flush(hypervisor: Any, uuid: str, serial: str) -> str:
+    """Has QEMU write down what it still keeps of the file's tables; returns what went wrong.
+
+    Block storage deletes what was merged. QEMU does so by itself only with the guest's next flush, and libvirt has no word for
+    it.
+    """
+    domain = hypervisor.lookupByUUIDString(uuid)
+    disk = ET.fromstring(device_of_serial(domain.XMLDesc(), serial) or "<disk/>")
+    alias, target = disk.find("alias"), disk.find("target")
+    name = (alias.get("name") or "") if alias is not None else ""
+    if target is not None and target.get("bus") == "virtio":
+        name = f"/machine/peripheral/{name}/virtio-backend"
+    flag = libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP
+    said: str = libvirt_qemu.qemuMonitorCommand(domain, f"qemu-io -d {name} flush", flag)
+    return said.strip()
 
 
 def _keeping_names(work: Any, flag: int) -> None:
