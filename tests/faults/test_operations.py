@@ -39,6 +39,8 @@ CRASHES = [
     ("swap volume", "driver.copy_volume.after"),
     ("swap volume", "driver.switch_volume.after"),
     ("swap volume", "driver.end_volume_swap.before"),
+    ("snapshot volume", "driver.snapshot_volume.after"),
+    ("merge files of a volume", "driver.merge_volume_files.after"),
     ("plug", "driver.attach_interface.after"),
     ("unplug", "driver.detach_interface.after"),
     ("evacuate image-backed", "driver.spawn.after"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lab_guests import Cloud, Guest, image_lines
 
 from causeway.model.block_device import BlockDevice
@@ -41,6 +42,7 @@ def nothing(_done: int, _total: int) -> None:
     pass
 
 
+@pytest.mark.timeout(300)
 def test_snapshots_are_made_and_merged_below_a_running_guest(cloud: Cloud, tmp_path: Path) -> None:
     guest = cloud.guest()
     volume = cloud.volume(guest)
