@@ -8,33 +8,9 @@ from typing import Any
 
 import pytest
 from moves_cloud import PATIENCE, Cloud, until
+from moving_volumes import act, ask, moving, swapped
 
 from causeway import errors
-
-
-def moving(cloud: Cloud, volume: Any, *, size: int = 1) -> Any:
-    """A volume that block storage is about to move another one to."""
-    new = cloud.volume(size=size, name="target")
-    for one, status in ((volume, "migrating"), (new, f"target:{volume.id}")):
-        act(cloud, one, "os-reset_status", {"migration_status": status})
-    return new
-
-
-def act(cloud: Cloud, volume: Any, name: str, body: dict[str, Any]) -> Any:
-    return cloud.admin.block_storage.post(f"/volumes/{volume.id}/action", json={name: body})
-
-
-def ask(cloud: Cloud, server: Any, old: Any, new: Any, version: str = "2.96", **more: Any) -> Any:
-    body = {"volumeAttachment": {"volumeId": new.id, **more}}
-    return cloud.admin.compute.put(
-        f"/servers/{server.id}/os-volume_attachments/{old.id}", json=body, microversion=version
-    )
-
-
-def swapped(cloud: Cloud, server: Any, old: Any, new: Any) -> Any:
-    answer = ask(cloud, server, old, new)
-    assert answer.status_code == 202, answer.text
-    return cloud.wait(server, cloud.show(server).status)
 
 
 def write(cloud: Cloud, server: Any, text: str, device: str = "vdb") -> None:
