@@ -296,6 +296,11 @@ def _throw_away(site: Site, subject: Subject) -> None:
         storage, volume_id = member.block_storage, subject.volume_id
         state = until(lambda: storage.get_volume(volume_id).status, lambda status: status == "available", 5)
         assert state == "available", f"the user's volume is {state} when the server is deleted"
+        # Those that hypervisors were asked for: block storage keeps a volume while it has snapshots.
+        for snapshot in list(site.admin.block_storage.snapshots(all_projects=True, volume_id=volume_id)):
+            path = f"/snapshots/{snapshot.id}"
+            site.admin.block_storage.post(f"{path}/action", json={"os-reset_status": {"status": "error"}})
+            site.admin.block_storage.delete(path)
         storage.delete_volume(volume_id)
         until(lambda: storage.find_volume(volume_id), lambda found: found is None)
     if subject.port_id is not None:

@@ -6,13 +6,15 @@ import json
 import uuid as uuids
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from . import drained
 from .answers import Answer, call
 from .site import Site, until
 from .users import mark
-from .world import Holding
+from .world import ASSISTED, Holding
 
 # Makes servers in one cell, which has two hosts.
 FLAVOR = "gen1.small"
@@ -122,6 +124,46 @@ def _attach_volume(site: Site, subject: Subject) -> Answer:
 
 def _detach_volume(site: Site, subject: Subject) -> Answer:
     return call(site, "DELETE", f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}")
+
+
+def _swap_volume(site: Site, subject: Subject) -> Answer:
+    """As block storage asks for it, which has made a volume to move the server's to."""
+    storage = site.admin.block_storage
+    new = site.member.block_storage.create_volume(size=1, name=f"{subject.name}-moved").id
+    assert until(lambda: storage.get_volume(new).status, lambda status: status == "available") == "available"
+    for volume_id, status in ((subject.volume_id, "migrating"), (new, f"target:{subject.volume_id}")):
+        body = {"os-reset_status": {"migration_status": status}}
+        assert storage.post(f"/volumes/{volume_id}/action", json=body).status_code == 202
+    path = f"/servers/{subject.uuid}/os-volume_attachments/{subject.volume_id}"
+    return call(site, "PUT", path, {"volumeAttachment": {"volumeId": new}}, by=site.admin)
+
+
+def _awaited_snapshot(site: Site, subject: Subject, status: str) -> str:
+    """One of which block storage waits to hear what became of it."""
+    storage = site.member.block_storage
+    body = {"snapshot": {"volume_id": subject.volume_id, "name": ASSISTED, "force": True}}
+    found = str(storage.post("/snapshots", json=body).json()["snapshot"]["id"])
+    seen = until(lambda: storage.get_snapshot(found).status, lambda status: status != "creating")
+    assert seen == "available"
+    path = f"/snapshots/{found}/action"
+    assert site.admin.block_storage.post(path, json={"os-reset_status": {"status": status}}).status_code == 202
+    return found
+
+
+def _snapshot_volume(site: Site, subject: Subject) -> Answer:
+    query = {"volume_id": subject.volume_id, "all_tenants": "1"}
+    (attachment,) = site.admin.block_storage.get("/attachments/detail", params=query).json()["attachments"]
+    new = Path(attachment["connection_info"]["device_path"]).with_name(f"snapshot-{uuids.uuid4()}")
+    new.touch()
+    info = {"snapshot_id": _awaited_snapshot(site, subject, "creating"), "type": "qcow2", "new_file": new.name}
+    body = {"snapshot": {"volume_id": subject.volume_id, "create_info": info}}
+    return call(site, "POST", "/os-assisted-volume-snapshots", body, by=site.admin)
+
+
+def _merge_files(site: Site, subject: Subject) -> Answer:
+    info = quote(json.dumps({"volume_id": subject.volume_id}))
+    path = f"/os-assisted-volume-snapshots/{_awaited_snapshot(site, subject, 'deleting')}?delete_info={info}"
+    return call(site, "DELETE", path, by=site.admin)
 
 
 def _plug(site: Site, subject: Subject) -> Answer:
@@ -479,6 +521,27 @@ OPERATIONS = [
         _detach_volume,
         lambda now, before: len(now.recorded_volumes) == len(before.recorded_volumes) - 1,
         recipes=("detach_volume",),
+    ),
+    Operation(
+        "swap volume",
+        _with_attached_volume,
+        _swap_volume,
+        lambda now, _: now.has_moved_volume,
+        recipes=("swap_volume",),
+    ),
+    Operation(
+        "snapshot volume",
+        _with_attached_volume,
+        _snapshot_volume,
+        lambda now, before: len(now.assisted) > len(before.assisted),
+        recipes=("snapshot_volume",),
+    ),
+    Operation(
+        "merge files of a volume",
+        _with_attached_volume,
+        _merge_files,
+        lambda now, before: len(now.assisted) > len(before.assisted),
+        recipes=("merge_volume_files",),
     ),
     Operation(
         "plug",

@@ -94,6 +94,10 @@ def _on_hosts(site: Site) -> Iterator[str]:
         yield from (f"disks {path.name} on {host}" for path in (base / "instances").glob("*") if path.is_dir())
 
 
+# What snapshots are called that hypervisors make, and where it is told how far they are.
+ASSISTED, PROGRESS = "assisted", "os-extended-snapshot-attributes:progress"
+
+
 @dataclass
 class Holding:
     """What is a server's. ``status`` None: the Compute API knows no such server.
@@ -102,7 +106,8 @@ class Holding:
     ``ports``: id -> (host, status) of those that the network service says are the server's. ``owners``: whose all this is.
     ``source``: the host that keeps what a revert needs; ``held``: the allocations of the migration that waits. ``cell``: the id
     of the one that it lives in. ``snapshots``: states of those that its images name (None: there is none); ``unnamed``: snapshots
-    of its volumes that none of them names.
+    of its volumes that none of them names. ``has_moved_volume``: block storage has moved one that it has.
+    ``assisted``: the snapshots of its volumes of which block storage knows that a hypervisor has done its part.
     """
 
     status: str | None
@@ -128,6 +133,8 @@ class Holding:
     source: str | None = None
     held: dict[str, int] = field(default_factory=dict)
     cell: str | None = None
+    has_moved_volume: bool = False
+    assisted: list[str] = field(default_factory=list)
 
     def differences(self, other: Holding) -> list[str]:
         """In which fields they differ, and how."""
@@ -151,6 +158,7 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
     waiting = world.waiting.get(uuid or "", {})
     in_images = [each for image in images for each in named_snapshots(image)]
     of_volumes = [each for each in world.snapshots.values() if each["volume_id"] in volumes]
+    assisted = [each for each in of_volumes if each["name"] == ASSISTED]
     return Holding(
         status=server.get("status"),
         task=server.get("OS-EXT-STS:task_state"),
@@ -170,11 +178,13 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         volumes={each: volume["status"] for each, volume in volumes.items()},
         images=sorted((image["name"], image["status"]) for image in images),
         snapshots=[world.snapshots.get(each, {}).get("status") for each in in_images],
-        unnamed=sorted(each["id"] for each in of_volumes if each["id"] not in in_images),
+        unnamed=sorted(each["id"] for each in of_volumes if each["id"] not in in_images and each not in assisted),
         owners={volume["os-vol-tenant-attr:tenant_id"] for volume in volumes.values()}
         | {port["project_id"] for port in ports}
         | {image["owner"] for image in images},
         source=waiting.get("source_compute"),
         held=world.allocations.get(waiting.get("uuid", ""), {}),
+        assisted=sorted(each["id"] for each in assisted if each[PROGRESS] == "90%"),
+        has_moved_volume=any(world.volumes.get(each, {}).get("migration_status") == "success" for each in recorded),
         cell=mappings.cells_of(site.api, [uuid]).get(uuid) if uuid and server else None,
     )

@@ -15,7 +15,6 @@ from causeway.api.answers import hosts as answers
 from causeway.api.answers.parts import EMPTY, NEVER
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
-from causeway.api.unavailable import Unavailable
 from causeway.api.views import common
 from causeway.model.host import Aggregate
 from causeway.store.api import aggregates as store
@@ -208,6 +207,9 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
 
 @handler(body=schemas.IMAGES, statuses=(), answer=NEVER)
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
+    """Whether there are such images is found out by the hosts, as in the field."""
     request.authorize("compute:aggregates:images", {})
-    _find(request, aggregate_id)
-    raise Unavailable.CACHE_IMAGES.refusal(f"aggregate {aggregate_id}")
+    aggregate = _find(request, aggregate_id)
+    image_ids = [each["id"] for each in request.body["cache"]]
+    request.services.conductor.cache_images(request.context, aggregate_id=aggregate.id, image_ids=image_ids)
+    return Response(202)

@@ -9,9 +9,14 @@ from causeway import errors
 from causeway.api.answers.parts import NEVER
 from causeway.api.request import ApiRequest, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
-from causeway.api.unavailable import Unavailable
+from causeway.api.servers import loading, volume_swap
+from causeway.api.servers.loading import Home
+from causeway.model import operations, server_actions
+from causeway.operations.volume_snapshots import SnapshotMemory
 
 RULE = "os_compute_api:os-assisted-volume-snapshots:"
+# Bytes of a name on any file system.
+_LONGEST_NAME = 255
 _TEXT: JsonSchema = {"type": "string", "minLength": 1}
 _INFO = common.properties(
     ["snapshot_id", "type", "new_file"],
@@ -34,16 +39,63 @@ _DELETE: VersionedSchemas = [(1, 74, common.query(_QUERY)), (75, None, common.qu
 @handler(body=_CREATE, statuses=(), answer=NEVER)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create", {})
-    raise Unavailable.CREATE_ASSISTED_SNAPSHOT.refusal(f"volume {request.body['snapshot']['volume_id']}")
+    wanted = request.body["snapshot"]
+    volume_id, info = wanted["volume_id"], wanted["create_info"]
+    _check_name(info["new_file"])
+    home = _home(request, RULE + "create", volume_id)
+    _ask(request, home, operations.SNAPSHOT_VOLUME, SnapshotMemory(volume_id, info["snapshot_id"], info["new_file"]))
+    return Response(200, {"snapshot": {"id": info.get("id"), "volumeId": volume_id}})
 
 
 @handler(query=_DELETE, statuses=(), answer=NEVER)
 def delete(request: ApiRequest, snapshot_id: str) -> Response:
     request.authorize(RULE + "delete", {})
     info = _decoded(request.param("delete_info"))
-    if not isinstance(info, dict) or "volume_id" not in info:
+    if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
         raise errors.BadRequest("The query parameter delete_info must be a JSON object with a volume_id.")
-    raise Unavailable.DELETE_ASSISTED_SNAPSHOT.refusal(f"snapshot {snapshot_id}")
+    merged, into = info.get("file_to_merge"), info.get("merge_target_file")
+    for name in (merged, into):
+        if name is not None:
+            _check_name(name)
+    if into is not None and merged is None:
+        raise errors.BadRequest("delete_info names a merge_target_file, and no file_to_merge.")
+    home = _home(request, RULE + "delete", info["volume_id"])
+    memory = SnapshotMemory(info["volume_id"], snapshot_id, merged=merged, into=into)
+    _ask(request, home, operations.MERGE_VOLUME_FILES, memory)
+    return Response(204)
+
+
+def _check_name(name: Any) -> None:
+    """Files are named beside the volume's own; a path could lead anywhere on the host."""
+    if not isinstance(name, str) or "/" in name or "\0" in name or name in ("", ".", "..") or len(name) > _LONGEST_NAME:
+        raise errors.BadRequest("The files of a volume are given by their names, without a folder.")
+
+
+def _home(request: ApiRequest, rule: str, volume_id: str) -> Home:
+    """The server that has the volume. What keeps it from being done is 400, as in the field, also what is a conflict."""
+    try:
+        volume = request.services.volumes.show(request.context, volume_id)
+    except errors.VolumeNotFound as missing:
+        raise errors.BadRequest(missing.message) from missing
+    servers = sorted({each["server_id"] for each in volume.attachments if each.get("server_id")})
+    if volume.multiattach or len(servers) != 1:
+        reason = "it is multiattach" if volume.multiattach else "no server has it"
+        raise errors.BadRequest(f"Invalid volume: no assisted snapshot can be made of volume {volume_id}: {reason}.")
+    action = server_actions.SNAPSHOT_VOLUME
+    try:
+        home = loading.load_anyones(request, servers[0], rule, action.name)
+        loading.check_state(home.instance, action.name, vm=action.vm, task=action.task)
+        volume_swap.check_host(request, home, action.name)
+    except (errors.Conflict, errors.ServerNotFound) as refusal:
+        raise errors.BadRequest(refusal.message) from refusal
+    return home
+
+
+def _ask(request: ApiRequest, home: Home, recipe: str, memory: SnapshotMemory) -> None:
+    try:
+        loading.ask_for(request, home, server_actions.SNAPSHOT_VOLUME, recipe, memory)
+    except errors.Conflict as refusal:
+        raise errors.BadRequest(refusal.message) from refusal
 
 
 def _decoded(text: str | None) -> Any:

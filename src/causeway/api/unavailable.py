@@ -15,20 +15,7 @@ _ACTION = "POST /servers/{server_id}/action"
 class Unavailable(Enum):
     """Each: the operation, and what a caller would have got from it."""
 
-    SWAP_VOLUME = (
-        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
-        "Swapping a volume for another one",
-    )
     ATTACH_SHARE = ("POST /servers/{server_id}/shares", "Attaching a share to a server")
-    CREATE_ASSISTED_SNAPSHOT = (
-        "POST /os-assisted-volume-snapshots",
-        "A snapshot of a volume that the hypervisor makes",
-    )
-    DELETE_ASSISTED_SNAPSHOT = (
-        "DELETE /os-assisted-volume-snapshots/{snapshot_id}",
-        "Deleting a snapshot that the hypervisor made",
-    )
-    CACHE_IMAGES = ("POST /os-aggregates/{aggregate_id}/images", "Caching images on hosts ahead of time")
     LIST_NODES = ("GET /os-baremetal-nodes", "A list of bare metal nodes")
     SHOW_NODE = ("GET /os-baremetal-nodes/{node_id}", "A bare metal node")
     HOST_MAINTENANCE = ("PUT /os-hosts/{host}", "The maintenance mode of a host (`maintenance_mode`)")

@@ -1,4 +1,4 @@
-"""``causeway manage volume-attachment show``: options and exit statuses are nova-manage's."""
+"""``causeway manage volume-attachment show`` and ``get-connector``: options and exit statuses are nova-manage's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,29 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
     if not found:
         click.echo(f"Volume {volume_id} is not attached to server {instance_uuid}.", err=True)
         sys.exit(NOT_ATTACHED)
-    shown = _shown(found[0])
+    _print(_shown(found[0]), as_json=as_json)
+
+
+@volume_attachment.command("get-connector")
+@processes.config_file_option
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
+    """Show what block storage is told of this host when a volume is connected to it.
+
+    Exit status: 0 it is shown, 1 it failed.
+    """
+    with processes.failures_told():
+        conf = processes.configuration(config_files)
+        try:
+            from causeway.virt.libvirt.volumes import connector_of
+        except ImportError as missing:
+            raise errors.NotImplementedHere(
+                f"This machine has no {missing.name}, which connects volumes: install causeway[libvirt]."
+            ) from missing
+        _print(connector_of(conf.host, conf.my_ip), as_json=as_json)
+
+
+def _print(shown: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(shown, indent=2, default=str))
         return

@@ -14,6 +14,7 @@ import requests
 from causeway import errors
 from causeway.clients.answers import message_of
 from causeway.clients.session import Address, ServiceApi, ServiceSessions
+from causeway.clients.volume_migrations import VolumeMigrations
 from causeway.context import RequestContext
 
 # 3.44 completes attachments; 3.60 tells more of volumes (shared_targets). The older one is used where the newer is refused.
@@ -49,6 +50,8 @@ class Volume:
     metadata: dict[str, str] = field(default_factory=dict)
     shared_targets: bool | None = None
     service_uuid: str | None = None
+    # Set while the service moves it, and shown to administrators and services only.
+    migration_status: str | None = None
 
 
 @dataclass
@@ -86,7 +89,7 @@ class Snapshot:
 S = TypeVar("S", Volume, Snapshot)
 
 
-class VolumeClient:
+class VolumeClient(VolumeMigrations):
     """Volumes are the users': calls are made with their token while it is valid, and with a service token beside it
     where the service asks for one (deleting a connected attachment).
 
@@ -268,6 +271,11 @@ class VolumeClient:
             raise errors.InvalidVolume(
                 f"No image could be written to volume {volume_id}: its status is {volume.status}."
             )
+
+    def migration_status(self, context: RequestContext, volume_id: str) -> str | None:
+        route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
+        answer = self._call(context, "GET", route, what, as_service=True, volume_id=volume_id)
+        return _volume(answer.json()["volume"]).migration_status
 
     def _show_ours(self, context: RequestContext, volume_id: str) -> Volume:
         route, what = "/v3/volumes/{volume_id}", f"show volume {volume_id}"
@@ -510,6 +518,7 @@ def _volume(document: Mapping[str, Any]) -> Volume:
         metadata=dict(document.get("metadata") or {}),
         shared_targets=document.get("shared_targets"),
         service_uuid=document.get("service_uuid"),
+        migration_status=document.get("migration_status") or document.get("os-vol-mig-status-attr:migstat"),
     )
 
 

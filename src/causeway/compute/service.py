@@ -24,11 +24,13 @@ from causeway.compute.guests.consoles import ConsolesEndpoint
 from causeway.compute.guests.devices import DevicesEndpoint
 from causeway.compute.guests.external_events import EventsEndpoint
 from causeway.compute.guests.guest_states import GuestStatesEndpoint
+from causeway.compute.guests.image_caching import ImageCachingEndpoint
 from causeway.compute.guests.inside import InsideEndpoint
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.power import PowerEndpoint
 from causeway.compute.guests.rebuild import RebuildEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
+from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.dry_run import DryRunEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
@@ -132,6 +134,8 @@ class ComputeService:
                     RebuildEndpoint(self.host),
                     OrdersEndpoint(self.host),
                     RescueEndpoint(self.host),
+                    VolumeJobsEndpoint(self.host),
+                    ImageCachingEndpoint(self.host),
                     DevicesEndpoint(self.host),
                     ResizeEndpoint(self.host),
                     SnapshotResizeEndpoint(self.host),

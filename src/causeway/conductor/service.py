@@ -15,6 +15,7 @@ from causeway.conductor.endpoints.devices import DevicesEndpoint
 from causeway.conductor.endpoints.drains import DrainsEndpoint
 from causeway.conductor.endpoints.external_events import EventsEndpoint
 from causeway.conductor.endpoints.guest_states import GuestStatesEndpoint
+from causeway.conductor.endpoints.image_caching import ImageCachingEndpoint
 from causeway.conductor.endpoints.inside import InsideEndpoint
 from causeway.conductor.endpoints.live import LiveEndpoint
 from causeway.conductor.endpoints.moves import Keeper, MoveCallers, MovesEndpoint
@@ -86,6 +87,7 @@ class ConductorService:
                     PowerEndpoint(services),
                     GuestStatesEndpoint(services),
                     InsideEndpoint(services),
+                    ImageCachingEndpoint(services),
                     FormerDevicesEndpoint(services, devices, self._keeper),
                     FormerRequestsEndpoint(services, self._keeper),
                     EvacuatedEndpoint(services),

@@ -42,6 +42,14 @@ OPTS: dict[str, list[Opt]] = {
             help="New computes take servers at once; if false, an administrator enables them first.",
         ),
     ],
+    "image_cache": [
+        cfg.IntOpt(
+            "precache_concurrency",
+            default=1,
+            min=1,
+            help="How many hosts of an aggregate fetch images at a time that are to be cached ahead of time.",
+        ),
+    ],
     "conductor": [
         cfg.StrOpt(
             "role",

@@ -14,7 +14,7 @@ def _names(text: str) -> frozenset[str]:
 # Groups of which there is nothing; of workarounds next to nothing, and its names change with every release.
 GROUPS = _names(
     """
-    barbican barbican_service_user cache cyborg devices ephemeral_storage_encryption guestfs hyperv image_cache
+    barbican barbican_service_user cache cyborg devices ephemeral_storage_encryption guestfs hyperv
     ironic key_manager manila mks powervm profiler rdp remote_debug spice vault vmware workarounds wsgi xenserver
     zvm
     """
@@ -53,6 +53,12 @@ NAMES: dict[str, frozenset[str]] = {
         scheduler_instance_sync_interval secure_proxy_ssl_header servicegroup_driver shutdown_retry_interval ssl_only
         tempdir thread_pool_statistic_period timeout_nbd update_resources_interval use_cow_images use_rootwrap_daemon
         vcpu_pin_set virt_mkfs volume_usage_poll_interval
+        """
+    ),
+    "image_cache": _names(
+        """
+        manager_interval remove_unused_base_images remove_unused_original_minimum_age_seconds
+        remove_unused_resized_minimum_age_seconds subdirectory_name
         """
     ),
     "api": _names(

@@ -6,6 +6,7 @@ import inspect
 
 from causeway.compute.guests.orders import OrdersEndpoint
 from causeway.compute.guests.rescue import RescueEndpoint
+from causeway.compute.guests.volume_jobs import VolumeJobsEndpoint
 from causeway.compute.handover.live import LiveEndpoint
 from causeway.compute.handover.near_live import NearLiveEndpoint
 from causeway.compute.handover.resize import ResizeEndpoint
@@ -122,6 +123,7 @@ def compute_points() -> list[str]:
             NearLiveEndpoint,
             OrdersEndpoint,
             RescueEndpoint,
+            VolumeJobsEndpoint,
         )
         for name, _function in inspect.getmembers(endpoint, inspect.isfunction)
         if not name.startswith("_") and name not in _ASKS

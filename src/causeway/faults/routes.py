@@ -66,6 +66,7 @@ ROUTES = (
     "volume GET /v3/snapshots/detail",
     "volume GET /v3/snapshots/{snapshot_id}",
     "volume DELETE /v3/snapshots/{snapshot_id}",
+    "volume POST /v3/snapshots/{snapshot_id}/action",
     "volume POST /v3/volumes",
     "volume GET /v3/volumes/detail",
     "volume GET /v3/volumes/{volume_id}",

@@ -27,6 +27,7 @@ class Work(StrEnum):
     UNSHELVE = "unshelve"
     IMAGE = "create image, create backup"
     DEVICE = "attach or detach a volume or a port"
+    VOLUME = "swap a volume, assisted snapshot of a volume"
     POWER = "start, stop"
     GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
     HARD_REBOOT = "hard reboot"
@@ -68,6 +69,7 @@ _AT_THEIR_END: dict[Work, Rule] = dict.fromkeys(
         Work.SHELVE,
         Work.UNSHELVE,
         Work.IMAGE,
+        Work.VOLUME,
     ),
     Rule.AT_ITS_END,
 )
@@ -87,6 +89,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.SHELVE: Rule.INSTEAD,
         Work.UNSHELVE: Rule.INSTEAD,
         Work.IMAGE: Rule.INSTEAD,
+        Work.VOLUME: Rule.INSTEAD,
         # Theirs is the server's host, which may be down; they find that the server is gone.
         Work.DEVICE: Rule.BESIDE,
         Work.POWER: Rule.BESIDE,
@@ -107,6 +110,7 @@ _RULES: dict[Work, dict[Work, Rule]] = {
         Work.SHELVE: Rule.CANCELS,
         Work.UNSHELVE: Rule.CANCELS,
         Work.IMAGE: Rule.CANCELS,
+        Work.VOLUME: Rule.CANCELS,
         Work.DEVICE: Rule.BESIDE,
         Work.POWER: Rule.BESIDE,
         Work.GUEST: Rule.BESIDE,
@@ -118,6 +122,8 @@ _RULES: dict[Work, dict[Work, Rule]] = {
     Work.UNSHELVE: _AT_THEIR_END,
     # The host does one thing to a guest at a time.
     Work.IMAGE: _AT_THEIR_END | {Work.DEVICE: Rule.BESIDE},
+    # The hypervisor copies a disk, or changes the files below it: whoever starts the guest has to know which it stands on.
+    Work.VOLUME: _AT_THEIR_END,
     # What works on the server knows its devices: it has to have ended.
     Work.DEVICE: {Work.DEVICE: Rule.BESIDE},
     Work.POWER: {Work.DEVICE: Rule.BESIDE},
@@ -170,6 +176,8 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.SHELVING: Work.SHELVE,
     TaskState.SHELVING_OFFLOADING: Work.SHELVE,
     TaskState.UNSHELVING: Work.UNSHELVE,
+    TaskState.SWAPPING_VOLUME: Work.VOLUME,
+    TaskState.SNAPSHOTTING_VOLUME: Work.VOLUME,
 }
 
 

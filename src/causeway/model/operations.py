@@ -74,6 +74,8 @@ SOFT_DELETE, RESTORE = "soft_delete", "restore"
 RESCUE, UNRESCUE = "rescue", "unrescue"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
+SWAP_VOLUME = "swap_volume"
+SNAPSHOT_VOLUME, MERGE_VOLUME_FILES = "snapshot_volume", "merge_volume_files"
 
 OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
@@ -108,6 +110,9 @@ TASKS: dict[str, TaskState | None] = {
     RESTORE: server_actions.RESTORE.begins,
     RESCUE: server_actions.RESCUE.begins,
     UNRESCUE: server_actions.UNRESCUE.begins,
+    SWAP_VOLUME: server_actions.SWAP_VOLUME.begins,
+    SNAPSHOT_VOLUME: server_actions.SNAPSHOT_VOLUME.begins,
+    MERGE_VOLUME_FILES: server_actions.SNAPSHOT_VOLUME.begins,
     ATTACH_VOLUME: None,
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
@@ -144,6 +149,9 @@ WORK: dict[str, Work] = {
     RESTORE: Work.SOFT_DELETE,
     RESCUE: Work.RESCUE,
     UNRESCUE: Work.RESCUE,
+    SWAP_VOLUME: Work.VOLUME,
+    SNAPSHOT_VOLUME: Work.VOLUME,
+    MERGE_VOLUME_FILES: Work.VOLUME,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,
     ATTACH_INTERFACE: Work.DEVICE,
@@ -171,6 +179,8 @@ ACTIONS = (
             server_actions.RESTORE,
             server_actions.RESCUE,
             server_actions.UNRESCUE,
+            server_actions.SWAP_VOLUME,
+            server_actions.SNAPSHOT_VOLUME,
         )
     ),
 )

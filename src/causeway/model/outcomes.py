@@ -56,6 +56,14 @@ class UploadedDisk:
 
 
 @dataclass
+class CopiedVolume:
+    """A volume as it is connected to the host, with all that another one has. ``bytes_done``: None: nobody counted."""
+
+    volume: BlockDevice
+    bytes_done: int | None = None
+
+
+@dataclass
 class Snapshot:
     """A local disk of a moved server in the image service. ``size`` in bytes."""
 

@@ -62,6 +62,19 @@ LEAVE_DEAD_HOST = _action(
     VmState.ERROR,
 )
 UNSHELVE = _action(Work.UNSHELVE, "unshelve", TaskState.UNSHELVING, VmState.SHELVED, VmState.SHELVED_OFFLOADED)
+# Block storage asks for these two; in the field they give the server no task.
+SWAP_VOLUME = _action(
+    Work.VOLUME, "swap_volume", TaskState.SWAPPING_VOLUME, VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED
+)
+SNAPSHOT_VOLUME = _action(
+    Work.VOLUME,
+    "volume_snapshot",
+    TaskState.SNAPSHOTTING_VOLUME,
+    VmState.ACTIVE,
+    VmState.PAUSED,
+    VmState.STOPPED,
+    VmState.RESIZED,
+)
 # In the field's history a delete that is put off is a delete.
 SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)

@@ -63,6 +63,9 @@ class TaskState(StrEnum):
     SHELVING = "shelving"
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
+    # Ours: in the field a server has no task while its hypervisor works on one of its volumes.
+    SWAPPING_VOLUME = "swapping_volume"
+    SNAPSHOTTING_VOLUME = "snapshotting_volume"
 
 
 DELETING = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})

@@ -16,14 +16,15 @@
 | 12 | 1.11 | consoles of guests |
 | 13 | 1.12 | UEFI and TPMs; what they keep goes with the guest |
 | 14 | 1.13 | ports that need a PCI device are attached |
+| 15 | 1.14 | volumes are swapped, block storage is assisted with snapshots, images are cached ahead of time |
 
 ``[upgrade_levels] compute`` holds all to an RPC version until every host is upgraded.
 """
 
 from __future__ import annotations
 
-SERVICE = 14
-RPC = "1.13"
+SERVICE = 15
+RPC = "1.14"
 # The first ones that can move servers between cells.
 CROSS_CELL_SERVICE = 2
 CROSS_CELL_RPC = "1.1"
@@ -57,6 +58,9 @@ CONSOLES_RPC = "1.11"
 FIRMWARE_SERVICE = 13
 # The first one that claims the device of a port which is attached.
 PORT_DEVICES_RPC = "1.13"
+# The first ones that swap volumes.
+VOLUME_JOBS_SERVICE = 15
+VOLUME_JOBS_RPC = "1.14"
 # The field's releases, as operators write them in upgrade_levels: those that could not move servers between cells, and those that
 # can. None of them had our versions, so the latter are no limit.
 _BEFORE = "pike queens rocky stein train"
@@ -75,6 +79,11 @@ def allows_cross_cell(level: str | None) -> bool:
 def allows_rescue(level: str | None) -> bool:
     """The same of rescues."""
     return _allows(level, RESCUE_RPC)
+
+
+def allows_volume_jobs(level: str | None) -> bool:
+    """The same of swaps and assisted snapshots of volumes."""
+    return _allows(level, VOLUME_JOBS_RPC)
 
 
 def _allows(level: str | None, version: str) -> bool:

@@ -124,15 +124,17 @@ class Notifier:
         volume_id: str | None = None,
         snapshot_image_id: str | None = None,
         rescue_image_ref: str | None = None,
+        swapped: tuple[str, str] | None = None,
     ) -> None:
         """``instance.<action>.<phase>``; phase start, end, error, progress, or None where the event has none.
 
         ``host``: whose publisher it is told as. ``new_flavor`` is for resize_prep, ``volume_id`` for volume_attach and
-        volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue.
+        volume_detach, ``snapshot_image_id`` for snapshot, ``rescue_image_ref`` for rescue, ``swapped`` (the old and
+        the new volume's id) for volume_swap.
         """
         if self._sender is None:
             return
-        extra = self._extra(action, instance, new_flavor, volume_id, snapshot_image_id, rescue_image_ref)
+        extra = self._extra(action, instance, new_flavor, volume_id, snapshot_image_id, rescue_image_ref, swapped)
         payload = instance_payloads.action(
             context, instance, fault, self._block_devices(instance, block_devices), extra
         )
@@ -241,9 +243,25 @@ class Notifier:
             self._tell(context, f"keypair.{action}.{phase}", payloads.keypair(keypair))
 
     def aggregate(self, context: RequestContext, aggregate: Aggregate, action: str, phase: str) -> None:
-        """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop."""
+        """``aggregate.<action>.<phase>``: create, delete, add_host, remove_host, update_metadata, update_prop,
+        cache_images."""
         if self._sender is not None:
             self._tell(context, f"aggregate.{action}.{phase}", payloads.aggregate(aggregate))
+
+    def aggregate_cache(
+        self,
+        context: RequestContext,
+        aggregate: Aggregate,
+        host: str,
+        result: dict[str, str],
+        *,
+        index: int,
+        total: int,
+    ) -> None:
+        """``aggregate.cache_images.progress``: one host is done, the ``index``-th of ``total``. ``result``: image -> its end."""
+        if self._sender is not None:
+            payload = payloads.aggregate_cache(aggregate, host, result, index, total)
+            self._tell(context, "aggregate.cache_images.progress", payload)
 
     def server_group(
         self, context: RequestContext, group: ServerGroup, action: str, *, hosts: Iterable[str] | None = None
@@ -299,6 +317,7 @@ class Notifier:
         volume_id: str | None,
         snapshot_image_id: str | None,
         rescue_image_ref: str | None,
+        swapped: tuple[str, str] | None,
     ) -> Extra:
         if action == "create":
             return instance_payloads.create_extra(instance, self._name_template)
@@ -308,6 +327,8 @@ class Notifier:
             return instance_payloads.rebuild_extra(instance)
         if action == "rescue":
             return instance_payloads.rescue_extra(rescue_image_ref)
+        if swapped is not None:
+            return instance_payloads.volume_swap_extra(*swapped)
         if volume_id is not None:
             return instance_payloads.volume_extra(volume_id)
         if snapshot_image_id is not None:

@@ -96,6 +96,25 @@ def aggregate(value: Aggregate) -> Payload:
     )
 
 
+def aggregate_cache(value: Aggregate, host: str, result: dict[str, str], index: int, total: int) -> Payload:
+    """``result``: image -> what became of it on the host."""
+    there = [image for image, end in result.items() if end in ("cached", "existing")]
+    return nova_object(
+        "AggregateCachePayload",
+        "1.0",
+        {
+            "id": value.id or None,
+            "uuid": value.uuid,
+            "name": value.name,
+            "host": host,
+            "images_cached": there,
+            "images_failed": [image for image in result if image not in there],
+            "index": index,
+            "total": total,
+        },
+    )
+
+
 def server_group(value: ServerGroup, hosts: Iterable[str] | None = None) -> Payload:
     """``hosts``: where the members are, if that was looked up."""
     return nova_object(

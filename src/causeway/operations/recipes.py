@@ -19,6 +19,8 @@ from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
 from causeway.operations.volume_images import CREATE_VOLUME_IMAGE
+from causeway.operations.volume_snapshots import MERGE_VOLUME_FILES, SNAPSHOT_VOLUME
+from causeway.operations.volume_swap import SWAP_VOLUME
 from causeway.operations.volumes import ATTACH_VOLUME, DETACH_VOLUME
 from causeway.sagas.recipe import Recipe
 
@@ -46,6 +48,9 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         DETACH_VOLUME,
         ATTACH_INTERFACE,
         DETACH_INTERFACE,
+        SWAP_VOLUME,
+        SNAPSHOT_VOLUME,
+        MERGE_VOLUME_FILES,
     )
 }
 

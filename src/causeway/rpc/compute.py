@@ -23,6 +23,7 @@ from causeway.rpc.compute_inside import ComputeInside
 from causeway.rpc.compute_live import ComputeLive
 from causeway.rpc.compute_near_live import ComputeNearLive
 from causeway.rpc.compute_rescue import ComputeRescue
+from causeway.rpc.compute_volumes import ComputeVolumes
 from causeway.rpc.compute_warm import ComputeWarm
 from causeway.rpc.transport import Transport
 
@@ -30,7 +31,9 @@ TOPIC = "compute"
 VERSION = "1.0"
 
 
-class ComputeClient(ComputeDevices, ComputeInside, ComputeLive, ComputeNearLive, ComputeRescue, ComputeWarm):
+class ComputeClient(
+    ComputeDevices, ComputeInside, ComputeLive, ComputeNearLive, ComputeRescue, ComputeVolumes, ComputeWarm
+):
     """The computes of one cell, over that cell's message queue."""
 
     def __init__(self, transport: Transport, version_cap: str | None = None) -> None:

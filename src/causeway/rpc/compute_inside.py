@@ -46,6 +46,10 @@ class ComputeInside:
             console_type=console_type,
         )
 
+    def cache_images(self, context: RequestContext, host: str, *, image_ids: list[str]) -> dict[str, str]:
+        """Fetches images that the host has not; image -> "cached", "existing" or "error"."""
+        return self._ask(context, host, "cache_images", dict[str, str], versions.VOLUME_JOBS_RPC, image_ids=image_ids)
+
     def _ask(
         self,
         context: RequestContext,

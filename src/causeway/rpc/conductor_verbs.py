@@ -42,6 +42,9 @@ class ConductorVerbs:
             context, "get_console", result=ConsolePlace, instance_uuid=instance_uuid, console_type=console_type
         )
 
+    def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None:
+        self._rpc.cast(context, "cache_images", aggregate_id=aggregate_id, image_ids=image_ids)
+
     def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
         """Removes from a host that came back what was evacuated from it."""
         self._rpc.cast(context, "clean_evacuated", host=host)

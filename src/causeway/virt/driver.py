@@ -38,6 +38,7 @@ from causeway.model.pci import PciDevice
 from causeway.model.rescue import RescueImage
 from causeway.model.states import PowerState
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
+from causeway.virt.volume_jobs import VolumeJobs
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 # (bytes done, bytes total)
@@ -195,7 +196,7 @@ class GuestSpec:
     rescue: Rescue | None = None
 
 
-class Driver(ABC):
+class Driver(VolumeJobs, ABC):
     """One host's hypervisor. Methods raise `causeway.errors.GuestFailed` (or a sibling) with what failed and why."""
 
     #: can cold-migrate a server to the host it is on
@@ -216,7 +217,7 @@ class Driver(ABC):
         """NUMA cells and PCI devices; asked once, when the host starts. Nothing: guests have no say in them."""
         return HostHardware()
 
-    def confine(self, shared_cpus: list[int]) -> None:  # noqa: B027 - a driver without CPUs of its own has nothing to do
+    def confine(self, shared_cpus: list[int]) -> None:
         """Guests that were given no CPUs of the host run on these only. Called before any guest is made."""
 
     @abstractmethod
@@ -431,7 +432,7 @@ class Driver(ABC):
         """At the source; returns when none is under way any more. None was: nothing happens."""
         raise NotImplementedError
 
-    def limit_live_migration(self, uuid: str, bandwidth: float) -> None:  # noqa: B027
+    def limit_live_migration(self, uuid: str, bandwidth: float) -> None:
         """At the source: it may have so many bytes a second from now on; 0: any. None is under way: nothing happens."""
 
     def force_live_migration(self, uuid: str, *, post_copy: bool) -> None:

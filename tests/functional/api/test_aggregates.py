@@ -117,9 +117,12 @@ def test_names_are_taken_once(admin: Any) -> None:
     assert admin.get("/os-aggregates/ninety").status == 400
 
 
-def test_images_are_not_cached_here(admin: Any) -> None:
-    body = {"cache": [{"id": "70a599e0-31e7-49b7-b260-868f441e862b"}]}
-    assert admin.post(f"/os-aggregates/{make(admin)}/images", body).status == 501
+def test_images_are_cached_by_a_conductor(admin: Any, conductor: Any) -> None:
+    image_id, aggregate_id = "70a599e0-31e7-49b7-b260-868f441e862b", make(admin)
+    body = {"cache": [{"id": image_id}]}
+    assert admin.post(f"/os-aggregates/{aggregate_id}/images", body).status == 202
+    ((name, asked),) = conductor.calls
+    assert (name, asked["aggregate_id"], asked["image_ids"]) == ("cache_images", aggregate_id, [image_id])
     assert admin.post("/os-aggregates/1/images", body, version="2.80").status == 404
 
 

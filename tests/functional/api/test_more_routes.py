@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from causeway.clients.volume import Volume
 from causeway.model.instance import Instance
 from causeway.model.states import VmState
 from causeway.store.cell import instances
@@ -131,8 +132,10 @@ class TestAssistedVolumeSnapshots:
     }
 
     @pytest.mark.parametrize("version", ["2.1", "2.104"])
-    def test_create(self, api: Any, service: Any, version: str) -> None:
-        assert service.post(self.CREATE, self.BODY, version=version).status == 501
+    def test_create(self, api: Any, service: Any, volumes: Any, version: str) -> None:
+        volumes.answers["show"] = Volume(VOLUME, "available", 1)
+        # No server has the volume.
+        assert service.post(self.CREATE, self.BODY, version=version).status == 400
         assert api.post(self.CREATE, self.BODY, version=version).status == 403
         info = self.BODY["snapshot"]["create_info"]
         for wrong in (
@@ -144,14 +147,15 @@ class TestAssistedVolumeSnapshots:
         ):
             assert api.post(self.CREATE, wrong, version=version).status == 400, wrong
 
-    def test_delete(self, api: Any, service: Any) -> None:
+    def test_delete(self, api: Any, service: Any, volumes: Any) -> None:
+        volumes.answers["show"] = Volume(VOLUME, "available", 1)
         path = f"{self.CREATE}/{NOBODYS}"
         good = "?delete_info=" + quote(json.dumps({"volume_id": VOLUME}))
-        assert service.delete(path + good, version="2.1").status == 501
+        assert "no server has it" in service.delete(path + good, version="2.1").message
         assert api.delete(path + good, version="2.1").status == 403
         for wrong in ("", "?delete_info=volume", "?delete_info={}", "?delete_info=[]", "?delete_info=" + "[" * 5_000):
             assert service.delete(path + wrong, version="2.1").status == 400, wrong[:40]
-        assert service.delete(f"{path}{good}&colour=red", version="2.74").status == 501
+        assert "no server has it" in service.delete(f"{path}{good}&colour=red", version="2.74").message
         assert service.delete(f"{path}{good}&colour=red", version="2.75").status == 400
 
 

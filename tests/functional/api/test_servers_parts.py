@@ -292,13 +292,16 @@ class TestVolumes:
         assert api.post(path, wanted, version="2.20").status == 200
         assert api.post(path, wanted, version="2.19").status == 409
 
-    def test_a_swap_is_not_there_but_is_checked(self, admin: Any, cloud: Any, server: Instance, volumes: Any) -> None:
+    def test_a_swap_is_for_volumes_that_block_storage_moves(
+        self, admin: Any, cloud: Any, server: Instance, volumes: Any
+    ) -> None:
+        """What else is checked: tests/functional/moves/test_volume_swap.py."""
         path, wanted = f"/servers/{server.uuid}/os-volume_attachments", {"volumeAttachment": {"volumeId": OTHER}}
-        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 404
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.85").status == 404
         attach(cloud, server)
-        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 501
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 409
         volumes.answers["show"] = errors.VolumeNotFound("Volume could not be found.")
-        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 400
+        assert admin.put(f"{path}/{VOLUME}", wanted, version="2.84").status == 404
 
     @pytest.mark.parametrize(
         ("volume", "status"),

@@ -311,6 +311,15 @@ class TestPlacementAudit:
         assert self.holding(placement, site.node) == {unknown}
 
 
+class TestConnector:
+    def test_it_is_what_block_storage_is_told_of_this_host(self, site: Site) -> None:
+        pytest.importorskip("os_brick")
+        shown = site.manage("volume-attachment", "get-connector", "--json")
+        assert shown.exit_code == 0, shown.stderr
+        found = json.loads(shown.stdout)
+        assert found["host"] and found["ip"]
+
+
 class TestVolumeAttachment:
     def show(self, site: Site, server: str, volume: str, *more: str) -> Result:
         return site.manage("volume-attachment", "show", server, volume, *more)

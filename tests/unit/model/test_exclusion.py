@@ -13,26 +13,28 @@ from causeway.operations.recipes import RECIPES
 # I instead of it (or after), C refused and it is cancelled.
 COLUMNS = """
      build delete move confirm revert rebuild evacuate rescue soft_delete shelve unshelve image device power guest hard_reboot
+     volume
 """
 UNDER_WAY = COLUMNS.split()
 MATRIX = """
-delete         I  B  I  A  A  I  I  I  I  I  I  I  B  B  B  B
-move           E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-confirm        E  B  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-revert         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-rebuild        E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-evacuate       -  -  -  -  -  C  C  C  C  C  C  C  B  B  B  B
-rescue         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-soft_delete    E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-shelve         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-unshelve       E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -
-image          E  -  E  E  E  E  E  E  E  E  E  E  B  -  -  -
-device         -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-power          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-guest          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -
-hard_reboot    -  -  -  -  -  -  -  -  -  -  -  -  B  -  B  B
-device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B  B
-record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
+delete         I  B  I  A  A  I  I  I  I  I  I  I  B  B  B  B  I
+move           E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+confirm        E  B  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+revert         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+rebuild        E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+evacuate       -  -  -  -  -  C  C  C  C  C  C  C  B  B  B  B  C
+rescue         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+soft_delete    E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+shelve         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+unshelve       E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
+image          E  -  E  E  E  E  E  E  E  E  E  E  B  -  -  -  E
+device         -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -  -
+power          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -  -
+guest          -  -  -  -  -  -  -  -  -  -  -  -  B  -  -  -  -
+hard_reboot    -  -  -  -  -  -  -  -  -  -  -  -  B  -  B  B  -
+device_record  -  B  -  -  -  B  B  B  B  B  B  B  B  B  B  B  B
+record         B  B  B  B  B  B  B  B  B  B  B  B  B  B  B  B  B
+volume         E  -  E  E  E  E  E  E  E  E  E  E  -  -  -  -  E
 """
 MEANS = {
     "B": Rule.BESIDE,

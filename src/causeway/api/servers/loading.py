@@ -43,18 +43,25 @@ def load(
     tags: bool = True,
     volumes: bool = False,
     group: bool = False,
+    anyones: bool = False,
 ) -> listing.Listed:
-    """The server, if the caller may see it (404 else) and policy allows ``rule`` on it (403 else)."""
+    """The server, if the caller may see it (404 else) and policy allows ``rule`` on it (403 else).
+
+    ``anyones``: policy alone decides, whoever's server it is: for what services ask for, who belong to no project of users.
+    """
+    if anyones:
+        request.authorize(rule, {})
     if not is_uuid(server_id):
         raise errors.ServerNotFound(server_id)
     found = listing.get_server(
         request.services.cells, server_id, columns=columns, tags=tags, volumes=volumes, group=group
     )
     owner = {name: found.values[name] for name in ("project_id", "user_id")}
-    if not request.context.is_admin and owner["project_id"] != request.project_id:
+    if not anyones and not request.context.is_admin and owner["project_id"] != request.project_id:
         raise errors.ServerNotFound(server_id)
     request.context.resource_uuid = server_id
-    request.authorize(rule, owner)
+    if not anyones:
+        request.authorize(rule, owner)
     return found
 
 
@@ -75,6 +82,19 @@ def load_in_cell(request: ApiRequest, server_id: str, rule: str, action: str, *,
         found = load(request, server_id, rule, tags=tags)
     except errors.DatabaseFailed as failure:
         raise _cell_down(request, server_id, rule, action) from failure
+    if found.cell_uuid is None:
+        raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
+    return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))
+
+
+def load_anyones(request: ApiRequest, server_id: str, rule: str, action: str) -> Home:
+    """`load_in_cell` for what services ask for: policy alone decides."""
+    try:
+        found = load(request, server_id, rule, anyones=True)
+    except errors.DatabaseFailed as failure:
+        raise errors.CellDown(
+            f"Cannot '{action}' instance {server_id}: the cell that it is in does not answer now. Try again later."
+        ) from failure
     if found.cell_uuid is None:
         raise errors.InvalidState.for_action(action, server_id, "vm_state", found.instance.vm_state.value)
     return Home(found.instance, found.cell_uuid, request.services.cells.database(found.cell_uuid))

@@ -11,11 +11,10 @@ from causeway.api.answers import server_parts
 from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas.common import IGNORED_QUERY, to_bool
-from causeway.api.servers import hosts, loading, schemas
+from causeway.api.servers import hosts, loading, schemas, volume_swap
 from causeway.api.servers.loading import Home
-from causeway.api.unavailable import Unavailable
 from causeway.api.validation import is_uuid
-from causeway.model import operations
+from causeway.model import operations, server_actions
 from causeway.model.block_device import BlockDevice
 from causeway.model.exclusion import Work, tasks_beside
 from causeway.model.states import VmState
@@ -168,34 +167,41 @@ def delete(request: ApiRequest, server_id: str, volume_id: str) -> Response:
 
 @handler(body=schemas.UPDATE_VOLUME, statuses=(202,), answer=EMPTY)
 def update(request: ApiRequest, server_id: str, volume_id: str) -> Response:
-    """Sets delete_on_termination (2.85). The swap to another volume, which services ask for, is not there yet."""
+    """Sets delete_on_termination (2.85), and swaps the volume for another one, which only the block storage service asks for."""
     wanted = request.body["volumeAttachment"]
     if not is_uuid(volume_id):
         raise errors.BadRequest(f"Invalid volume id {volume_id}.")
-    if request.version < (2, 85) or wanted["volumeId"] != volume_id:
-        _one(_load(request, server_id, "swap"), server_id, volume_id)
-        try:
-            request.services.volumes.show(request.context, wanted["volumeId"])
-        except errors.VolumeNotFound as missing:
-            raise errors.BadRequest(missing.message) from missing
-        raise Unavailable.SWAP_VOLUME.refusal(f"server {server_id}, volume {volume_id}")
-    home = loading.load_in_cell(request, server_id, RULE + "update", "update volume attachment")
-    device = _one(block_devices.of_instance(home.database, server_id), server_id, volume_id)
+    is_swap = request.version < (2, 85) or wanted["volumeId"] != volume_id
+    if is_swap:
+        home = loading.load_anyones(request, server_id, RULE + "swap", server_actions.SWAP_VOLUME.name)
+    else:
+        home = loading.load_in_cell(request, server_id, RULE + "update", "update volume attachment")
+    present = block_devices.of_instance(home.database, server_id)
+    device = next((each for each in present if each.volume_id == volume_id), None)
+    if request.version >= (2, 85):
+        _change(request, home, _one(present, server_id, volume_id), wanted)
+    if is_swap:
+        volume_swap.swap(request, home, device, volume_id, wanted["volumeId"])
+    return Response(202)
+
+
+def _change(request: ApiRequest, home: Home, device: BlockDevice, wanted: dict[str, Any]) -> None:
+    server_id = home.instance.uuid
     same = {
         "serverId": server_id,
-        "id": volume_id,
+        "id": device.volume_id,
         "device": device.device_name,
         "tag": device.tag,
     }
     for name, value in same.items():
         if name in wanted and wanted[name] != value:
             raise errors.BadRequest(f"The {name} of a volume attachment can't be changed.")
-    if "delete_on_termination" in wanted:
-        delete_on_termination = to_bool(wanted["delete_on_termination"])
+    if "delete_on_termination" not in wanted:
+        return
+    delete_on_termination = to_bool(wanted["delete_on_termination"])
 
-        def write(connection: sa.Connection) -> None:
-            instances.swap_in(connection, server_id, expected_task=tasks_beside(Work.DEVICE_RECORD))
-            block_devices.update_in(connection, device.uuid, delete_on_termination=delete_on_termination)
+    def write(connection: sa.Connection) -> None:
+        instances.swap_in(connection, server_id, expected_task=tasks_beside(Work.DEVICE_RECORD))
+        block_devices.update_in(connection, device.uuid, delete_on_termination=delete_on_termination)
 
-        loading.change(request, home, write)
-    return Response(202)
+    loading.change(request, home, write)

@@ -56,6 +56,7 @@ UNDONE_BY = {
     "unrescue_guest": ("undo_unrescue",),
     "connect_volume": ("disconnect_volume",),
     "claim_port_device": ("unplug_port",),
+    "copy_volume": ("end_volume_swap",),
     "plug_port": ("unplug_port",),
     "check_can_live_migrate_destination": ("drop_move_claim", "rollback_live_migration_at_destination"),
     "pre_live_migration": ("drop_move_claim", "rollback_live_migration_at_destination"),

@@ -43,6 +43,22 @@ class Volume(Base):
     )
 
 
+class VolumeMigration(Base):
+    """A volume that is being moved, or one that another volume is moved to (``target:ID``)."""
+
+    __tablename__ = "volume_migrations"
+    volume_id: Mapped[str] = mapped_column(primary_key=True)
+    status: Mapped[str]
+
+
+class SnapshotProgress(Base):
+    """How far a snapshot is that Compute makes, by its word."""
+
+    __tablename__ = "snapshot_progress"
+    snapshot_id: Mapped[str] = mapped_column(primary_key=True)
+    progress: Mapped[str]
+
+
 class Attachment(Base):
     __tablename__ = "attachments"
     id: Mapped[str] = mapped_column(primary_key=True, default=new_id)

@@ -7,7 +7,7 @@ from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
 from causeway.devcloud.tables.base import now
 from causeway.devcloud.tables.volume import Volume
-from causeway.devcloud.volume import attachments, files, volumes
+from causeway.devcloud.volume import attachments, files, migrations, volumes
 from causeway.devcloud.web import Call
 
 STATUSES = (
@@ -26,9 +26,9 @@ def act(call: Call, volume_id: str, **_: str) -> Json | None:
     given = body[name] if body[name] is not None else {}
     if not isinstance(given, dict):
         raise bad_request(f"The action {name} takes an object.")
-    action(call, row, given)
+    answer = action(call, row, given)
     row.updated_at = now()
-    return None
+    return answer
 
 
 def _set_bootable(call: Call, row: Volume, given: Json) -> None:
@@ -82,6 +82,8 @@ def _reset_status(call: Call, row: Volume, given: Json) -> None:
         if given["status"] not in STATUSES:
             raise bad_request(f"Invalid status: {given['status']}")
         row.status = given["status"]
+    if given.get("migration_status") is not None:
+        migrations.set_status(call, row.id, str(given["migration_status"]))
     if given.get("attach_status") == "detached":
         row.attachments.clear()
 
@@ -137,7 +139,8 @@ def _boolean(given: Json, name: str) -> bool:
     return str(value).lower() == "true"
 
 
-ACTIONS: dict[str, Callable[[Call, Volume, Json], None]] = {
+ACTIONS: dict[str, Callable[[Call, Volume, Json], Json | None]] = {
+    "os-migrate_volume_completion": migrations.complete,
     "os-set_bootable": _set_bootable,
     "os-update_readonly_flag": _update_readonly,
     "os-extend": _extend,

@@ -79,7 +79,7 @@ def create(call: Call, **_: str) -> Json:
     volume.attachments.append(row)
     if connector is not None:
         _connect(row, connector)
-    _settle(volume)
+    settle(volume)
     call.session.flush()
     return {"attachment": views.attachment(call, row)}
 
@@ -116,7 +116,7 @@ def update(call: Call, attachment_id: str, **_: str) -> Json:
         raise conflict(f"Invalid volume: duplicate connectors detected on volume {volume.id}")
     row.mode = _mode(given, connector) or row.mode
     _connect(row, connector)
-    _settle(volume)
+    settle(volume)
     return {"attachment": views.attachment(call, row)}
 
 
@@ -138,7 +138,7 @@ def remove(call: Call, row: Attachment) -> None:
     volume = row.volume
     volume.attachments.remove(row)
     call.session.flush()
-    _settle(volume)
+    settle(volume)
 
 
 def act(call: Call, attachment_id: str, **_: str) -> None:
@@ -150,7 +150,7 @@ def act(call: Call, attachment_id: str, **_: str) -> None:
     if row.status == "attached":
         return
     row.status, row.attached_at = "attached", now()
-    _settle(row.volume)
+    settle(row.volume)
 
 
 def _connect(row: Attachment, connector: Json) -> None:
@@ -161,7 +161,7 @@ def _connect(row: Attachment, connector: Json) -> None:
         row.status = "attaching"
 
 
-def _settle(volume: Volume) -> None:
+def settle(volume: Volume) -> None:
     """Brings the volume's status to what its attachments make it."""
     statuses = {each.status for each in volume.attachments}
     if "attached" in statuses:

@@ -31,6 +31,23 @@ def extend(path: Path, gib: int) -> None:
     _keep(path)
 
 
+def take_over(path: Path, other: Path) -> None:
+    """``other`` is the file at ``path`` from now on, which whoever has it open finds under its old name, too."""
+    replaced, link = other.resolve(), other.with_name(f"{other.name}.new")
+    link.unlink(missing_ok=True)
+    link.symlink_to(path.resolve())
+    link.rename(other)
+    if replaced != other:
+        replaced.unlink(missing_ok=True)
+    durable.sync(other.parent)
+
+
+def remove(path: Path) -> None:
+    target = path.resolve()
+    path.unlink(missing_ok=True)
+    target.unlink(missing_ok=True)
+
+
 def copy(source: Path, target: Path, gib: int) -> None:
     """Copies a raw file, holes kept as holes, and brings it to a size; OSError when that fails."""
     _run("cp", "--sparse=always", str(source), str(target))

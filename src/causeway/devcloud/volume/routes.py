@@ -37,6 +37,7 @@ BELOW_PROJECT = [
     Route("GET", SNAPSHOT, snapshots.show),
     Route("PUT", SNAPSHOT, snapshots.update),
     Route("DELETE", SNAPSHOT, snapshots.delete, 202),
+    Route("POST", SNAPSHOT + "/action", snapshots.act, 202),
     Route("GET", "/types", types.list_types),
     Route("POST", "/types", types.create),
     Route("GET", "/types/{type_id}", types.show),

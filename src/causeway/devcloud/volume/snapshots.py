@@ -5,7 +5,7 @@ from sqlalchemy import select
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request, not_found
 from causeway.devcloud.tables.base import new_id, now
-from causeway.devcloud.tables.volume import Snapshot
+from causeway.devcloud.tables.volume import Snapshot, SnapshotProgress
 from causeway.devcloud.volume import files, views, volumes
 from causeway.devcloud.web import Call
 
@@ -80,3 +80,21 @@ def delete(call: Call, snapshot_id: str, **_: str) -> None:
     path = files.snapshot_path(call.cloud, row.id)
     call.session.delete(row)
     call.after_commit.append(lambda: path.unlink(missing_ok=True))
+
+
+# What Compute may say of a snapshot in these states.
+TOLD = {"creating": ("creating", "available", "error"), "deleting": ("deleting", "error_deleting")}
+
+
+def act(call: Call, snapshot_id: str, **_: str) -> None:
+    call.require_admin()
+    row, body = _find(call, snapshot_id), call.body()
+    given = body.get("os-update_snapshot_status") or body.get("os-reset_status")
+    if len(body) != 1 or not isinstance(given, dict) or not isinstance(given.get("status"), str):
+        raise bad_request(f"There is no such action: {', '.join(body) or 'none given'}")
+    status = given["status"]
+    if "os-update_snapshot_status" in body and status not in TOLD.get(row.status, ()):
+        raise bad_request(f"Provided snapshot status {status} not allowed for snapshot with status {row.status}.")
+    row.status, row.updated_at = status, now()
+    if given.get("progress"):
+        call.session.merge(SnapshotProgress(snapshot_id=row.id, progress=str(given["progress"])))

@@ -4,7 +4,7 @@ from typing import Any
 
 from causeway.devcloud.bodies import Json
 from causeway.devcloud.errors import bad_request
-from causeway.devcloud.tables.volume import Attachment, Snapshot, Volume, VolumeType
+from causeway.devcloud.tables.volume import Attachment, Snapshot, SnapshotProgress, Volume, VolumeMigration, VolumeType
 from causeway.devcloud.volume import files
 from causeway.devcloud.web import Call, links_root
 
@@ -63,10 +63,12 @@ def volume(call: Call, row: Volume) -> Json:
     if row.image_metadata:
         body["volume_image_metadata"] = row.image_metadata
     if call.caller.is_admin:
+        migration = call.session.get(VolumeMigration, row.id)
+        migration_status = None if migration is None else migration.status
         body["os-vol-host-attr:host"] = "devcloud@files#files"
-        body["os-vol-mig-status-attr:migstat"] = None
+        body["os-vol-mig-status-attr:migstat"] = migration_status
         body["os-vol-mig-status-attr:name_id"] = None
-        body["migration_status"] = None
+        body["migration_status"] = migration_status
     if call.microversion >= (3, 13):
         body["group_id"] = None
     if call.microversion >= (3, 21):
@@ -129,6 +131,8 @@ def connection_info(call: Call, row: Attachment) -> Json:
 
 
 def snapshot(call: Call, row: Snapshot) -> Json:
+    progress = call.session.get(SnapshotProgress, row.id)
+    told = progress.progress if progress is not None else "0%"
     body: Json = {
         "id": row.id,
         "name": row.name,
@@ -139,7 +143,7 @@ def snapshot(call: Call, row: Snapshot) -> Json:
         "created_at": row.created_at,
         "updated_at": row.updated_at,
         "metadata": row.properties,
-        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else "0%",
+        "os-extended-snapshot-attributes:progress": "100%" if row.status == "available" else told,
         "os-extended-snapshot-attributes:project_id": row.project_id,
     }
     if call.microversion >= (3, 14):

@@ -226,7 +226,7 @@ def delete(call: Call, volume_id: str, **_: str) -> None:
 def remove(call: Call, row: Volume) -> None:
     path = files.volume_path(call.cloud, row.id)
     call.session.delete(row)
-    call.after_commit.append(lambda: path.unlink(missing_ok=True))
+    call.after_commit.append(lambda: files.remove(path))
 
 
 def show_metadata(call: Call, volume_id: str, **_: str) -> Json:

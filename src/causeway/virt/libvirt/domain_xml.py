@@ -156,6 +156,22 @@ def disk_xml(disk: GuestDisk) -> str:
     return ET.tostring(_disk(disk), encoding="unicode")
 
 
+def destination_xml(disk: GuestDisk, *, part: int | None) -> str:
+    """The disk as the destination of a copy of another one, whose place in the guest it is to take.
+
+    ``part``: only its first so many bytes.
+    """
+    element = _disk(disk)
+    for child in list(element):
+        if child.tag not in ("driver", "source"):
+            element.remove(child)
+    source = element.find("source")
+    if part is not None and source is not None:
+        slices = ET.SubElement(source, "slices")
+        ET.SubElement(slices, "slice", type="storage", offset="0", size=str(part))
+    return ET.tostring(element, encoding="unicode")
+
+
 def interface_xml(vif: Vif, model: str | None = None, queues: int = 1) -> str:
     return ET.tostring(_interface(vif, model, queues), encoding="unicode")
 

@@ -51,6 +51,7 @@ from causeway.virt.libvirt import (
     saved_memory,
     uefi,
 )
+from causeway.virt.libvirt.block_copies import BlockCopies
 from causeway.virt.libvirt.connection import Connection
 from causeway.virt.libvirt.consoles import ConsoleSettings, SerialPorts, listener
 from causeway.virt.libvirt.definition import DefinedGuests
@@ -58,10 +59,10 @@ from causeway.virt.libvirt.disks import InstanceDisks
 from causeway.virt.libvirt.domain_xml import (
     card_model,
     device_of_serial,
-    disk_xml,
     domain_xml,
     interface_xml,
 )
+from causeway.virt.libvirt.guest_volumes import GuestVolumes
 from causeway.virt.libvirt.kept_files import SWTPM, KeptFiles
 from causeway.virt.libvirt.live import LiveMigrations
 from causeway.virt.libvirt.live_settings import LiveSettings
@@ -72,7 +73,7 @@ from causeway.virt.libvirt.processor import Processor
 from causeway.virt.libvirt.volumes import Volumes, direct_io_works
 
 
-class LibvirtDriver(DefinedGuests):
+class LibvirtDriver(DefinedGuests, GuestVolumes):
     """``hostname`` is the host's name in Causeway. Times are seconds.
 
     ``virt_type``: ``kvm``, ``qemu`` (emulation), or ``auto``: KVM if it really works. ``network_agent``: what makes bridges
@@ -129,6 +130,7 @@ class LibvirtDriver(DefinedGuests):
         )
         self._ports = Ports(network_agent)
         self._connection = Connection(uri, name=hostname, timeout=call_timeout)
+        self._copies = BlockCopies(self._connection, instances_dir)
         self._consoles = consoles or ConsoleSettings()
         self._serial_ports = SerialPorts(self._connection, self._consoles.ports)
         self._rounds = rounds.Rounds(self._connection, self._disks)
@@ -344,31 +346,6 @@ class LibvirtDriver(DefinedGuests):
         agent.set_password(self._connection, instance, user, password)
 
     # devices
-
-    def volume_connector(self) -> dict[str, Any]:
-        return self._volumes.connector_properties(self._host_ip)
-
-    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
-        self._volumes.check(connection_info)
-
-    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
-        serial = str(volume.volume_id)
-        with ExitStack() as undo:
-            disk = self._volumes.connect(uuid, volume)
-            undo.callback(self._volumes.disconnect, uuid, volume)
-            devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
-            undo.pop_all()
-
-    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
-        serial = str(volume.volume_id)
-        devices.detach(
-            self._connection,
-            uuid,
-            lambda xml: device_of_serial(xml, serial),
-            what=f"volume {serial}",
-            timeout=self._detach_timeout,
-        )
-        self._volumes.disconnect(uuid, volume)
 
     def attach_interface(self, uuid: str, vif: Vif) -> None:
         with ExitStack() as undo:

@@ -43,17 +43,12 @@ class Volumes:
         self._properties: dict[str, Any] | None = None
         # os-brick asks for locks between processes; it fails if nobody said where they are kept.
         lockutils.set_defaults(str(lock_dir))
-        if os.geteuid() == 0:
-            # As root nothing has to be asked of a helper process with more rights.
-            privileged.default.set_client_mode(False)
+        _need_no_helper()
 
     def connector_properties(self, host_ip: str) -> dict[str, Any]:
         with self._lock:
             if self._properties is None:
-                found = connector.get_connector_properties(
-                    root_helper="", my_ip=host_ip, multipath=False, enforce_multipath=False, host=self._hostname
-                )
-                self._properties = dict(found)
+                self._properties = connector_of(self._hostname, host_ip)
             return dict(self._properties)
 
     def check(self, connection_info: dict[str, Any]) -> None:
@@ -143,6 +138,26 @@ class Volumes:
         return connector.InitiatorConnector.factory(
             protocol.upper(), "", use_multipath=False, device_scan_attempts=_SCAN_ATTEMPTS, **options
         )
+
+
+def connector_of(hostname: str, host_ip: str) -> dict[str, Any]:
+    """What the volume service needs to know of this machine to export a volume to it. Raises `GuestFailed`."""
+    _need_no_helper()
+    try:
+        found = connector.get_connector_properties(
+            root_helper="", my_ip=host_ip, multipath=False, enforce_multipath=False, host=hostname
+        )
+    except _BRICK_ERRORS as error:
+        raise GuestFailed(
+            "What this host has to connect volumes with could not be found out.", details=str(error)
+        ) from error
+    return dict(found)
+
+
+def _need_no_helper() -> None:
+    """As root nothing has to be asked of a helper process with more rights."""
+    if os.geteuid() == 0:
+        privileged.default.set_client_mode(False)
 
 
 def direct_io_works(directory: Path) -> bool:

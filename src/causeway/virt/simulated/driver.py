@@ -32,6 +32,7 @@ from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.live import LiveDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver
 from causeway.virt.simulated.serial import SerialConsoles
+from causeway.virt.simulated.volume_jobs import VolumeJobsDriver
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ LOG = logging.getLogger(__name__)
 CONSOLE_LIMIT = 64 * 1024
 
 
-class SimulatedDriver(LiveDriver, SavedMemoryDriver):
+class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver):
     """A host named ``hostname`` that keeps everything in ``state_dir``.
 
     With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
@@ -206,6 +207,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver):
             if guest is not None and guest.power_state is not PowerState.SHUTDOWN:
                 self._catch_up(guest)
                 activity.stop(guest)
+                guest.end_copies()
                 guest.power_state, guest.going_to, guest.was = PowerState.SHUTDOWN, None, None
                 self.files.save(guest)
 

@@ -25,6 +25,8 @@ class AttachedVolume:
     volume_id: str | None
     device: str  # vdb
     path: str
+    # The volume that it is being copied to: what the guest writes goes to both.
+    copy: str | None = None
 
 
 @dataclass
@@ -98,6 +100,17 @@ class Guest:
             disk.append(path, line)
         else:
             volume.append_line(path, line)
+            for attached in self.volumes:
+                if attached.device == device and attached.copy is not None:
+                    volume.append_line(Path(attached.copy), line)
+
+    def volume(self, volume_id: str | None) -> AttachedVolume | None:
+        return next((attached for attached in self.volumes if attached.volume_id == volume_id), None)
+
+    def end_copies(self) -> None:
+        """They end with the process that makes them."""
+        for attached in self.volumes:
+            attached.copy = None
 
     def boot(self) -> str:
         """Marks each disk with a line, and returns what the guest writes to its console meanwhile."""

@@ -6,12 +6,14 @@ smaller, up to the first NUL byte: writing them neither grows a volume nor damag
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from causeway.errors import GuestFailed
 
 REGION = 64 * 1024
+_PART = 1 << 20
 
 
 def device_path(connection_info: dict[str, Any] | None) -> Path:
@@ -42,6 +44,32 @@ def append_line(path: Path, line: str) -> None:
         file.seek(start + len(content))
         begin = b"\n" if content and not content.endswith(b"\n") else b""
         file.write(begin + line.encode() + b"\n")
+
+
+def copy(source: Path, target: Path) -> None:
+    """All of a volume, and its lines, to one that may be larger; holes stay holes. Synced to disk when this returns."""
+    lines = read_lines(source)
+    with source.open("rb") as there, target.open("r+b") as here:
+        end, offset = there.seek(0, os.SEEK_END), 0
+        while offset < end:
+            try:
+                offset = there.seek(offset, os.SEEK_DATA)
+            except OSError:
+                # Only a hole is left.
+                break
+            hole = there.seek(offset, os.SEEK_HOLE)
+            there.seek(offset)
+            here.seek(offset)
+            while offset < hole:
+                part = there.read(min(_PART, hole - offset))
+                here.write(part)
+                offset += len(part)
+        if here.seek(0, os.SEEK_END) != end:
+            start, _ = _region(here)
+            here.seek(start)
+            here.write("".join(f"{line}\n" for line in lines).encode())
+        here.flush()
+        os.fsync(here.fileno())
 
 
 def _region(file: Any) -> tuple[int, bytes]:

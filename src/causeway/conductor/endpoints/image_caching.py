@@ -1,0 +1,65 @@
+"""Images that hosts of an aggregate are to have before anybody makes a server from them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from concurrent.futures import ThreadPoolExecutor
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.host import Aggregate
+from causeway.parts import liveness
+from causeway.parts.services import ConductorServices
+from causeway.store.api import aggregates
+from causeway.store.api import cells as cell_records
+
+LOG = logging.getLogger(__name__)
+
+SKIPPED, ERROR = "skipped", "error"
+
+
+class ImageCachingEndpoint:
+    """RPC: cache_images. Nothing waits for its end; notifications show how far it is."""
+
+    def __init__(self, services: ConductorServices) -> None:
+        self._services = services
+
+    def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None:
+        """`[image_cache] precache_concurrency` hosts at a time; those that are down are skipped."""
+        services = self._services
+        aggregate = aggregates.get(services.api, aggregate_id)
+        done = itertools.count(1)
+
+        def on_host(host: str) -> None:
+            result = dict.fromkeys(image_ids, SKIPPED)
+            if not services.stopping.is_set():
+                result = self._on_host(context, host, image_ids)
+            services.notifier.aggregate_cache(
+                context, aggregate, host, result, index=next(done), total=len(aggregate.hosts)
+            )
+
+        services.notifier.aggregate(context, aggregate, "cache_images", "start")
+        at_once: int = services.conf.image_cache.precache_concurrency
+        with ThreadPoolExecutor(at_once, thread_name_prefix="cache-images") as pool:
+            list(pool.map(on_host, aggregate.hosts))
+        services.notifier.aggregate(context, aggregate, "cache_images", "end")
+        _log(aggregate, image_ids)
+
+    def _on_host(self, context: RequestContext, host: str, image_ids: list[str]) -> dict[str, str]:
+        """image -> what became of it on a host."""
+        services = self._services
+        try:
+            cell_uuid = cell_records.cell_of_host(services.api, host)
+            life = liveness.of_host(services, services.cells.database(cell_uuid), host)
+            if not life.is_up:
+                LOG.warning("Images are not cached: %s", life.explained())
+                return dict.fromkeys(image_ids, SKIPPED)
+            return services.computes(cell_uuid).cache_images(context, host, image_ids=image_ids)
+        except errors.CausewayError as failure:
+            LOG.warning("Images were not cached on host %s: %s %s", host, failure.message, failure.details)
+            return dict.fromkeys(image_ids, ERROR)
+
+
+def _log(aggregate: Aggregate, image_ids: list[str]) -> None:
+    LOG.info("The hosts of aggregate %s were asked for %d images", aggregate.name, len(image_ids))

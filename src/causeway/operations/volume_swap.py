@@ -1,0 +1,224 @@
+"""Swaps of volumes: the block storage service moves a volume that a server has, and the server's guest goes on on the new one.
+
+The old volume is copied while the guest writes. When the copy is complete, the hypervisor keeps both alike
+(`causeway.virt.volume_jobs`), and the pivot may come: before it the old one has everything, behind it the new one has. Then the
+guest is switched. Its host can say that this was not possible any more, because the copy broke off after the pivot: then the
+guest has the old volume as before, and the swap ends as a failed one. Nothing that starts the guest may come in between, which
+the server's task keeps away; a server whose host dies comes up with the volume that its record names when the swap has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.block_device import BlockDevice
+from causeway.model.states import TaskState
+from causeway.model.things import Thing
+from causeway.operations import endings, guests
+from causeway.operations.run import OperationRun
+from causeway.parts import devices
+from causeway.sagas.recipe import Recipe, Step
+from causeway.store.cell import block_devices
+
+LOG = logging.getLogger(__name__)
+
+SWAPPING = {TaskState.SWAPPING_VOLUME}
+
+
+@dataclass
+class SwapMemory:
+    """``resource_id``: the volume that the server has; ``new_volume_id``: the one that it is to have, of ``new_size`` GiB.
+
+    ``old``: as the server had it. ``new``: as it has it, once that is reserved, then connected. ``is_switched``: the guest uses
+    the new one.
+    """
+
+    resource_id: str
+    new_volume_id: str
+    new_size: int
+    old: BlockDevice | None = None
+    new: BlockDevice | None = None
+    is_switched: bool = False
+
+
+Swap: TypeAlias = OperationRun[SwapMemory]
+
+
+class ReserveNewVolume(Step[Swap]):
+    """The new volume is the server's, beside the old one."""
+
+    name = "ReserveNewVolume"
+    reads = frozenset({"resource_id", "new_volume_id", "new_size"})
+    writes = frozenset({"old", "new"})
+    makes = frozenset({Thing.ATTACHMENT})
+
+    def do(self, run: Swap) -> None:
+        memory, present = run.memory, run.devices()
+        memory.old = next((each for each in present if each.volume_id == memory.resource_id), None)
+        if memory.old is None:
+            raise errors.VolumeNotFound(f"Instance {run.uuid} is not attached to volume {memory.resource_id}.")
+        if not run.is_repeated:
+            notify(run, "start")
+        known = {each.attachment_id for each in present}
+        attachment_id = devices.reserve_volume(
+            run.services, run.context, memory.new_volume_id, run.uuid, known, ours=True
+        )
+        memory.new = replace(
+            memory.old,
+            volume_id=memory.new_volume_id,
+            volume_size=memory.new_size,
+            attachment_id=attachment_id,
+            connection_info=None,
+        )
+
+    def undo(self, run: Swap) -> None:
+        # Whatever its ids are: nobody else attaches it to this server.
+        devices.drop_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
+
+
+class CopyVolume(Step[Swap]):
+    """The new volume has what the old one has, and gets what the guest writes."""
+
+    name = "CopyVolume"
+    reads = frozenset({"old"})
+    writes = frozenset({"new"})
+    makes = frozenset({Thing.DEVICE})
+
+    def where(self, run: Swap) -> str | None:
+        return run.instance().host
+
+    def do(self, run: Swap) -> None:
+        instance, (old, new) = run.instance(), _both(run)
+        host = instance.host or ""
+        with run.event("compute_swap_volume", host):
+            guests.require_host(run, host)
+            copied = run.computes.copy_volume(
+                run.context, host, token=run.token(self.name), instance=instance, old=old, new=new
+            )
+        run.memory.new = copied.volume
+        run.transferred(copied.bytes_done)
+
+    def undo(self, run: Swap) -> None:
+        instance, (old, new) = run.instance(), _both(run)
+        host = instance.host or ""
+        if guests.is_dead(run, host):
+            # Its guest, and the copy, ended with it; the old volume has everything.
+            return
+        try:
+            run.computes.end_volume_swap(
+                run.context, host, token=run.token(self.name), instance=instance, old=old, new=new, keep_new=False
+            )
+        except errors.HostTooOld as failure:
+            LOG.info("Nothing of the swap of a volume of server %s is to be undone: %s", run.uuid, failure.message)
+
+
+class SwitchVolume(Step[Swap]):
+    """The guest uses the new volume, unless the copy has broken off."""
+
+    name = "SwitchVolume"
+    reads = frozenset({"old", "new"})
+    writes = frozenset({"is_switched"})
+    pivots = True
+
+    def where(self, run: Swap) -> str | None:
+        return run.instance().host
+
+    def do(self, run: Swap) -> None:
+        instance, (old, new) = run.instance(), _both(run)
+        host = instance.host or ""
+        # Of a dead host nobody can say whether it was switched; the new volume has everything in both cases.
+        run.memory.is_switched = guests.is_dead(run, host) or run.computes.switch_volume(
+            run.context, host, token=run.token(self.name), instance=instance, old=old, new=new
+        )
+
+
+class EndSwap(Step[Swap]):
+    """The records name the volume that the guest uses; the other one is the block storage service's again."""
+
+    name = "EndSwap"
+    reads = frozenset({"resource_id", "new_volume_id", "old", "new", "is_switched"})
+
+    def where(self, run: Swap) -> str | None:
+        return run.instance().host
+
+    def do(self, run: Swap) -> None:
+        instance, memory, (old, new) = run.instance(), run.memory, _both(run)
+        host, services = instance.host or "", run.services
+        if memory.is_switched:
+            # Before anything is released: whoever starts the guest from now on has to start it with this one.
+            block_devices.update(
+                run.database,
+                old.uuid,
+                attachment_id=new.attachment_id,
+                connection_info=new.connection_info,
+                volume_size=new.volume_size,
+            )
+        if not guests.is_dead(run, host):
+            run.computes.end_volume_swap(
+                run.context,
+                host,
+                token=run.token(self.name),
+                instance=instance,
+                old=old,
+                new=new,
+                keep_new=memory.is_switched,
+            )
+        released = old if memory.is_switched else new
+        if released.attachment_id is not None:
+            services.volumes.delete_attachment(run.context, released.attachment_id)
+        kept_id = services.volumes.complete_migration(
+            run.context, memory.resource_id, memory.new_volume_id, failed=not memory.is_switched
+        )
+        if not memory.is_switched:
+            _failed(run, errors.GuestFailed(f"The copy of volume {old.volume_id} broke off before it could be used."))
+            return
+        block_devices.update(run.database, old.uuid, volume_id=kept_id)
+        if endings.ended(run, SWAPPING):
+            notify(run, "end")
+
+
+def notify(run: Swap, phase: str, fault: errors.CausewayError | None = None) -> None:
+    instance, memory = run.instance(), run.memory
+    run.services.notifier.instance_action(
+        run.context,
+        instance,
+        "volume_swap",
+        phase,
+        host=instance.host or "",
+        fault=fault,
+        swapped=(memory.resource_id, memory.new_volume_id),
+    )
+
+
+def _both(run: Swap) -> tuple[BlockDevice, BlockDevice]:
+    if run.memory.old is None or run.memory.new is None:
+        raise RuntimeError("the new volume was not reserved")
+    return run.memory.old, run.memory.new
+
+
+def _failed(run: Swap, cause: errors.CausewayError) -> None:
+    endings.failed(run, cause, SWAPPING)
+    notify(run, "error", cause)
+
+
+def _rolled_back(run: Swap, cause: errors.CausewayError) -> None:
+    """The server has its volume as before; the block storage service deletes the new one."""
+    memory = run.memory
+    try:
+        run.services.volumes.complete_migration(run.context, memory.resource_id, memory.new_volume_id, failed=True)
+    except errors.ServiceRefused as refusal:
+        LOG.warning("The migration of volume %s is over already: %s", memory.resource_id, refusal.message)
+    _failed(run, cause)
+
+
+SWAP_VOLUME = Recipe(
+    operations.SWAP_VOLUME,
+    (ReserveNewVolume(), CopyVolume(), SwitchVolume(), EndSwap()),
+    pivot="SwitchVolume",
+    rolled_back=_rolled_back,
+    memory=SwapMemory,
+)

@@ -1,0 +1,101 @@
+"""The part of the libvirt driver that gives volumes to guests, takes them away, and has guests change from one to another."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from causeway.errors import GuestFailed
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.virt.driver import Driver
+from causeway.virt.libvirt import devices, power, volume_files
+from causeway.virt.libvirt.agent import Agent
+from causeway.virt.libvirt.block_copies import BlockCopies
+from causeway.virt.libvirt.connection import Connection
+from causeway.virt.libvirt.domain_xml import device_of_serial, disk_xml
+from causeway.virt.libvirt.volumes import Volumes
+from causeway.virt.volume_jobs import CopyProgress
+
+LOG = logging.getLogger(__name__)
+
+
+class GuestVolumes(Driver, ABC):
+    """`LibvirtDriver` has what it is made of."""
+
+    _connection: Connection
+    _copies: BlockCopies
+    _detach_timeout: float
+    _host_ip: str
+    _instances_dir: Path
+    _volumes: Volumes
+
+    def volume_connector(self) -> dict[str, Any]:
+        return self._volumes.connector_properties(self._host_ip)
+
+    def check_volume_connectable(self, connection_info: dict[str, Any]) -> None:
+        self._volumes.check(connection_info)
+
+    def attach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        serial = str(volume.volume_id)
+        with ExitStack() as undo:
+            disk = self._volumes.connect(uuid, volume)
+            undo.callback(self._volumes.disconnect, uuid, volume)
+            devices.attach(self._connection, uuid, disk_xml(disk), lambda xml: device_of_serial(xml, serial))
+            undo.pop_all()
+
+    def detach_volume(self, uuid: str, volume: BlockDevice) -> None:
+        serial = str(volume.volume_id)
+        devices.detach(
+            self._connection,
+            uuid,
+            lambda xml: device_of_serial(xml, serial),
+            what=f"volume {serial}",
+            timeout=self._detach_timeout,
+        )
+        self._volumes.disconnect(uuid, volume)
+
+    # swaps
+
+    def copy_volume(self, uuid: str, old: BlockDevice, new: BlockDevice, progress: CopyProgress) -> None:
+        with ExitStack() as undo:
+            disk = self._volumes.connect(uuid, new)
+            undo.callback(self._volumes.disconnect, uuid, new)
+            self._copies.copy(uuid, str(old.volume_id), disk, progress)
+            undo.pop_all()
+
+    def switch_volume(self, uuid: str, old: BlockDevice, new: BlockDevice) -> bool:
+        return self._copies.switch(uuid, str(old.volume_id), self._volumes.connect(uuid, new))
+
+    def end_volume_swap(self, uuid: str, old: BlockDevice, new: BlockDevice, *, keep_new: bool) -> None:
+        kept, released = (new, old) if keep_new else (old, new)
+        self._copies.end(uuid, str(old.volume_id), self._volumes.connect(uuid, kept).path)
+        self._volumes.disconnect(uuid, released)
+
+    # snapshots
+
+    def snapshot_volume(self, instance: Instance, volume: BlockDevice, new_file: str) -> bool:
+        uuid, serial = instance.uuid, str(volume.volume_id)
+        try:
+            with Agent(self._connection, self._instances_dir).still(instance):
+                volume_files.snapshot(self._connection, uuid, serial, new_file)
+        except GuestFailed as failure:
+            LOG.warning("A snapshot of volume %s: %s %s", serial, failure.message, failure.details)
+        return volume_files.uses(self._connection, uuid, serial, new_file)
+
+    def merge_volume_files(
+        self,
+        instance: Instance,
+        volume: BlockDevice,
+        merged: str | None,
+        into: str | None,
+        progress: CopyProgress,
+    ) -> None:
+        uuid = instance.uuid
+        if into is None and power.state(self._connection, uuid) in (None, *power.OFF):
+            volume_files.merge_off(self._volumes.connect(uuid, volume).path, merged)
+            return
+        volume_files.merge(self._connection, uuid, str(volume.volume_id), merged, into, progress)

@@ -1,0 +1,123 @@
+"""Block storage keeps a volume in several files, and has the server's hypervisor change from one to another."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from moves_cloud import Cloud, until
+
+from causeway import errors
+
+
+@pytest.fixture
+def server(cloud: Cloud) -> Any:
+    cloud.needs_devcloud("volumes are files that the test makes")
+    return cloud.boot()
+
+
+@pytest.fixture
+def volume(cloud: Cloud, server: Any) -> Any:
+    volume = cloud.volume()
+    cloud.attach(server, volume)
+    return volume
+
+
+def wanted_snapshot(cloud: Cloud, volume: Any, status: str = "creating") -> str:
+    """One that block storage waits for."""
+    body = {"snapshot": {"volume_id": volume.id, "force": True}}
+    found = cloud.member.block_storage.post("/snapshots", json=body).json()["snapshot"]["id"]
+    until(lambda: shown(cloud, found)["status"], lambda seen: seen == "available", "the snapshot")
+    cloud.admin.block_storage.post(f"/snapshots/{found}/action", json={"os-reset_status": {"status": status}})
+    return str(found)
+
+
+def shown(cloud: Cloud, snapshot_id: str) -> dict[str, Any]:
+    found: dict[str, Any] = cloud.admin.block_storage.get(f"/snapshots/{snapshot_id}").json()["snapshot"]
+    return found
+
+
+def progress(cloud: Cloud, snapshot_id: str) -> tuple[str, str]:
+    found = shown(cloud, snapshot_id)
+    return found["status"], found["os-extended-snapshot-attributes:progress"]
+
+
+def file_of(cloud: Cloud, server: Any) -> Path:
+    guest = cloud.driver(cloud.show(server).compute_host).files.guests[server.id]
+    return Path(guest.volumes[-1].path)
+
+
+def ask(cloud: Cloud, volume: Any, snapshot_id: str, new_file: str, by: Any = None) -> Any:
+    info = {"snapshot_id": snapshot_id, "type": "qcow2", "new_file": new_file, "id": "their-id"}
+    body = {"snapshot": {"volume_id": volume.id, "create_info": info}}
+    return (by or cloud.admin).compute.post("/os-assisted-volume-snapshots", json=body)
+
+
+def merge(cloud: Cloud, volume_id: str, snapshot_id: str, **more: Any) -> Any:
+    info = quote(json.dumps({"volume_id": volume_id, **more}))
+    return cloud.admin.compute.delete(f"/os-assisted-volume-snapshots/{snapshot_id}?delete_info={info}")
+
+
+def test_a_guest_goes_on_in_the_new_file(cloud: Cloud, server: Any, volume: Any) -> None:
+    driver = cloud.driver(cloud.show(server).compute_host)
+    driver.guest_write(server.id, "before the snapshot", "vdb")
+    before = file_of(cloud, server)
+    new = before.with_name(f"{before.name}.snapshot")
+    new.touch()
+    snapshot_id = wanted_snapshot(cloud, volume)
+    answer = ask(cloud, volume, snapshot_id, new.name)
+    assert (answer.status_code, answer.json()) == (200, {"snapshot": {"id": "their-id", "volumeId": volume.id}})
+    cloud.wait(server, "ACTIVE")
+    assert progress(cloud, snapshot_id) == ("creating", "90%")
+    assert file_of(cloud, server) == new
+    driver.guest_write(server.id, "after the snapshot", "vdb")
+
+    # It is the file that the guest comes up with.
+    cloud.admin.compute.reboot_server(server.id, "HARD")
+    cloud.wait(server, "ACTIVE")
+    assert file_of(cloud, server) == new
+    assert {"before the snapshot", "after the snapshot"} <= set(driver.guest_read(server.id, "vdb"))
+
+    cloud.admin.block_storage.post(f"/snapshots/{snapshot_id}/action", json={"os-reset_status": {"status": "deleting"}})
+    assert merge(cloud, volume.id, snapshot_id, file_to_merge=None, merge_target_file=None).status_code == 204
+    cloud.wait(server, "ACTIVE")
+    assert progress(cloud, snapshot_id) == ("deleting", "90%")
+    assert [action.action for action in cloud.admin.compute.server_actions(server.id)].count("volume_snapshot") == 2
+
+
+def test_what_fails_is_told(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
+    """There is no such file; and a merge that breaks off."""
+    before = file_of(cloud, server)
+    snapshot_id = wanted_snapshot(cloud, volume)
+    assert ask(cloud, volume, snapshot_id, "nothing").status_code == 200
+    cloud.wait(server, "ACTIVE")
+    assert shown(cloud, snapshot_id)["status"] == "error"
+    assert file_of(cloud, server) == before
+
+    def breaks(*_arguments: Any) -> None:
+        raise errors.GuestFailed("The merge broke off.")
+
+    monkeypatch.setattr(cloud.driver(cloud.show(server).compute_host), "merge_volume_files", breaks)
+    other = wanted_snapshot(cloud, volume, "deleting")
+    assert merge(cloud, volume.id, other).status_code == 204
+    cloud.wait(server, "ACTIVE")
+    assert shown(cloud, other)["status"] == "error_deleting"
+
+
+def test_what_is_refused(cloud: Cloud, server: Any, volume: Any) -> None:
+    snapshot_id, free = wanted_snapshot(cloud, volume), cloud.volume()
+    assert ask(cloud, volume, snapshot_id, "new", by=cloud.member).status_code == 403
+    for name in ("../new", "/etc/passwd", "..", "n" * 300):
+        assert ask(cloud, volume, snapshot_id, name).status_code == 400
+        assert merge(cloud, volume.id, snapshot_id, file_to_merge=name).status_code == 400
+    assert ask(cloud, free, snapshot_id, "new").status_code == 400
+    nobody = "99999999-2222-3333-4444-555555555555"
+    assert merge(cloud, nobody, snapshot_id).status_code == 400
+    assert merge(cloud, volume.id, snapshot_id, merge_target_file="one").status_code == 400
+    cloud.member.compute.suspend_server(server.id)
+    cloud.wait(server, "SUSPENDED")
+    assert ask(cloud, volume, snapshot_id, "new").status_code == 400
+    assert [move for move in cloud.moves(server) if move.recipe == "snapshot_volume"] == []
