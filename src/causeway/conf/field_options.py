@@ -65,7 +65,7 @@ NAMES: dict[str, frozenset[str]] = {
         """
         config_drive_skip_versions instance_list_cells_batch_fixed_size instance_list_cells_batch_strategy
         instance_list_per_project_cells local_metadata_per_cell neutron_default_project_id
-        response_validation use_neutron_default_nets validate_response
+        use_neutron_default_nets validate_response
         """
     ),
     "cinder": _names(

@@ -10,8 +10,13 @@ from causeway.model.things import Thing
 from causeway.operations.recipes import RECIPES
 from causeway.sagas.recipe import Recipe, Step
 
-# A rebuild makes a disk in the place of one that is gone by then: a server in ERROR that can be rebuilt again is what is left.
-NOT_TAKEN_BACK = {("rebuild", "RebuildGuest")}
+# A rebuild replaces a disk that is gone by then: what is left is a server in ERROR that can be rebuilt again or deleted. The
+# attachment that keeps its root volume reserved is in the server's record, and goes with the server.
+NOT_TAKEN_BACK = {
+    ("rebuild", "RebuildGuest"),
+    ("rebuild_volume", "ReleaseRootVolume"),
+    ("rebuild_volume", "RebuildGuest"),
+}
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
