@@ -36,12 +36,13 @@ integration: install ## beside the real Keystone, Glance, Neutron, Cinder and Pl
 	@scripts/install-services.sh
 	$(BIN)/pytest -v tests/integration/real_services $(if $(KIND),-k $(KIND))
 
-tempest: install ## Tempest, the field's own tests of the Compute API, on a deployment beside the real services (as root; TEMPEST="--regex R")
+tempest: install ## Tempest, the field's own tests of the Compute API, on a deployment beside the real services (as root; TEMPEST="--regex R"; TEMPEST="--guests --regex R": scenarios that log in, on real guests)
 	@scripts/install-services.sh
 	@scripts/install-tool.sh tempest tempest
 	@$(BIN)/python -W ignore -m tests.integration.tempest $(TEMPEST)
 
-clients: install ## functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, on a cloud of `causeway up` (CLIENTS="--suite nova --regex R")
+clients: install ## functional tests of openstacksdk, python-openstackclient and python-novaclient, unmodified, on a cloud of `causeway up` (CLIENTS="--suite nova --regex R"), or beside the real services (CLIENTS="--beside", as root)
+	@$(if $(findstring --beside,$(CLIENTS)),scripts/install-services.sh)
 	@scripts/install-tool.sh clients openstacksdk python-openstackclient python-novaclient tempest oslotest requests-mock ddt
 	@$(BIN)/python -W ignore -m tests.integration.clients $(CLIENTS)
 

@@ -83,7 +83,10 @@ def _prepare(given: Path, wanted: Path, private: str, outside: Mapping[str, str]
         connection.image.create_image(
             name=IMAGE, disk_format="raw", container_format="bare", visibility="public", data=bytes(4096)
         )
-        inside = connection.network.update_network(connection.network.find_network(private), name=PRIVATE)
+        # Of all users: those that tests make have no other, and the real network service makes none by itself.
+        inside = connection.network.update_network(
+            connection.network.find_network(private), name=PRIVATE, is_shared=True
+        )
         owner = connection.identity.find_project("service")
         network = connection.network.create_network(
             name=PUBLIC, is_router_external=True, project_id=owner.id, **(outside or {})

@@ -24,6 +24,11 @@ BIN = HERE.parents[2] / ".venv-tempest/bin"
 EXCLUSIONS, LOGIN_EXCLUSIONS = HERE / "exclusions.txt", HERE / "exclusions-guests.txt"
 # All of the Compute API, and the scenarios that do it without logging in to guests.
 TESTS = r"^tempest\.(api\.compute|scenario)\."
+# With real guests: what logs in to them, or looks at their screens.
+LOGIN_TESTS = (
+    r"^tempest\.scenario\.test_(minimum_basic|network_advanced_server_ops|network_basic_ops|server_advanced_ops|server_basic_ops"
+    r"|shelve_instance|snapshot_pattern)\.|\.servers\.test_novnc\.|\.ServerActionsV293TestJSON\."
+)
 
 
 def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: Path) -> int:
@@ -74,15 +79,17 @@ def run(conf: Path, directory: Path, regex: str, concurrency: int, exclusions: P
 
 
 @click.command()
-@click.option("--regex", default=TESTS, help="Which tests.")
+@click.option("--regex", help="Which tests.")
 @click.option("--database", default="postgresql", type=click.Choice(["postgresql", "mariadb"]))
-@click.option("--concurrency", default=3, help="How many tests at once.")
+@click.option("--concurrency", type=int, help="How many tests at once; with real guests 1, else 3.")
 @click.option("--one-cell", is_flag=True, help="All hosts in one cell: live migrations may then name any of them.")
 @click.option(
     "--guests", "real", is_flag=True, help="Real guests of libvirt behind routers, for scenarios that log in."
 )
 @click.option("--directory", type=click.Path(path_type=Path), help="Where everything is and stays; a new one.")
-def main(regex: str, database: str, concurrency: int, one_cell: bool, real: bool, directory: Path | None) -> None:
+def main(
+    regex: str | None, database: str, concurrency: int | None, one_cell: bool, real: bool, directory: Path | None
+) -> None:
     """Tempest against a deployment that is made for it."""
     reason = why_not()
     if not (SERVICES / "bin/neutron-rpc-server").exists() or not (BIN / "tempest").exists():
@@ -106,7 +113,8 @@ def main(regex: str, database: str, concurrency: int, one_cell: bool, real: bool
             cloud = opened.enter_context(stack(directory, database, ONE_CELL if one_cell else CELLS))
         conf = settings.prepare(cloud, directory)
         click.echo(f"ready: {cloud.api_url}, {conf}; the tests run now")
-        status = run(conf, directory, regex, concurrency, LOGIN_EXCLUSIONS if real else EXCLUSIONS)
+        tests, at_once, exclusions = (LOGIN_TESTS, 1, LOGIN_EXCLUSIONS) if real else (TESTS, 3, EXCLUSIONS)
+        status = run(conf, directory, regex or tests, concurrency or at_once, exclusions)
     sys.exit(status)
 
 

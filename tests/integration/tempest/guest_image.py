@@ -10,7 +10,7 @@ from causeway.virt.lab.guest_image import Additions, GuestImage, build_guest_ima
 
 _PACKAGES = ("dropbear-bin", "libtomcrypt1", "libtommath1")
 _APPLETS = (
-    "awk basename blkid cmp curl dirname env false find free head hostname id ifconfig less ln lsmod mkfs.vfat mknod more mv "
+    "awk basename cmp curl dirname env false find free head hostname id ifconfig less ln lsmod mkfs.vfat mknod more mv "
     "nslookup pgrep pidof ping6 printenv readlink realpath rmdir route seq stat stty sysctl tee timeout tty udhcpc6 uniq "
     "uptime usleep vi which whoami xargs"
 )
@@ -45,6 +45,13 @@ _SCRIPTS = {
     "mkfs": 'for device in "$@"; do :; done\nexec mkfs.vfat "$device"',
     # of URL, and of "-X POST -d DATA URL"
     "curl": 'if [ "$1" = -X ]; then\n  exec wget -q -O - --post-data "$4" "$5"\nfi\nexec wget -q -O - "$1"',
+    # of "-L LABEL -o device", for the labels of CD-ROMs
+    "blkid": """\
+for disk in /dev/sr* /dev/vd*; do
+    [ -b "$disk" ] || continue
+    dd "if=$disk" bs=1 skip=32808 count=32 2>/dev/null | grep -q "^$2 *" && echo "$disk" && exit 0
+done
+exit 2""",
     "lsblk": """\
 printf '%-8s %7s %2s %14s %2s %s %s\\n' NAME MAJ:MIN RM SIZE RO TYPE MOUNTPOINTS
 for disk in /sys/block/vd* /sys/block/sd* /sys/block/sr*; do

@@ -7,9 +7,11 @@ from this machine, which is on the provider network.
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -69,6 +71,10 @@ class GuestsBehindRouters(GuestCloud):
         self._start_agents(address)
 
     def stop(self) -> None:
+        # The agent's own end leaves the routers' proxies running, for its next start.
+        for file in self.services.machine.directory.glob("state/routers/external/pids/*.haproxy"):
+            with suppress(ProcessLookupError):
+                os.kill(int(file.read_text()), signal.SIGTERM)
         consoles.stop(self)
         metadata = self.processes.pop("metadata")
         metadata.terminate()

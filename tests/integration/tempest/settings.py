@@ -117,6 +117,8 @@ LOGIN: dict[str, object] = {
     "ping_timeout": 240,
     "connect_timeout": 30,
     "network_for_ssh": "public",
+    # Seconds in a live migration; what the emulator needs for a guest's last pages counts, on a machine that does much else.
+    "allowed_network_downtime": 20,
 }
 # Groups compute-feature-enabled: what this cloud does, and what not
 THERE = (
