@@ -11,6 +11,13 @@ from causeway.conf.keystone import session_options
 STATIC, DYNAMIC = "StaticJSON", "DynamicJSON"
 
 OPTS: dict[str, list[Opt]] = {
+    "DEFAULT": [
+        cfg.BoolOpt(
+            "force_config_drive",
+            default=False,
+            help="Every new server has a config drive, whether its user asks for one or not. Read by the API.",
+        ),
+    ],
     "api": [
         cfg.StrOpt(
             "dhcp_domain",

@@ -97,6 +97,18 @@ class TestCreated:
         (root,) = created(cloud, api.post("/servers", body())).block_devices
         assert (root.source_type, root.destination_type, root.boot_index, root.image_id) == ("image", "local", 0, IMAGE)
 
+    def test_a_config_drive_if_the_image_or_the_configuration_asks_for_it(
+        self, api: Any, cloud: Any, images: Any
+    ) -> None:
+        images.answers["show"] = lambda _context, image_id: ImageMeta(
+            image_id, min_ram=64, min_disk=1, size=100, properties={"img_config_drive": "mandatory"}
+        )
+        assert created(cloud, api.post("/servers", body())).instance.config_drive
+        images.answers["show"] = lambda _context, image_id: ImageMeta(image_id, min_ram=64, min_disk=1, size=100)
+        assert not created(cloud, api.post("/servers", body())).instance.config_drive
+        cloud.option("DEFAULT", "force_config_drive", True)
+        assert created(cloud, api.post("/servers", body(config_drive=False))).instance.config_drive
+
     def test_from_a_volume(self, api: Any, cloud: Any) -> None:
         device = {"source_type": "volume", "destination_type": "volume", "uuid": VOLUME, "boot_index": 0, "tag": "root"}
         request = created(cloud, api.post("/servers", body(imageRef="", block_device_mapping_v2=[device])))

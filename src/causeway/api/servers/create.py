@@ -317,7 +317,7 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
         key_name=plan.keypair.name if plan.keypair else None,
         keypairs=[plan.keypair] if plan.keypair else [],
         user_data=server.get("user_data"),
-        config_drive=to_bool(server.get("config_drive", False)),
+        config_drive=_needs_config_drive(request, plan),
         injected_files=plan.files,
         access_ip_v4=addresses.get("access_ip_v4"),
         access_ip_v6=addresses.get("access_ip_v6"),
@@ -329,6 +329,14 @@ def _instance(request: ApiRequest, plan: Plan, reservation_id: str, index: int) 
         security_groups=list(plan.security_groups),
         created_at=utcnow(),
     )
+
+
+def _needs_config_drive(request: ApiRequest, plan: Plan) -> bool:
+    """Whether the user, the configuration or the image asks for one."""
+    image = plan.disks.image
+    if request.services.conf.force_config_drive or to_bool(plan.server.get("config_drive", False)):
+        return True
+    return image is not None and image.properties.get("img_config_drive") == "mandatory"
 
 
 def host_name(name: str, uuid: str) -> str:
