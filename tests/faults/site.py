@@ -34,6 +34,8 @@ from causeway.virt.simulated.guest import Guest
 from .guests import Guests, SimulatedGuests
 
 PATIENCE = 40.0
+# A cloud that starts is given more: nothing is measured by it.
+START_SECONDS = 180.0
 ROOT = Path(__file__).parents[2]
 # A card with functions for as many servers as a batch has.
 CARD = ["0000:81:00.0=c0de:0001/pf:ens1f0"] + [
@@ -311,7 +313,7 @@ class ChildSite(Site):
         self.errors = (self.state.path / "stderr").open("a")
         self.process = subprocess.Popen(self._run_as(command), stdout=subprocess.PIPE, stderr=self.errors, text=True)
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        ready, _, _ = select.select([self.process.stdout], [], [], START_SECONDS)
         line = self.process.stdout.readline() if ready else "nothing in time"
         if not line.startswith("ready"):
             self.process.kill()

@@ -13,7 +13,7 @@ from causeway.cli.demo.screen import Screen
 
 WIDTH, HEIGHT = 1280, 1000
 # Seconds until a guest is seen to write to its console.
-WRITTEN = 30
+WRITTEN = 120
 
 
 def pictures_of(way_in: str, pages: Mapping[str, Path], screen: Screen) -> list[str]:

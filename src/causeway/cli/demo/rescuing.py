@@ -30,12 +30,13 @@ class RescuingChapter(NeighbourChapter):
         self._screen.note("It was copied as it was, so it can't boot there. Nothing answers at its console.")
 
         self._watched(server, {"RESCUE"}, ("rescue", "--image", image, server.name))
+        # Before it is used: a serial console has one user at a time.
+        picture = self._cloud.state.path / "story-console.png"
+        title = picture_of(page_of(self._console_url(server)), picture, self._screen)
+        if title is not None:
+            check("its console opens in a browser", title.startswith("Serial console"), str(picture))
         with self._open_console(server) as console:
             check("it boots a rescue disk, and its own disk is its second one", console.do("test -b /dev/vdb1"))
-            picture = self._cloud.state.path / "story-console.png"
-            title = picture_of(page_of(self._console_url(server)), picture, self._screen)
-            if title is not None:
-                check("its console opens in a browser", title.startswith("Serial console"), str(picture))
             check("its owner mends the boot loader there", console.do(_MEND), _LOADER)
         watch = self._watched(server, {"ACTIVE"}, ("unrescue", server.name))
         check("the server is ACTIVE again", watch.statuses[-1] == "ACTIVE")
