@@ -4,8 +4,8 @@
 or ``same_cell_resize``, which begin with the same step. So does every live migration to another cell begin as
 ``near_live_migration``: if its hosts reach one another it becomes ``cross_cell_live_migration``.
 
-Whoever changes the steps of a recipe counts up its ``version`` and says which older ones it ``continues`` (docs/architecture.md,
-"How a recipe may change").
+Whoever changes the steps of a recipe counts up its ``version`` and says which older ones it ``continues``
+(docs/architecture/journal.md, "How a recipe may change").
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Schemas are upgraded under running services: what an older process says still works on the newer schema.
 
-The rule is in docs/architecture.md: revisions only add.
+The rule is in docs/architecture/records.md: revisions only add.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def test_a_revision_only_adds(path: Path) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
     of_op = {call.attr for call in calls if isinstance(call.value, ast.Name) and call.value.id == "op"}
-    assert of_op <= ADDING, f"{path.name}: {of_op - ADDING} may break services that run: see docs/architecture.md"
+    assert of_op <= ADDING, f"{path.name}: {of_op - ADDING} may break services that run: see docs/architecture/records.md"
     assert not {"drop", "drop_all", "execute"} & {call.attr for call in calls}
 
 
