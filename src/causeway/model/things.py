@@ -1,4 +1,4 @@
-"""What operations make outside of the journal. `docs/architecture/operations.md` says under which ids, and how an undo finds it."""
+"""What operations make outside of the journal. `docs/architecture/operations.md` says how an undo finds each thing."""
 
 from __future__ import annotations
 
