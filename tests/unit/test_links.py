@@ -46,3 +46,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_there_are_links() -> None:
     assert sum(len(links(page)) for page in PAGES) > 20
+
+
+def test_pages_and_sections_that_code_names_exist() -> None:
+    """Code names a section by its page, a comma, and the beginning of its heading in quotes."""
+    dead = []
+    for file in [*sorted((ROOT / "src").rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]:
+        for name, heading in re.findall(r'\b(docs/[\w./-]+\.md)(?:,\s+"([^"]+)")?', file.read_text()):
+            text = (ROOT / name).read_text() if (ROOT / name).exists() else ""
+            if not re.search(rf"^#+ {re.escape(heading)}", text, re.MULTILINE):
+                dead.append(f"{file.relative_to(ROOT)}: {name} {heading}")
+    assert dead == []
