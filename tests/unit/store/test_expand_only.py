@@ -33,7 +33,9 @@ def test_a_revision_only_adds(path: Path) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
     of_op = {call.attr for call in calls if isinstance(call.value, ast.Name) and call.value.id == "op"}
-    assert of_op <= ADDING, f"{path.name}: {of_op - ADDING} may break running services: see docs/architecture/records.md"
+    assert of_op <= ADDING, (
+        f"{path.name}: {of_op - ADDING} may break running services: see docs/architecture/records.md"
+    )
     assert not {"drop", "drop_all", "execute"} & {call.attr for call in calls}
 
 
