@@ -12,7 +12,7 @@ from typing import Any
 from causeway import errors
 from causeway.api import zones
 from causeway.api.answers import hosts as answers
-from causeway.api.answers.parts import EMPTY, NEVER
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, Response, handler
 from causeway.api.schemas import aggregates as schemas
 from causeway.api.views import common
@@ -205,7 +205,7 @@ def set_metadata(request: ApiRequest, aggregate_id: str) -> Response:
     return _answer(request, aggregate)
 
 
-@handler(body=schemas.IMAGES, statuses=(), answer=NEVER)
+@handler(body=schemas.IMAGES, statuses=(202,), answer=EMPTY)
 def cache_images(request: ApiRequest, aggregate_id: str) -> Response:
     """Whether there are such images is found out by the hosts, as in the field."""
     request.authorize("compute:aggregates:images", {})

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from causeway import errors
-from causeway.api.answers.parts import NEVER
+from causeway.api.answers import server_parts as answers
+from causeway.api.answers.parts import EMPTY
 from causeway.api.request import ApiRequest, JsonSchema, Response, VersionedSchemas, handler
 from causeway.api.schemas import common
 from causeway.api.servers import loading, volume_swap
@@ -36,7 +37,7 @@ _QUERY = {"delete_info": common.many(common.ANY_STRING)}
 _DELETE: VersionedSchemas = [(1, 74, common.query(_QUERY)), (75, None, common.query(_QUERY, strict=True))]
 
 
-@handler(body=_CREATE, statuses=(), answer=NEVER)
+@handler(body=_CREATE, statuses=(200,), answer=answers.ASSISTED_SNAPSHOT)
 def create(request: ApiRequest) -> Response:
     request.authorize(RULE + "create", {})
     wanted = request.body["snapshot"]
@@ -47,7 +48,7 @@ def create(request: ApiRequest) -> Response:
     return Response(200, {"snapshot": {"id": info.get("id"), "volumeId": volume_id}})
 
 
-@handler(query=_DELETE, statuses=(), answer=NEVER)
+@handler(query=_DELETE, statuses=(204,), answer=EMPTY)
 def delete(request: ApiRequest, snapshot_id: str) -> Response:
     request.authorize(RULE + "delete", {})
     info = _decoded(request.param("delete_info"))

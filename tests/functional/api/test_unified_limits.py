@@ -24,6 +24,7 @@ from causeway.model.flavor import Flavor
 from causeway.model.image import ImageMeta
 from causeway.model.network import RequestedNetwork
 from causeway.model.states import VmState
+from causeway.scheduler.request import RequestSpec
 from causeway.store.api import build_requests, flavors, mappings
 from causeway.store.cell import block_devices
 
@@ -330,7 +331,8 @@ class TestServersThatAreThere:
         path = f"/servers/{server.uuid}/action"
         refused = member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1", "b": "2"}}})
         assert "server_metadata_items is over limit of 1 due to current usage 0 and delta 2" in refusal(refused)
-        mappings.save_spec(cloud.services.api, server.uuid, {})
+        spec = RequestSpec(server.uuid, keeper.project, "user", server.flavor)
+        mappings.save_spec(cloud.services.api, server.uuid, spec.to_persist())
         assert member.post(path, {"rebuild": {"imageRef": IMAGE, "metadata": {"a": "1"}}}).status == 202
 
     def test_metadata_of_a_server(self, member: Any, keeper: Keeper, server: Any) -> None:

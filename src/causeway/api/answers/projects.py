@@ -85,7 +85,9 @@ _CLASS = (
 )
 QUOTA_SET = shown_as("quota_set", record(_set(_LIMIT) | _ID))
 QUOTA_SET_DETAIL = shown_as(
-    "quota_set", record(_set(record({"limit": _LIMIT, "in_use": COUNT, "reserved": COUNT})) | _ID)
+    # Where nothing is limited, nothing is counted either.
+    "quota_set",
+    record(_set(record({"limit": _LIMIT, "in_use": _LIMIT, "reserved": _LIMIT})) | _ID),
 )
 CHANGED_QUOTA_SET = shown_as("quota_set", record(_set(_LIMIT)))
 QUOTA_CLASS = shown_as("quota_class_set", record(_CLASS | _ID))

@@ -55,6 +55,8 @@ _ATTACHED = record(
         "delete_on_termination": since(79, BOOLEAN),
     }
 )
+# "id" is what the volume service sent, if it sent one.
+ASSISTED_SNAPSHOT = shown_as("snapshot", record({"id": null(TEXT), "volumeId": TEXT}))
 ATTACH_VOLUME = versions(changing((1, 100, record({"volumeAttachment": _ATTACHED})), (101, None, NULL)))
 
 _PORT = record(
