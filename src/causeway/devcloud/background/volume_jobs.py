@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from causeway.devcloud.store import Store
 from causeway.devcloud.tables.base import now
-from causeway.devcloud.tables.volume import Snapshot, Volume
+from causeway.devcloud.tables.volume import Snapshot, SnapshotProgress, Volume
 
 LOG = logging.getLogger(__name__)
 
@@ -23,7 +23,9 @@ class VolumeJobs:
             # The work that these waited for ended with the process that did it.
             for volume in session.scalars(select(Volume).where(Volume.status.in_(("creating", "downloading")))):
                 volume.status = "error"
-            for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating")):
+            # Not snapshots that Compute makes: it goes on, and says what became of them.
+            ours = Snapshot.id.not_in(select(SnapshotProgress.snapshot_id))
+            for snapshot in session.scalars(select(Snapshot).where(Snapshot.status == "creating", ours)):
                 snapshot.status = "error"
 
     def fill(

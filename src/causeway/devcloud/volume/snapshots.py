@@ -96,5 +96,5 @@ def act(call: Call, snapshot_id: str, **_: str) -> None:
     if "os-update_snapshot_status" in body and status not in TOLD.get(row.status, ()):
         raise bad_request(f"Provided snapshot status {status} not allowed for snapshot with status {row.status}.")
     row.status, row.updated_at = status, now()
-    if given.get("progress"):
-        call.session.merge(SnapshotProgress(snapshot_id=row.id, progress=str(given["progress"])))
+    if given.get("progress") or status == "creating":
+        call.session.merge(SnapshotProgress(snapshot_id=row.id, progress=str(given.get("progress") or "0%")))
