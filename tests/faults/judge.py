@@ -19,6 +19,7 @@ def end_of(operation: Operation, now: Holding, before: Holding, answer: Answer |
     back = REFUSED if answer is not None and answer.kind == "refused" else ROLLED_BACK
     if operation.took_effect(now, before):
         return FORWARD
+    now = _when_started(operation, now, before)
     # An image too many is left over, and does the server no harm.
     images = before.images if set(before.images) <= set(now.images) else now.images
     if not replace(now, images=images).differences(before):
@@ -51,11 +52,23 @@ def _is_told(site: Site, subject: Subject) -> bool:
     return found.status_code == 200 and bool(found.json()["instanceAction"]["message"])
 
 
+def _when_started(operation: Operation, now: Holding, before: Holding) -> Holding:
+    """With the volumes that the guest gets when it is started, if it is off and they are reserved for it."""
+    used = {volume_id for volume_id, _ in now.attachments}
+    if not operation.while_off or now.status != "SHUTOFF" or used != {each for each, _ in before.attachments}:
+        return now
+    if len(now.attachments) != len(used) or not {status for _, status in now.attachments} <= {"attached", "reserved"}:
+        return now
+    return replace(now, devices=before.devices, attachments=before.attachments, volumes=before.volumes)
+
+
 def contradictions(site: Site, subject: Subject, operation: Operation, now: Holding) -> Iterator[Complaint]:
     """Where those who know of the server disagree, whatever was asked for."""
     if now.task is not None:
         yield Complaint(STUCK, f"{now.status} with task {now.task}")
         return
+    if subject.before is not None:
+        now = _when_started(operation, now, subject.before)
     yield from on_hosts(now)
     yield from devices(now)
     yield from _images(subject, operation, now)

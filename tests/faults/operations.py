@@ -10,6 +10,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from causeway import errors
+from causeway.conf import new_config
+from causeway.context import admin_context
+from causeway.operations.attachment_refresh import request_refresh
+from causeway.parts.requests import Requests
+from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.transport import Transports
+from causeway.store.cell import instances
+
 from . import drained
 from .answers import Answer, call
 from .site import Site, until
@@ -44,7 +53,8 @@ class Operation:
     the root disk is gone afterwards. ``keeps_images``: what the images are called that the user has of the server, before or
     afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once. ``recipes``: of the journal that it
     runs; those that run none can't be taken over. ``kills_host``: the host that is dead when it is asked for.
-    ``only``: what its points begin with, if others are of who asks for it.
+    ``only``: what its points begin with, if others are of who asks for it. ``while_off``: it works on a volume of a server that
+    is off, whose host connects what is reserved for it when it is started.
     """
 
     name: str
@@ -58,6 +68,7 @@ class Operation:
     recipes: tuple[str, ...] = ()
     kills_host: str | None = None
     only: tuple[str, ...] = ()
+    while_off: bool = False
 
     @property
     def group(self) -> str:
@@ -164,6 +175,21 @@ def _merge_files(site: Site, subject: Subject) -> Answer:
     info = quote(json.dumps({"volume_id": subject.volume_id}))
     path = f"/os-assisted-volume-snapshots/{_awaited_snapshot(site, subject, 'deleting')}?delete_info={info}"
     return call(site, "DELETE", path, by=site.admin)
+
+
+def _refresh_attachment(site: Site, subject: Subject) -> Answer:
+    """As the command does, which is in no process of the cloud and may find no conductor."""
+    assert subject.uuid is not None and subject.volume_id is not None
+    conf = new_config(transport_url="causeway-memory://nobody")
+    requests = Requests(conf, site.api, site.cells, ConductorClient(Transports(conf).get(conf.transport_url)))
+    cell, database = site.cells.of_server(subject.uuid)
+    instance, context = instances.get(database, subject.uuid), admin_context()
+    connector = {"host": instance.host, "ip": "192.0.2.1", "initiator": "iqn.2026-01.org.example:host"}
+    try:
+        request_refresh(requests, context, instance, cell.uuid, volume_id=subject.volume_id, connector=connector)
+    except errors.CausewayError as refusal:
+        return Answer(refusal.status, refusal.message, context.request_id)
+    return Answer(202, request_id=context.request_id)
 
 
 def _plug(site: Site, subject: Subject) -> Answer:
@@ -310,6 +336,12 @@ def _with_attached_volume(site: Site, subject: Subject) -> None:
     _with_volume(site, subject)
     answer = _attach_volume(site, subject)
     assert answer.is_accepted, answer
+
+
+def _off_with_attached_volume(site: Site, subject: Subject) -> None:
+    _with_attached_volume(site, subject)
+    assert act(site, subject, "os-stop").is_accepted
+    wait_for(site, subject, "SHUTOFF")
 
 
 def _rescued(site: Site, subject: Subject) -> None:
@@ -542,6 +574,16 @@ OPERATIONS = [
         _merge_files,
         lambda now, before: len(now.assisted) > len(before.assisted),
         recipes=("merge_volume_files",),
+    ),
+    Operation(
+        "refresh attachment",
+        _off_with_attached_volume,
+        _refresh_attachment,
+        lambda now, before: (
+            now.attachment_ids != before.attachment_ids and {status for _, status in now.attachments} == {"attached"}
+        ),
+        recipes=("refresh_attachment",),
+        while_off=True,
     ),
     Operation(
         "plug",

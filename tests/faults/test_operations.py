@@ -41,6 +41,10 @@ CRASHES = [
     ("swap volume", "driver.end_volume_swap.before"),
     ("snapshot volume", "driver.snapshot_volume.after"),
     ("merge files of a volume", "driver.merge_volume_files.after"),
+    ("refresh attachment", "driver.detach_volume.after"),
+    ("refresh attachment", "call.volume POST /v3/attachments.reply"),
+    ("refresh attachment", "call.volume DELETE /v3/attachments/{attachment_id}.request"),
+    ("refresh attachment", "call.volume PUT /v3/attachments/{attachment_id}.reply"),
     ("plug", "driver.attach_interface.after"),
     ("unplug", "driver.detach_interface.after"),
     ("plug device", "compute.claim_port_device.after"),
@@ -56,6 +60,7 @@ CRASHES = [
     ("near-live-migrate volume-backed", "driver.go_on.before"),
 ]
 HANGS = [
+    ("refresh attachment", "refresh_attachment.ConnectAttachment.do.before"),
     ("shelve image-backed", "shelve.StoreDisk.do.after"),
     ("unshelve", "unshelve.StartGuest.do.after"),
     ("move records", "move_records.ShowTarget.do.before"),

@@ -108,6 +108,7 @@ class Holding:
     of the one that it lives in. ``snapshots``: states of those that its images name (None: there is none); ``unnamed``: snapshots
     of its volumes that none of them names. ``has_moved_volume``: block storage has moved one that it has.
     ``assisted``: the snapshots of its volumes of which block storage knows that a hypervisor has done its part.
+    ``attachment_ids``: which may be others though nothing has changed.
     """
 
     status: str | None
@@ -135,13 +136,14 @@ class Holding:
     cell: str | None = None
     has_moved_volume: bool = False
     assisted: list[str] = field(default_factory=list)
+    attachment_ids: list[str] = field(default_factory=list)
 
     def differences(self, other: Holding) -> list[str]:
         """In which fields they differ, and how."""
         return [
             f"{each.name}: {getattr(self, each.name)}, before {getattr(other, each.name)}"
             for each in fields(self)
-            if getattr(self, each.name) != getattr(other, each.name) and each.name != "fault"
+            if getattr(self, each.name) != getattr(other, each.name) and each.name not in ("fault", "attachment_ids")
         ]
 
 
@@ -175,6 +177,7 @@ def holding(site: Site, world: World, uuid: str | None, volume_id: str | None = 
         allocations=world.allocations.get(uuid or "", {}),
         ports={port["id"]: (port["binding:host_id"], port["status"]) for port in ports},
         attachments=sorted((each["volume_id"], each["status"]) for each in attachments),
+        attachment_ids=sorted(each["id"] for each in attachments),
         volumes={each: volume["status"] for each, volume in volumes.items()},
         images=sorted((image["name"], image["status"]) for image in images),
         snapshots=[world.snapshots.get(each, {}).get("status") for each in in_images],

@@ -27,7 +27,7 @@ class Work(StrEnum):
     UNSHELVE = "unshelve"
     IMAGE = "create image, create backup"
     DEVICE = "attach or detach a volume or a port"
-    VOLUME = "swap a volume, assisted snapshot of a volume"
+    VOLUME = "swap a volume, assisted snapshot of a volume, refresh of an attachment"
     POWER = "start, stop"
     GUEST = "soft reboot, pause, unpause, suspend, resume, change of a password, crash dump"
     HARD_REBOOT = "hard reboot"
@@ -178,6 +178,7 @@ WORK_OF_TASK: dict[TaskState, Work] = {
     TaskState.UNSHELVING: Work.UNSHELVE,
     TaskState.SWAPPING_VOLUME: Work.VOLUME,
     TaskState.SNAPSHOTTING_VOLUME: Work.VOLUME,
+    TaskState.REFRESHING_ATTACHMENT: Work.VOLUME,
 }
 
 

@@ -76,6 +76,7 @@ ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
 ATTACH_INTERFACE, DETACH_INTERFACE = "attach_interface", "detach_interface"
 SWAP_VOLUME = "swap_volume"
 SNAPSHOT_VOLUME, MERGE_VOLUME_FILES = "snapshot_volume", "merge_volume_files"
+REFRESH_ATTACHMENT = "refresh_attachment"
 
 OF_DEVICES = frozenset({ATTACH_VOLUME, DETACH_VOLUME, ATTACH_INTERFACE, DETACH_INTERFACE})
 
@@ -113,6 +114,7 @@ TASKS: dict[str, TaskState | None] = {
     SWAP_VOLUME: server_actions.SWAP_VOLUME.begins,
     SNAPSHOT_VOLUME: server_actions.SNAPSHOT_VOLUME.begins,
     MERGE_VOLUME_FILES: server_actions.SNAPSHOT_VOLUME.begins,
+    REFRESH_ATTACHMENT: server_actions.REFRESH_ATTACHMENT.begins,
     ATTACH_VOLUME: None,
     DETACH_VOLUME: None,
     ATTACH_INTERFACE: None,
@@ -152,6 +154,7 @@ WORK: dict[str, Work] = {
     SWAP_VOLUME: Work.VOLUME,
     SNAPSHOT_VOLUME: Work.VOLUME,
     MERGE_VOLUME_FILES: Work.VOLUME,
+    REFRESH_ATTACHMENT: Work.VOLUME,
     ATTACH_VOLUME: Work.DEVICE,
     DETACH_VOLUME: Work.DEVICE,
     ATTACH_INTERFACE: Work.DEVICE,
@@ -181,6 +184,7 @@ ACTIONS = (
             server_actions.UNRESCUE,
             server_actions.SWAP_VOLUME,
             server_actions.SNAPSHOT_VOLUME,
+            server_actions.REFRESH_ATTACHMENT,
         )
     ),
 )

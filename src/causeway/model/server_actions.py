@@ -75,6 +75,8 @@ SNAPSHOT_VOLUME = _action(
     VmState.STOPPED,
     VmState.RESIZED,
 )
+# Operators ask for it by a command.
+REFRESH_ATTACHMENT = _action(Work.VOLUME, "refresh_volume_attachment", TaskState.REFRESHING_ATTACHMENT, VmState.STOPPED)
 # In the field's history a delete that is put off is a delete.
 SOFT_DELETE = _action(Work.SOFT_DELETE, "delete", TaskState.SOFT_DELETING, *_WITH_GUEST, VmState.RESCUED)
 RESTORE = _action(Work.SOFT_DELETE, "restore", TaskState.RESTORING, VmState.SOFT_DELETED)

@@ -63,9 +63,10 @@ class TaskState(StrEnum):
     SHELVING = "shelving"
     SHELVING_OFFLOADING = "shelving_offloading"
     UNSHELVING = "unshelving"
-    # Ours: in the field a server has no task while its hypervisor works on one of its volumes.
+    # Ours: in the field a server has no task while one of its volumes is worked on; it is locked for the last of them.
     SWAPPING_VOLUME = "swapping_volume"
     SNAPSHOTTING_VOLUME = "snapshotting_volume"
+    REFRESHING_ATTACHMENT = "refreshing_attachment"
 
 
 DELETING = frozenset({TaskState.DELETING, TaskState.SOFT_DELETING})

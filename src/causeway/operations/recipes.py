@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from causeway.moves import recipes as moves
+from causeway.operations.attachment_refresh import REFRESH_ATTACHMENT
 from causeway.operations.build import BUILD
 from causeway.operations.delete import DELETE
 from causeway.operations.evacuate import EVACUATE
@@ -51,6 +52,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         SWAP_VOLUME,
         SNAPSHOT_VOLUME,
         MERGE_VOLUME_FILES,
+        REFRESH_ATTACHMENT,
     )
 }
 

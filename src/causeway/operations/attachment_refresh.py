@@ -1,0 +1,155 @@
+"""A volume of a server that is off gets a new attachment: what an operator asks for when the records of the old one are wrong.
+
+The volume is reserved for the server all the time. When the old attachment was replaced by one that is not connected, a failure
+costs nothing: the server's host connects it itself when the server is started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model import operations, server_actions, versions
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.states import TaskState
+from causeway.model.things import Thing
+from causeway.operations import endings, guests
+from causeway.operations.requests import ask
+from causeway.operations.run import OperationRun
+from causeway.parts import devices, liveness
+from causeway.parts.requests import RequestServices
+from causeway.sagas.recipe import Recipe, Step
+from causeway.store.cell import block_devices, instances
+
+TASKS = {TaskState.REFRESHING_ATTACHMENT}
+
+
+@dataclass
+class RefreshMemory:
+    """``resource_id``: the volume. ``connector``: what block storage is told of the server's host.
+
+    ``connection_info``: once the new attachment is connected.
+    """
+
+    resource_id: str
+    connector: dict[str, Any] = field(default_factory=dict)
+    connection_info: dict[str, Any] | None = None
+
+
+Refresh: TypeAlias = OperationRun[RefreshMemory]
+
+
+def request_refresh(
+    services: RequestServices,
+    context: RequestContext,
+    instance: Instance,
+    cell_uuid: str,
+    *,
+    volume_id: str,
+    connector: dict[str, Any],
+) -> None:
+    """Raises StateChanged if the server is not off, or another request was quicker. The caller has checked the rest."""
+    memory = RefreshMemory(volume_id, connector)
+    action = server_actions.REFRESH_ATTACHMENT
+    ask(services, context, instance, cell_uuid, action, operations.REFRESH_ATTACHMENT, memory)
+
+
+def _device(run: Refresh) -> BlockDevice:
+    found = next((each for each in run.devices() if each.volume_id == run.memory.resource_id), None)
+    if found is None:
+        raise errors.VolumeNotFound(f"Instance {run.uuid} is not attached to volume {run.memory.resource_id}.")
+    return found
+
+
+class DisconnectAtHost(Step[Refresh]):
+    """The host disconnects the volume. A server that is started after a failure gets it again, as its record says."""
+
+    name = "DisconnectAtHost"
+    reads = frozenset({"resource_id"})
+
+    def where(self, run: Refresh) -> str | None:
+        return run.instance().host
+
+    def do(self, run: Refresh) -> None:
+        instance, device = run.instance(), _device(run)
+        host = instance.host or ""
+        guests.require_host(run, host)
+        if liveness.of_host(run.services, run.database, host).version < versions.VOLUME_JOBS_SERVICE:
+            raise errors.HostTooOld(f"Host {host} is of an earlier release: upgrade its compute service first.")
+        run.computes.disconnect_volume(
+            run.context, host, token=run.token(self.name), instance=instance, block_device=device
+        )
+
+
+class ReplaceAttachment(Step[Refresh]):
+    """The volume is reserved by a new attachment, which the record names; then the old one is deleted."""
+
+    name = "ReplaceAttachment"
+    reads = frozenset({"resource_id"})
+    makes = frozenset({Thing.ATTACHMENT})
+
+    def do(self, run: Refresh) -> None:
+        guests.keep_volumes_reserved(run, [_device(run)], in_doubt=True)
+
+    def undo(self, run: Refresh) -> None:
+        # Whichever the record names stays: the old one as it was, or a new one that the host connects with the next start.
+        devices.drop_reservations(
+            run.services, run.context, run.uuid, run.memory.resource_id, {_device(run).attachment_id}
+        )
+
+
+class ConnectAttachment(Step[Refresh]):
+    """Block storage exports the volume to the server's host."""
+
+    name = "ConnectAttachment"
+    reads = frozenset({"resource_id", "connector"})
+    writes = frozenset({"connection_info"})
+    makes = frozenset({Thing.ATTACHMENT})
+
+    def do(self, run: Refresh) -> None:
+        volumes, device = run.services.volumes, _device(run)
+        attachment_id = device.attachment_id or ""
+        try:
+            info = volumes.update_attachment(run.context, attachment_id, run.memory.connector, device.device_name)
+        except errors.ServiceRefused:
+            # An attempt before may have connected it.
+            present = volumes.get_attachment(run.context, attachment_id)
+            if not present.is_connected:
+                raise
+            info = present.connection_info
+        volumes.complete_attachment(run.context, attachment_id)
+        run.memory.connection_info = info
+
+    def undo(self, run: Refresh) -> None:
+        # The record does not say that it is connected: so it must not be.
+        guests.keep_volumes_reserved(run, [_device(run)], in_doubt=True)
+
+
+class EndRefresh(Step[Refresh]):
+    """The record says how the volume is connected."""
+
+    name = "EndRefresh"
+    reads = frozenset({"resource_id", "connection_info"})
+
+    def do(self, run: Refresh) -> None:
+        run.pivot()
+        with run.database.write() as connection:
+            run.write_history(connection)
+            block_devices.update_in(connection, _device(run).uuid, connection_info=run.memory.connection_info)
+            instances.end_task_in(connection, run.uuid, TASKS)
+
+
+def _rolled_back(run: Refresh, cause: errors.CausewayError) -> None:
+    endings.failed(run, cause, TASKS)
+
+
+REFRESH_ATTACHMENT = Recipe(
+    operations.REFRESH_ATTACHMENT,
+    (DisconnectAtHost(), ReplaceAttachment(), ConnectAttachment(), EndRefresh()),
+    pivot="EndRefresh",
+    rolled_back=_rolled_back,
+    memory=RefreshMemory,
+)
