@@ -40,6 +40,7 @@ OWN_KEYS = "rule:context_is_admin or user_id:%(user_id)s"
 
 CROSS_CELL_RESIZE = "compute:servers:resize:cross_cell"
 CROSS_CELL_LIVE = "compute:servers:migrate_live:cross_cell"
+CROSS_CELL_UNSHELVE = "compute:servers:unshelve:cross_cell"
 
 _BASE = [
     ("context_is_admin", "role:admin", "Who is an administrator."),
@@ -70,6 +71,13 @@ _RULES: list[tuple[str, str, str, str]] = [
         "Live-migrate a server to a host of another cell, or to any cell if there is no host in its own. Its guest stands still "
         "while its memory travels, and does not boot. The target has the project and the user of the server.",
         "POST /servers/{server_id}/action (os-migrateLive)",
+    ),
+    (
+        CROSS_CELL_UNSHELVE,
+        NOBODY,
+        "Unshelve a server that is offloaded on a host of another cell: one that is named, or any if there is none in its own. "
+        "The target has the project and the user of the server.",
+        "POST /servers/{server_id}/action (unshelve)",
     ),
     # Servers
     ("servers:index", READER, "List servers", "GET /servers"),

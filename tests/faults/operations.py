@@ -54,7 +54,7 @@ class Operation:
     afterwards. ``offloads``: in a cloud that takes shelved servers off their hosts at once. ``recipes``: of the journal that it
     runs; those that run none can't be taken over. ``kills_host``: the host that is dead when it is asked for.
     ``only``: what its points begin with, if others are of who asks for it. ``while_off``: it works on a volume of a server that
-    is off, whose host connects what is reserved for it when it is started.
+    is off, whose host connects what is reserved for it when it is started. ``may_leave_cell``: also if it fails afterwards.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Operation:
     kills_host: str | None = None
     only: tuple[str, ...] = ()
     while_off: bool = False
+    may_leave_cell: bool = False
 
     @property
     def group(self) -> str:
@@ -214,6 +215,11 @@ def _evacuate(site: Site, subject: Subject) -> Answer:
     """By a version in which the server runs afterwards: from 2.95 on its user starts it."""
     body: dict[str, Any] = {"evacuate": {}}
     return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin, microversion="2.94")
+
+
+def _unshelve_elsewhere(site: Site, subject: Subject) -> Answer:
+    body = {"unshelve": {"host": "cell2-host1"}}
+    return call(site, "POST", f"/servers/{subject.uuid}/action", body, by=site.admin)
 
 
 def _migrate_live(site: Site, subject: Subject) -> Answer:
@@ -539,6 +545,14 @@ OPERATIONS = [
         _migrate_near_live,
         lambda now, before: now.status == "ACTIVE" and str(now.host)[:5] != str(before.host)[:5],
         recipes=("near_live_migration",),
+    ),
+    Operation(
+        "unshelve across cells",
+        _shelved_anywhere,
+        _unshelve_elsewhere,
+        lambda now, _: now.status == "ACTIVE" and now.host == "cell2-host1",
+        recipes=("unshelve_across_cells", "unshelve"),
+        may_leave_cell=True,
     ),
     Operation(
         "attach volume",

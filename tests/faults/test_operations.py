@@ -23,6 +23,10 @@ CRASHES = [
     ("create volume-backed", "rpc.scheduler.select_destinations.request"),
     ("create image-backed", "call.network POST /v2.0/ports.reply"),
     ("unshelve", "driver.spawn.before"),
+    ("unshelve across cells", "unshelve_across_cells.SelectHostElsewhere.do.after"),
+    ("unshelve across cells", "unshelve_across_cells.SwitchInstanceMapping.do.after"),
+    ("unshelve across cells", "unshelve_across_cells.UnshelveThere.do.after"),
+    ("unshelve across cells", "unshelve.SelectHost.do.before"),
     ("move records", "move_records.SwitchInstanceMapping.do.after"),
     ("move records", "drain.move.noted"),
     ("shelve image-backed", "driver.destroy.after"),
@@ -60,6 +64,7 @@ CRASHES = [
     ("near-live-migrate volume-backed", "driver.go_on.before"),
 ]
 HANGS = [
+    ("unshelve across cells", "unshelve_across_cells.UnshelveThere.do.before"),
     ("refresh attachment", "refresh_attachment.ConnectAttachment.do.before"),
     ("shelve image-backed", "shelve.StoreDisk.do.after"),
     ("unshelve", "unshelve.StartGuest.do.after"),

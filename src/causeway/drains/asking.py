@@ -35,7 +35,8 @@ from causeway.operations.live_requests import check_movable, request_live_migrat
 from causeway.operations.move_records import request_move_of_records
 from causeway.operations.shelve import ShelveMemory
 from causeway.operations.soft_delete import SINCE
-from causeway.operations.unshelve import WAS_OFF, UnshelveMemory
+from causeway.operations.unshelve import WAS_OFF
+from causeway.operations.unshelve_memory import UnshelveMemory
 from causeway.parts import liveness
 from causeway.parts.holds import held_until
 from causeway.parts.liveness import HostLife

@@ -13,18 +13,24 @@ import yaml
 
 from causeway import durable
 
-# What releases before wrote; a file that says only this was not edited by anybody.
-FORMER_POLICY = """\
+_RESIZES = """\
 # Policy of this cloud: rules that differ from the defaults. Read again when it changes.
 #
 # The default of this rule is "!": nobody's servers leave their cell by a resize or a cold migration. Here every member of
 # a project may have its own servers moved across cells.
 "compute:servers:resize:cross_cell": "rule:project_member_or_admin"
 """
-POLICY = f"""\
-{FORMER_POLICY}#
+_LIVE = f"""\
+{_RESIZES}#
 # The same of live migrations, which only administrators ask for.
 "compute:servers:migrate_live:cross_cell": "rule:context_is_admin"
+"""
+# What releases before wrote; a file that says only one of these was not edited by anybody.
+FORMER_POLICIES = (_RESIZES, _LIVE)
+POLICY = f"""\
+{_LIVE}#
+# The same of shelved servers that come back.
+"compute:servers:unshelve:cross_cell": "rule:project_member_or_admin"
 """
 
 
@@ -65,7 +71,7 @@ class StateDir:
         """Makes the directory, readable by its owner only: it holds credentials."""
         durable.make_folder(self.path)
         self.path.chmod(0o700)
-        if not self.policy.exists() or self.policy.read_text() == FORMER_POLICY:
+        if not self.policy.exists() or self.policy.read_text() in FORMER_POLICIES:
             durable.write(self.policy, POLICY)
 
     def metadata_secret(self) -> str:

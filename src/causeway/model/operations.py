@@ -70,6 +70,7 @@ LIVE_MIGRATION = "live_migration"
 LIVE_ACROSS_CELLS, NEAR_LIVE_MIGRATION = "cross_cell_live_migration", "near_live_migration"
 MOVE_RECORDS = "move_records"
 SHELVE, SHELVE_OFFLOAD, UNSHELVE = "shelve", "shelve_offload", "unshelve"
+UNSHELVE_ACROSS_CELLS = "unshelve_across_cells"
 SOFT_DELETE, RESTORE = "soft_delete", "restore"
 RESCUE, UNRESCUE = "rescue", "unrescue"
 ATTACH_VOLUME, DETACH_VOLUME = "attach_volume", "detach_volume"
@@ -107,6 +108,7 @@ TASKS: dict[str, TaskState | None] = {
     SHELVE: server_actions.SHELVE.begins,
     SHELVE_OFFLOAD: server_actions.SHELVE_OFFLOAD.begins,
     UNSHELVE: server_actions.UNSHELVE.begins,
+    UNSHELVE_ACROSS_CELLS: server_actions.UNSHELVE.begins,
     SOFT_DELETE: server_actions.SOFT_DELETE.begins,
     RESTORE: server_actions.RESTORE.begins,
     RESCUE: server_actions.RESCUE.begins,
@@ -147,6 +149,7 @@ WORK: dict[str, Work] = {
     SHELVE: Work.SHELVE,
     SHELVE_OFFLOAD: Work.SHELVE,
     UNSHELVE: Work.UNSHELVE,
+    UNSHELVE_ACROSS_CELLS: Work.UNSHELVE,
     SOFT_DELETE: Work.SOFT_DELETE,
     RESTORE: Work.SOFT_DELETE,
     RESCUE: Work.RESCUE,

@@ -177,7 +177,7 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, TASKS)
 
 
-def _undo_late(run: Run) -> None:
+def undo_late(run: Run) -> None:
     """A conductor that was only slow closed the server's records, or copied them, after another one had undone that."""
     services, memory = run.unguarded, run.memory
     if journal.get(services.api, run.saga.id).state not in ENDED:
@@ -185,6 +185,8 @@ def _undo_late(run: Run) -> None:
     if mappings.get(services.api, run.uuid).cell_uuid != memory.source_cell:
         return
     instances.reopen(_source(run), run.uuid, run.saga.id)
+    if not memory.target_cell:
+        return
     if journal.active_of_server(services.api, run.uuid) is not None:
         LOG.warning("Operation %s was lost while it acted; `causeway audit` tells whether a copy is left", run.saga.id)
         return
@@ -196,6 +198,6 @@ MOVE_RECORDS = Recipe(
     (SwitchInstanceMapping(), ShowTarget(), DeleteSourceRecords(), EndMoveOfRecords()),
     pivot="SwitchInstanceMapping",
     rolled_back=_rolled_back,
-    undo_late=_undo_late,
+    undo_late=undo_late,
     memory=MoveRecordsMemory,
 )

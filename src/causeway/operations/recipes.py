@@ -19,6 +19,7 @@ from causeway.operations.rescue import RESCUE, UNRESCUE
 from causeway.operations.shelve import SHELVE, SHELVE_OFFLOAD
 from causeway.operations.soft_delete import RESTORE, SOFT_DELETE
 from causeway.operations.unshelve import UNSHELVE
+from causeway.operations.unshelve_across_cells import UNSHELVE_ACROSS_CELLS
 from causeway.operations.volume_images import CREATE_VOLUME_IMAGE
 from causeway.operations.volume_snapshots import MERGE_VOLUME_FILES, SNAPSHOT_VOLUME
 from causeway.operations.volume_swap import SWAP_VOLUME
@@ -41,6 +42,7 @@ OPERATIONS: dict[str, Recipe[Any]] = {
         SHELVE,
         SHELVE_OFFLOAD,
         UNSHELVE,
+        UNSHELVE_ACROSS_CELLS,
         SOFT_DELETE,
         RESTORE,
         RESCUE,

@@ -1,43 +1,38 @@
-"""Bringing shelved servers back: where they are, or on another host of their cell. They run then, whatever they did before."""
+"""Bringing shelved servers back: where they are, or on another host of their cell. They run then, whatever they did before.
+
+To another cell their records go first: `causeway.operations.unshelve_across_cells`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from causeway import errors
 from causeway.model import operations
 from causeway.model.block_device import is_volume_backed
 from causeway.model.instance import Instance
-from causeway.model.outcomes import GuestOutcome
 from causeway.model.states import TaskState, VmState
 from causeway.model.things import Thing
 from causeway.operations import endings, guests
-from causeway.operations.places import Place, at_place, place_of
+from causeway.operations.places import at_place, place_of
 from causeway.operations.run import OperationRun
 from causeway.operations.shelve import HOST, IMAGE, SINCE
+from causeway.operations.unshelve_memory import (
+    UNSHELVE_ACROSS_CELLS_VERSION,
+    UNSHELVE_VERSION,
+    UnshelveAcrossCellsMemory,
+    UnshelveMemory,
+)
 from causeway.parts import placing
+from causeway.parts.followers import follower_of
 from causeway.sagas.recipe import Recipe, Step
+from causeway.store.api import journal
 from causeway.store.cell import instances
 
 TASKS = {TaskState.UNSHELVING}
 # In its system metadata: it was off when it left a host that was dead.
 WAS_OFF = "was_off"
-
-
-@dataclass
-class UnshelveMemory:
-    """``wanted_host``: the one that was asked for. ``offloaded``: the guest is made anew, from the image ``image_id`` if
-    its root disk is not on a volume. ``power_on``: whether it runs afterwards. ``place``: once it was chosen.
-    """
-
-    wanted_host: str | None = None
-    offloaded: bool = True
-    image_id: str | None = None
-    power_on: bool = True
-    place: Place | None = None
-    guest: GuestOutcome | None = None
 
 
 Run: TypeAlias = OperationRun[UnshelveMemory]
@@ -60,6 +55,10 @@ class SelectHost(Step[Run]):
         if not run.memory.offloaded:
             return
         services = run.services
+        if run.memory.place is not None:
+            # Claimed by the operation that brought the records here.
+            instances.update(run.database, run.uuid, host=run.memory.place.host, node=run.memory.place.node)
+            return
         instance = dataclasses.replace(run.instance(), host=None, node=None)
         if run.is_repeated:
             # An attempt before may have claimed another host.
@@ -165,10 +164,27 @@ def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     endings.failed(run, cause, TASKS, **changes)
 
 
+def _to_another_cell(run: Run, cause: errors.CausewayError) -> bool:
+    """No host of the cell will do, and the server may leave it: another operation takes this one's place. False: it may not."""
+    memory = run.memory
+    if not memory.may_leave_cell or not memory.offloaded or not isinstance(cause, errors.NoValidHost):
+        return False
+    there = UnshelveAcrossCellsMemory(
+        run.cell.uuid, "", unshelve=dataclasses.replace(memory, place=None, may_leave_cell=False)
+    )
+    follower = follower_of(run.saga, operations.UNSHELVE_ACROSS_CELLS, UNSHELVE_ACROSS_CELLS_VERSION, there, 1, cause)
+    requester = journal.requester(run.services.api, run.saga.id)
+    instances.update(run.database, run.uuid, host=None, node=None)
+    run.with_next_save(lambda connection: journal.insert_in(connection, follower, requester=requester))
+    return True
+
+
 UNSHELVE = Recipe(
     operations.UNSHELVE,
     (SelectHost(), StartGuest(), EndUnshelve(), DeleteImage()),
     pivot="EndUnshelve",
     rolled_back=_rolled_back,
+    try_again=_to_another_cell,
+    version=UNSHELVE_VERSION,
     memory=UnshelveMemory,
 )

@@ -1,6 +1,7 @@
-"""An operation that takes the place of another one which was undone: for the same migration, on behalf of the same user.
+"""An operation that follows another one: for the same migration, if it has one, on behalf of the same user.
 
-It is one of its own: computes refuse what was undone for the former one. The server keeps its task meanwhile.
+Most take the place of one that was undone, and are their own because computes refuse what was undone for the former one. The
+server keeps its task meanwhile.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ from causeway.model.sagas import SagaState
 
 
 def follower_of(
-    former: Operation, recipe: str, version: int, memory: Any, memory_version: int, cause: errors.CausewayError
+    former: Operation,
+    recipe: str,
+    version: int,
+    memory: Any,
+    memory_version: int,
+    cause: errors.CausewayError | None = None,
 ) -> Operation:
-    """``version``: of the recipe. ``cause``: why the former one was undone."""
+    """``version``: of the recipe. ``cause``: why the former one was undone; None: it has ended well."""
+    saga_id = str(uuids.uuid4())
     return Operation(
-        id=str(uuids.uuid4()),
-        migration_uuid=former.migration_uuid,
+        id=saga_id,
+        migration_uuid=former.migration_uuid if former.is_for_migration else saga_id,
         instance_uuid=former.instance_uuid,
         recipe=recipe,
         # Not "requested": that is for what a user asked for just now.
@@ -31,7 +38,7 @@ def follower_of(
         user_id=former.user_id,
         project_id=former.project_id,
         reason=former.reason,
-        error=cause.to_wire(),
+        error=None if cause is None else cause.to_wire(),
         recipe_version=version,
         memory_version=memory_version,
     )

@@ -1,4 +1,7 @@
-"""A host for a server that has none to come up on: evacuated, or brought back from the shelf. It stays in its cell."""
+"""A host for a server that has none to come up on: evacuated, or brought back from the shelf.
+
+It stays in its cell unless told otherwise.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,18 @@ def choose(
     forced: bool = False,
     move: MoveClaim | None = None,
     ignore: Collection[str] = (),
+    leaves_cell: bool = False,
+    zone: str | None = None,
 ) -> Place:
-    """``host``: the one that was asked for; ``forced``: past all filters; ``ignore``: those that refused. Raises NoValidHost."""
+    """``host``: the one that was asked for; ``forced``: past all filters; ``ignore``: those that refused. Raises NoValidHost.
+
+    ``leaves_cell``: to any cell but ``cell_uuid``. ``zone``: where it stays, unless it is pinned to another one.
+    """
     spec = RequestSpec.from_persisted(mappings.get_spec(services.api, instance.uuid))
-    spec.requested_destination = Destination(host=host, cell=cell_uuid)
+    spec.requested_destination = (
+        Destination(leave_cell=cell_uuid) if leaves_cell else Destination(host=host, cell=cell_uuid)
+    )
+    spec.availability_zone = spec.availability_zone or zone
     hardware = asked_of(services.conf, spec.flavor, spec.image, requests_of(instance))
     spec.numa_topology, spec.pci_requests = hardware.numa_topology, hardware.pci_requests
     if instance.host is not None:
@@ -55,7 +66,7 @@ def choose(
         asked = port_requests.requests_of(services.network.ports_of_server(context, instance.uuid))
         spec.requested_resources = port_requests.all_groups(asked)
         spec.same_subtree = port_requests.subtrees(asked)
-    selection = _select(services, context, instance.uuid, cell_uuid, spec, move)
+    selection = _select(services, context, instance.uuid, spec, move)
     by_port = {request.port_id: request for request in asked}
     vifs = [
         dataclasses.replace(
@@ -81,17 +92,16 @@ def _select(
     services: ConductorServices,
     context: RequestContext,
     uuid: str,
-    cell_uuid: str,
     spec: RequestSpec,
     move: MoveClaim | None,
 ) -> Selection:
     """A host that lives: the scheduler sees a moment later that one has died."""
     more = {} if move is None else {"move": move}
-    database = services.cells.database(cell_uuid)
     while True:
         chosen = services.scheduler.select_destinations(
             context, spec=spec, instance_uuids=[uuid], alternates=False, **more
         )[0].selected
+        database = services.cells.database(chosen.cell_uuid)
         if spec.force_hosts or liveness.of_host(services, database, chosen.host).is_up:
             return chosen
         LOG.info("Host %s was chosen for server %s, and is down: another one is chosen", chosen.host, uuid)

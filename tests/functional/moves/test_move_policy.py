@@ -10,6 +10,7 @@ from moves_cloud import Cloud
 from openstack import exceptions
 
 from causeway.embedded.cloud import EmbeddedCloud
+from causeway.store.api import journal
 
 pytestmark = pytest.mark.embedded("needs a cloud with another policy")
 
@@ -105,3 +106,25 @@ def test_members_of_an_anti_affinity_group_do_not_meet_by_moving(cloud: Cloud) -
     cloud.failed(one)
     assert cloud.reality(one) == before
     cloud.admin.compute.delete_flavor(bigger)
+
+
+def test_a_shelved_server_comes_back_in_its_cell_or_not_at_all(cloud: Cloud) -> None:
+    server = cloud.boot(flavor="any.small")
+    cell = cloud.show(server).compute_host[:5]
+    cloud.member.compute.shelve_server(server.id)
+    cloud.wait(server, "SHELVED_OFFLOADED")
+    path, elsewhere = f"/servers/{server.id}/action", f"{'cell2' if cell == 'cell1' else 'cell1'}-host1"
+    refused = cloud.admin.compute.post(path, json={"unshelve": {"host": elsewhere}}, microversion="2.91")
+    assert (refused.status_code, "could not be found in the server's cell" in refused.text) == (400, True)
+    services = [each for each in cloud.admin.compute.services(binary="nova-compute") if each.host.startswith(cell)]
+    for service in services:
+        cloud.admin.compute.disable_service(service)
+    try:
+        assert cloud.member.compute.post(path, json={"unshelve": None}).status_code == 202
+        cloud.wait(server, "SHELVED_OFFLOADED")
+        cloud.settle()
+        assert cloud.action(server, "unshelve").message.startswith("No valid host was found.")
+        assert [each.recipe for each in journal.of_server(cloud.parts.api_database, server.id)][-1] == "unshelve"
+    finally:
+        for service in services:
+            cloud.admin.compute.enable_service(service)

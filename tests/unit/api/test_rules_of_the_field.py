@@ -75,7 +75,7 @@ FIELD = {
     """,
 }
 # Beside those of `causeway:`: live migration to other cells, which the field has not.
-OURS = {"compute:servers:migrate_live:cross_cell"}
+OURS = {"compute:servers:migrate_live:cross_cell", "compute:servers:unshelve:cross_cell"}
 
 
 def full_name(name: str) -> str:

@@ -14,7 +14,8 @@ from causeway.model import operations, server_actions
 from causeway.model.block_device import is_volume_backed
 from causeway.model.states import VmState
 from causeway.operations.shelve import IMAGE, ShelveMemory
-from causeway.operations.unshelve import UnshelveMemory
+from causeway.operations.unshelve_memory import UnshelveAcrossCellsMemory, UnshelveMemory
+from causeway.policy import CROSS_CELL_UNSHELVE
 from causeway.scheduler.request import RequestSpec
 from causeway.store.api import cells as cell_records
 from causeway.store.api import mappings
@@ -53,17 +54,26 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
     host = wanted.get("host")
     if host is not None:
         request.authorize(RULE + "unshelve_to_host", loading.target_of(home.instance))
-    if wanted:
-        _check_target(request, home, host, wanted)
+    may_leave_cell = request.allows(CROSS_CELL_UNSHELVE, loading.target_of(home.instance))
+    target_cell = _check_target(request, home, host, wanted, may_leave_cell=may_leave_cell) if wanted else None
     if home.instance.vm_state is VmState.SHELVED_OFFLOADED:
         quota.check_unshelve(
             request.services,
             home.instance,
             volume_backed=lambda: is_volume_backed(block_devices.of_instance(home.database, server_id)),
         )
-    memory = UnshelveMemory(host, home.instance.host is None, home.instance.system_metadata.get(IMAGE))
+    image_id = home.instance.system_metadata.get(IMAGE)
+    recipe = operations.UNSHELVE
+    memory: UnshelveMemory | UnshelveAcrossCellsMemory = UnshelveMemory(
+        host, home.instance.host is None, image_id, may_leave_cell=may_leave_cell and host is None
+    )
+    if target_cell is not None and target_cell != home.cell_uuid:
+        recipe = operations.UNSHELVE_ACROSS_CELLS
+        memory = UnshelveAcrossCellsMemory(
+            home.cell_uuid, target_cell, unshelve=UnshelveMemory(host, image_id=image_id)
+        )
     if "availability_zone" not in wanted:
-        loading.ask_for(request, home, server_actions.UNSHELVE, operations.UNSHELVE, memory)
+        loading.ask_for(request, home, server_actions.UNSHELVE, recipe, memory)
         return Response(202)
     zone = wanted["availability_zone"]
 
@@ -76,7 +86,7 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
         request,
         home,
         server_actions.UNSHELVE,
-        operations.UNSHELVE,
+        recipe,
         memory,
         prepare=pin,
         pinned_availability_zone=zone,
@@ -84,8 +94,13 @@ def unshelve(request: ApiRequest, server_id: str) -> Response:
     return Response(202)
 
 
-def _check_target(request: ApiRequest, home: Home, host: str | None, wanted: dict[str, str | None]) -> None:
-    """Where to may be said of a server that has no host; null as a zone unpins it (2.91)."""
+def _check_target(
+    request: ApiRequest, home: Home, host: str | None, wanted: dict[str, str | None], *, may_leave_cell: bool
+) -> str | None:
+    """Where to may be said of a server that has no host; null as a zone unpins it (2.91). The cell of the host, if one is named.
+
+    Who may not leave the cell is not told what hosts other cells have.
+    """
     instance, zone = home.instance, wanted.get("availability_zone")
     if instance.vm_state is not VmState.SHELVED_OFFLOADED:
         raise errors.Conflict(
@@ -95,15 +110,15 @@ def _check_target(request: ApiRequest, home: Home, host: str | None, wanted: dic
     if zone is not None and zone not in zones.available(request.services):
         raise errors.BadRequest(f"The requested availability zone is not available: {zone}")
     if host is None:
-        return
+        return None
     try:
         cell_uuid = cell_records.cell_of_host(request.services.api, host)
     except errors.HostNotFound as missing:
         raise errors.BadRequest(missing.message) from missing
-    if cell_uuid != home.cell_uuid:
-        # What is kept of a shelved server is in its cell's records.
+    if cell_uuid != home.cell_uuid and not may_leave_cell:
         raise errors.BadRequest(f"Compute host {host} could not be found in the server's cell.")
     pinned = zone if "availability_zone" in wanted else instance.pinned_availability_zone
     of_host = zones.zone_of_host(request.services, host)
     if pinned is not None and of_host != pinned:
         raise errors.Conflict(f"Host {host} is in availability zone {of_host}, not in {pinned}.")
+    return cell_uuid

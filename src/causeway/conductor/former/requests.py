@@ -17,7 +17,7 @@ from causeway.operations.images import ImageMemory
 from causeway.operations.rebuild import RebuildMemory
 from causeway.operations.requests import operation_of
 from causeway.operations.shelve import IMAGE, ShelveMemory
-from causeway.operations.unshelve import UnshelveMemory
+from causeway.operations.unshelve_memory import UnshelveMemory
 from causeway.parts.services import ConductorServices
 from causeway.store.api import build_requests, journal, migrations
 from causeway.store.cell import hosts, instances

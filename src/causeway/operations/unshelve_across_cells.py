@@ -1,0 +1,104 @@
+"""A shelved server comes back in another cell: a host there is claimed, its records go there, and it is unshelved there.
+
+These are two operations, because the pivot of the first one is the switch between cells, and a guest that can't be made must not
+keep the server from being shelved again: then it is shelved as before, in the other cell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeAlias
+
+from causeway import errors
+from causeway.model import operations
+from causeway.model.states import TaskState
+from causeway.model.things import Thing
+from causeway.moves.destination import keeps_zone
+from causeway.operations import endings
+from causeway.operations.move_records import (
+    DeleteSourceRecords,
+    ShowTarget,
+    SwitchInstanceMapping,
+    undo_late,
+)
+from causeway.operations.places import place_of
+from causeway.operations.run import OperationRun
+from causeway.operations.unshelve_memory import (
+    UNSHELVE_ACROSS_CELLS_VERSION,
+    UNSHELVE_VERSION,
+    UnshelveAcrossCellsMemory,
+)
+from causeway.parts import placing
+from causeway.parts.followers import follower_of
+from causeway.sagas.recipe import Recipe, Step
+from causeway.store.api import journal
+
+TASKS = {TaskState.UNSHELVING}
+
+Run: TypeAlias = OperationRun[UnshelveAcrossCellsMemory]
+
+
+class SelectHostElsewhere(Step[Run]):
+    """A host of another cell is claimed for the server."""
+
+    name = "SelectHostElsewhere"
+    reads = frozenset({"source_cell"})
+    writes = frozenset({"target_cell", "unshelve"})
+    makes = frozenset({Thing.ALLOCATION})
+
+    def do(self, run: Run) -> None:
+        services, memory, instance = run.services, run.memory, run.instance()
+        if run.is_repeated:
+            # An attempt before may have claimed another host.
+            services.placement.delete_allocations(run.uuid)
+        wanted = memory.unshelve.wanted_host
+        keeps = keeps_zone(
+            services.conf,
+            names_host=wanted is not None,
+            has_volumes=lambda: any(device.is_volume for device in run.devices()),
+        )
+        with run.event("conductor_unshelve_instance"):
+            place = placing.choose(
+                services,
+                run.context,
+                dataclasses.replace(instance, host=None, node=None),
+                memory.target_cell or memory.source_cell,
+                host=wanted,
+                leaves_cell=not memory.target_cell,
+                zone=instance.availability_zone if keeps else None,
+            )
+        memory.target_cell = place.selection.cell_uuid
+        memory.unshelve = dataclasses.replace(memory.unshelve, place=place_of(place.instance))
+
+    def undo(self, run: Run) -> None:
+        run.services.placement.delete_allocations(run.uuid)
+
+
+class UnshelveThere(Step[Run]):
+    """The server is in the other cell, and another operation brings it back there."""
+
+    name = "UnshelveThere"
+    reads = frozenset({"target_cell", "unshelve"})
+
+    def do(self, run: Run) -> None:
+        with run.services.cells.database(run.memory.target_cell).write() as connection:
+            run.write_history(connection)
+        follower = follower_of(run.saga, operations.UNSHELVE, UNSHELVE_VERSION, run.memory.unshelve, 1)
+        requester = journal.requester(run.services.api, run.saga.id)
+        run.with_next_save(lambda connection: journal.insert_in(connection, follower, requester=requester))
+
+
+def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
+    """The server is shelved in its cell as before."""
+    endings.failed(run, cause, TASKS)
+
+
+UNSHELVE_ACROSS_CELLS: Recipe[Any] = Recipe(
+    operations.UNSHELVE_ACROSS_CELLS,
+    (SelectHostElsewhere(), SwitchInstanceMapping(), ShowTarget(), DeleteSourceRecords(), UnshelveThere()),
+    pivot="SwitchInstanceMapping",
+    rolled_back=_rolled_back,
+    undo_late=undo_late,
+    version=UNSHELVE_ACROSS_CELLS_VERSION,
+    memory=UnshelveAcrossCellsMemory,
+)
