@@ -160,6 +160,9 @@ class DeleteImage(Step[Run]):
 
 def _rolled_back(run: Run, cause: errors.CausewayError) -> None:
     """The server is shelved as before; without a host, if it had none."""
+    if run.memory.place is not None and not run.steps:
+        # It was claimed for this operation, and no step has begun that would release it.
+        run.services.placement.delete_allocations(run.uuid)
     changes = {"host": None, "node": None} if run.memory.offloaded else {}
     endings.failed(run, cause, TASKS, **changes)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from moves_cloud import Cloud
+from moves_cloud import Cloud, until
 
 from causeway.audit import audit_embedded
+from causeway.operations import unshelve_across_cells
+from causeway.operations.unshelve_across_cells import UnshelveThere
+from causeway.parts.followers import follower_of
 from causeway.store.api import journal
 from causeway.store.cell import copies
 
@@ -169,4 +173,46 @@ def test_records_that_can_not_be_copied_leave_it_where_it_was(cloud: Cloud, serv
     cloud.settle()
     assert cells_with(cloud, server) == [home] and cloud.allocations(server.id) == {}
     accepted(cloud, server, host=f"{other(home)}-host1")
+    check_there(cloud, server, home)
+
+
+@pytest.mark.embedded("replaces code")
+def test_a_server_that_is_deleted_between_the_two_operations_is_gone(cloud: Cloud, server: Any, home: str) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+    original = UnshelveThere.do
+
+    def late(step: UnshelveThere, run: Any) -> None:
+        reached.set()
+        assert go_on.wait(30)
+        original(step, run)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(UnshelveThere, "do", late)
+        accepted(cloud, server, host=f"{other(home)}-host1")
+        assert reached.wait(30)
+        cloud.member.compute.delete_server(server.id)
+        go_on.set()
+        until(lambda: cloud.member.compute.find_server(server.id), lambda found: found is None, "the server to go")
+    cloud.settle()
+    assert cells_with(cloud, server) in ([], [other(home)]) and cloud.hosts_of(server) == {}
+    assert cloud.allocations(server.id) == {} and cloud.attachments(server) == []
+    assert [image.name for image in cloud.member.image.images() if image.name.endswith("-shelved")] == []
+    assert audit_embedded(cloud.embedded, pause=0.01).is_clean
+
+
+@pytest.mark.embedded("replaces code")
+def test_what_is_cancelled_between_the_two_operations_holds_no_host(cloud: Cloud, server: Any, home: str) -> None:
+    def cancelled(*given: Any, **more: Any) -> Any:
+        follower = follower_of(*given, **more)
+        follower.cancel_requested = True
+        return follower
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(unshelve_across_cells, "follower_of", cancelled)
+        accepted(cloud, server, host=f"{other(home)}-host1")
+        cloud.wait(server, "SHELVED_OFFLOADED")
+    cloud.settle()
+    assert cells_with(cloud, server) == [other(home)] and cloud.allocations(server.id) == {}
+    assert cloud.action(server, "unshelve").message == "It was cancelled on request."
+    accepted(cloud, server)
     check_there(cloud, server, home)
