@@ -9,10 +9,10 @@ from causeway.cli.demo.telling import Traveller
 
 # Where a boot loader of the demonstration's image reads what to boot.
 _LOADER = "boot/extlinux/extlinux.conf"
-_BREAK = f"test -e /disk/kept || cp /disk/{_LOADER} /disk/kept; rm -f /disk/{_LOADER}; sync; test -s /disk/kept"
+_BREAK = f"test -e /disk/loader || cp /disk/{_LOADER} /disk/loader; rm -f /disk/{_LOADER}; sync; test -s /disk/loader"
 _MEND = (
     "mkdir -p /own; test -e /own/boot || mount -t ext4 /dev/vdb1 /own; "
-    f"cp /own/kept /own/{_LOADER}; sync; grep -q LABEL /own/{_LOADER}"
+    f"cp /own/loader /own/{_LOADER}; sync; grep -q LABEL /own/{_LOADER}"
 )
 
 
