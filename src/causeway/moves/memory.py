@@ -70,6 +70,8 @@ class MoveMemory:
     # The guest of a server in ERROR runs all the same.
     runs_in_error: bool = False
     has_ports: bool = True
+    # Some of its ports need a PCI device.
+    has_port_devices: bool = True
     # The source's hypervisor can migrate a server to the host that it is on.
     migrates_to_same_host: bool = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from causeway.hardware.port_devices import requests_of
 from causeway.model.host import ComputeNode
 from causeway.model.instance import Instance
 from causeway.model.migration import LIVE_MIGRATION
@@ -36,4 +37,5 @@ def memory_of(instance: Instance, cell_uuid: str, node: ComputeNode, *, host: st
         may_go_live=instance.vm_state is not VmState.SUSPENDED,
         requested_host=host,
         has_ports=bool(instance.network_info),
+        has_port_devices=bool(requests_of(instance)),
     )

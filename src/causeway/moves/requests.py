@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from causeway import errors
 from causeway.context import RequestContext
+from causeway.hardware.port_devices import requests_of
 from causeway.model.flavor import Flavor
 from causeway.model.host import CellMapping
 from causeway.model.instance import Instance
@@ -73,6 +74,7 @@ def request_resize(
         requested_host=host,
         runs_in_error=instance.vm_state is VmState.ERROR and instance.power_state is PowerState.RUNNING,
         has_ports=bool(instance.network_info),
+        has_port_devices=bool(requests_of(instance)),
         migrates_to_same_host=bool(nodes[0].capabilities.get("supports_migrate_to_same_host")),
         held_until=held_until,
     )

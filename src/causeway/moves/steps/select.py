@@ -25,6 +25,7 @@ class SelectDestination(Step):
     reads = frozenset(
         {
             "cross_cell_allowed",
+            "has_port_devices",
             "has_ports",
             "keeps_memory",
             "migrates_to_same_host",
@@ -57,7 +58,7 @@ class SelectDestination(Step):
                 run.uuid,
                 memory,
                 lambda: _has_volumes(run),
-                requests_of(run.source_instance()),
+                requests_of(run.source_instance()) if memory.has_port_devices else [],
             )
             memory.group = spec.server_group
             if memory.has_ports:
