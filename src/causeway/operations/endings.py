@@ -67,13 +67,13 @@ def came_up(
             metadata = changes.get("system_metadata")
             if metadata is None:
                 metadata = _system_metadata_in(connection, run.uuid)
-            known["system_metadata"] = machine_type.recording(metadata, guest.machine_type)
+            changes["system_metadata"] = machine_type.recording(metadata, guest.machine_type)
         if beside_devices:
             try:
                 known["network_info"] = devices.seen_ports_in(connection, run.uuid, guest.network_info)
             except errors.ServerNotFound:
                 return False
-        if not _end_in(connection, run, tasks, changes | known):
+        if not _end_in(connection, run, tasks, known | changes):
             return False
     there.vm_state, there.task_state, there.power_state = changes["vm_state"], None, guest.power_state
     return True
