@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from causeway import errors
 from causeway.cli.main import cli
 from causeway.embedded.cloud import EmbeddedCloud
-from causeway.embedded.settings import FORMER_POLICY, POLICY, StateDir
+from causeway.embedded.settings import FORMER_POLICIES, POLICY, StateDir
 from causeway.store.api import aggregates, cells
 from causeway.store.cell import hosts
 
@@ -86,13 +86,14 @@ def test_a_cloud_that_can_not_start_leaves_nothing_running(tmp_path: Path) -> No
     assert {thread.name for thread in threading.enumerate() if not thread.daemon} <= before
 
 
-def test_a_policy_that_nobody_edited_follows_the_release(tmp_path: Path) -> None:
+@pytest.mark.parametrize("former", FORMER_POLICIES)
+def test_a_policy_that_nobody_edited_follows_the_release(tmp_path: Path, former: str) -> None:
     state = StateDir(tmp_path / "state")
     state.path.mkdir()
-    state.policy.write_text(FORMER_POLICY)
+    state.policy.write_text(former)
     state.prepare()
     assert state.policy.read_text() == POLICY
-    for mine in ("{}\n", FORMER_POLICY + "# mine\n"):
+    for mine in ("{}\n", former + "# mine\n"):
         state.policy.write_text(mine)
         state.prepare()
         assert state.policy.read_text() == mine
