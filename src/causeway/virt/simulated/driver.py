@@ -21,18 +21,18 @@ from causeway.model.console import ConsoleType
 from causeway.model.diagnostics import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from causeway.model.instance import Instance
 from causeway.model.network import Vif
-from causeway.model.numa import InstanceNUMATopology
 from causeway.model.states import PowerState
 from causeway.virt import driver as virt
 from causeway.virt.simulated import activity, agent, disk, firmware, rounds, volume
-from causeway.virt.simulated.guest import Guest, attached, define, port, short_name
+from causeway.virt.simulated.guest import Guest, attached, define, port
 from causeway.virt.simulated.hardware import SimulatedHardware, host_hardware
-from causeway.virt.simulated.host_files import HostFiles, running_in
+from causeway.virt.simulated.host_files import HostFiles
 from causeway.virt.simulated.link import Link
 from causeway.virt.simulated.live import LiveDriver
 from causeway.virt.simulated.saved_memory import SavedMemoryDriver
 from causeway.virt.simulated.serial import SerialConsoles
 from causeway.virt.simulated.volume_jobs import VolumeJobsDriver
+from causeway.virt.simulated.watched import WatchedDriver
 from causeway.virt.warm import DiskReader, DiskWriter, Round
 
 LOG = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ LOG = logging.getLogger(__name__)
 CONSOLE_LIMIT = 64 * 1024
 
 
-class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver):
+class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDriver):
     """A host named ``hostname`` that keeps everything in ``state_dir``.
 
     With ``peers_dir``, the directory that holds the state directories of all hosts, the driver looks whenever it starts a
@@ -556,77 +556,6 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver):
                 f"Guest {guest.uuid} is being handed over to another host: only that one may let it go on.",
                 details=self.hostname,
             )
-
-    # for tests: what a user of the guest does, and what an observer of all hosts sees
-
-    def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
-        """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
-        with self.files.locked(uuid):
-            guest = self.files.guests.get(uuid)
-            if guest is None or guest.power_state is not PowerState.RUNNING:
-                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
-            guest.write(short_name(device or guest.root_device), text)
-
-    def guest_read(self, uuid: str, device: str | None = None) -> list[str]:
-        """The lines on the root disk (or another device), the guest's own marks at each boot (``boot=...``) included."""
-        with self.files.locked(uuid):
-            guest = self.files.guests.get(uuid)
-            if guest is None:
-                raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
-            return guest.read(short_name(device or guest.root_device))
-
-    def guest_remember(self, uuid: str, text: str) -> None:
-        """A program in the running guest keeps a line in memory; ``busy`` (`simulated.live`): it changes memory all the time."""
-        with self.files.locked(uuid):
-            guest = self.files.guests.get(uuid)
-            if guest is None or guest.power_state is not PowerState.RUNNING:
-                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
-            guest.memory.append(text)
-            self.files.save(guest)
-
-    def guest_memory(self, uuid: str) -> list[str]:
-        """The lines in its memory; the first one is its boot's own."""
-        return list(self.files.guests[uuid].memory)
-
-    def guest_written(self, uuid: str) -> int:
-        """How often it has written to its disk by now, as its disk tells. Raises `GuestFailed` if anything of that is missing."""
-        with self.files.locked(uuid):
-            guest = self.files.guests[uuid]
-            self._catch_up(guest)
-            found = activity.faults(guest)
-            if found:
-                raise GuestFailed(f"Guest {uuid} has lost what it wrote.", details="; ".join(found))
-            return activity.writes(guest)
-
-    def guest_stood_still(self, uuid: str) -> float | None:
-        """For how many seconds it did nothing before it came to run here."""
-        return self.files.guests[uuid].stood_still
-
-    def guest_firmware(self, uuid: str) -> dict[str, list[str]]:
-        """name of the file (``nvram``, ``tpm2.0``) -> lines of what the guest's firmware and TPM keep; each boot adds one."""
-        with self.files.locked(uuid):
-            return firmware.lines(self.files.disks(uuid), self.files.guests[uuid].firmware)
-
-    def guest_keep(self, uuid: str, name: str, text: str) -> None:
-        """A program in the running guest sets a variable of UEFI (``nvram``), or gives its TPM something to keep."""
-        with self.files.locked(uuid):
-            self._running(uuid)
-            firmware.add(self.files.disks(uuid), name, text)
-
-    def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
-        """The NUMA topology and the addresses of the PCI devices that a guest has, its ports' among them."""
-        guest = self.files.guests[uuid]
-        of_ports = [port.pci_slot for port in guest.ports if port.pci_slot is not None]
-        return guest.numa_topology, [*guest.pci_devices, *of_ports]
-
-    def guest_disks(self, uuid: str) -> dict[str, int]:
-        """device -> size in MiB of the guest's local disks, as the guest sees them."""
-        with self.files.locked(uuid):
-            return self.files.guests[uuid].sizes()
-
-    def running_anywhere(self, uuid: str) -> list[str]:
-        """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
-        return running_in(self._peers_dir or self._state_dir.parent, uuid)
 
     # inside
 

@@ -1,0 +1,100 @@
+"""What a user of a simulated guest does, and what an observer of all hosts sees: tests, benchmarks and simulated time ask it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from causeway.errors import GuestFailed
+from causeway.model.numa import InstanceNUMATopology
+from causeway.model.states import PowerState
+from causeway.virt.driver import Driver
+from causeway.virt.simulated import activity, firmware
+from causeway.virt.simulated.guest import Guest, short_name
+from causeway.virt.simulated.host_files import HostFiles, running_in
+
+
+class WatchedDriver(Driver, ABC):
+    """The part of `SimulatedDriver` that no compute service calls."""
+
+    hostname: str
+    files: HostFiles
+    _peers_dir: Path | None
+    _state_dir: Path
+
+    @abstractmethod
+    def _running(self, uuid: str) -> Guest:
+        """Raises `GuestFailed` unless the guest runs."""
+
+    @abstractmethod
+    def _catch_up(self, guest: Guest) -> None:
+        """Has the guest do what it would have done by now."""
+
+    def guest_write(self, uuid: str, text: str, device: str | None = None) -> None:
+        """Writes a line to the root disk (or another device, such as ``vdb``) as a program in the running guest would."""
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
+            guest.write(short_name(device or guest.root_device), text)
+
+    def guest_read(self, uuid: str, device: str | None = None) -> list[str]:
+        """The lines on the root disk (or another device), the guest's own marks at each boot (``boot=...``) included."""
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None:
+                raise GuestFailed(f"There is no guest {uuid} on {self.hostname}.")
+            return guest.read(short_name(device or guest.root_device))
+
+    def guest_remember(self, uuid: str, text: str) -> None:
+        """A program in the running guest keeps a line in memory; ``busy`` (`simulated.live`): it changes memory all the time."""
+        with self.files.locked(uuid):
+            guest = self.files.guests.get(uuid)
+            if guest is None or guest.power_state is not PowerState.RUNNING:
+                raise GuestFailed(f"Guest {uuid} does not run on {self.hostname}.")
+            guest.memory.append(text)
+            self.files.save(guest)
+
+    def guest_memory(self, uuid: str) -> list[str]:
+        """The lines in its memory; the first one is its boot's own."""
+        return list(self.files.guests[uuid].memory)
+
+    def guest_written(self, uuid: str) -> int:
+        """How often it has written to its disk by now, as its disk tells. Raises `GuestFailed` if anything of that is missing."""
+        with self.files.locked(uuid):
+            guest = self.files.guests[uuid]
+            self._catch_up(guest)
+            found = activity.faults(guest)
+            if found:
+                raise GuestFailed(f"Guest {uuid} has lost what it wrote.", details="; ".join(found))
+            return activity.writes(guest)
+
+    def guest_stood_still(self, uuid: str) -> float | None:
+        """For how many seconds it did nothing before it came to run here."""
+        return self.files.guests[uuid].stood_still
+
+    def guest_firmware(self, uuid: str) -> dict[str, list[str]]:
+        """name of the file (``nvram``, ``tpm2.0``) -> lines of what the guest's firmware and TPM keep; each boot adds one."""
+        with self.files.locked(uuid):
+            return firmware.lines(self.files.disks(uuid), self.files.guests[uuid].firmware)
+
+    def guest_keep(self, uuid: str, name: str, text: str) -> None:
+        """A program in the running guest sets a variable of UEFI (``nvram``), or gives its TPM something to keep."""
+        with self.files.locked(uuid):
+            self._running(uuid)
+            firmware.add(self.files.disks(uuid), name, text)
+
+    def guest_hardware(self, uuid: str) -> tuple[InstanceNUMATopology | None, list[str]]:
+        """The NUMA topology and the addresses of the PCI devices that a guest has, its ports' among them."""
+        guest = self.files.guests[uuid]
+        of_ports = [port.pci_slot for port in guest.ports if port.pci_slot is not None]
+        return guest.numa_topology, [*guest.pci_devices, *of_ports]
+
+    def guest_disks(self, uuid: str) -> dict[str, int]:
+        """device -> size in MiB of the guest's local disks, as the guest sees them."""
+        with self.files.locked(uuid):
+            return self.files.guests[uuid].sizes()
+
+    def running_anywhere(self, uuid: str) -> list[str]:
+        """The names of the hosts that run a guest, among those that keep their state in ``peers_dir``."""
+        return running_in(self._peers_dir or self._state_dir.parent, uuid)
