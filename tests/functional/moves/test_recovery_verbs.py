@@ -269,7 +269,6 @@ def test_unshelve_to_a_host_that_the_administrator_names(cloud: Cloud) -> None:
     cloud.wait(server, "SHELVED_OFFLOADED")
     assert act(cloud, server, "unshelve", {"host": "cell1-host2"}).status_code == 403
     assert act(cloud, server, "unshelve", {"host": "nowhere"}, by=cloud.admin).status_code == 400
-    assert act(cloud, server, "unshelve", {"host": "cell2-host1"}, by=cloud.admin).status_code == 400
     assert act(cloud, server, "unshelve", {"availability_zone": "nowhere"}).status_code == 400
     assert act(cloud, server, "unshelve", {"host": "cell1-host2"}, by=cloud.admin).status_code == 202
     assert cloud.wait(server, "ACTIVE").compute_host == "cell1-host2"
