@@ -20,6 +20,12 @@ _PAGES = {"ws": "http", "wss": "https"}
 DRAIN_ACTIONS = ("start", "pause", "resume", "cancel", "rollback")
 
 
+def serial_page(url: str) -> str:
+    """The page for browsers of a serial console: the API gives the URL of the WebSocket, and the page is beside it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(scheme=_PAGES[parts.scheme], path=f"{parts.path.rstrip('/')}/serial.html"))
+
+
 class Cloud:
     """Each of these raises `causeway.client.asking.NotAsked` (Refused, if the API answers and refuses)."""
 
@@ -74,9 +80,7 @@ class Cloud:
         except asking.Refused as refused:
             if refused.status != HTTPStatus.BAD_REQUEST:
                 raise
-        # What the API gives is the WebSocket: the page for it is beside it.
-        url = urlsplit(self._ask_for_console(path, "serial", "serial"))
-        return urlunsplit(url._replace(scheme=_PAGES[url.scheme], path=f"{url.path.rstrip('/')}/serial.html"))
+        return serial_page(self._ask_for_console(path, "serial", "serial"))
 
     def _ask_for_console(self, path: str, protocol: str, kind: str) -> str:
         body = {"remote_console": {"protocol": protocol, "type": kind}}

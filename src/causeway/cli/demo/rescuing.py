@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from causeway.cli.demo.neighbour import NeighbourChapter
 from causeway.cli.demo.picture import picture_of
-from causeway.cli.demo.serial_console import SerialConsole, page_of
+from causeway.cli.demo.serial_console import SerialConsole
 from causeway.cli.demo.telling import Traveller
+from causeway.console.cloud import serial_page
 
 # Where a boot loader of the demonstration's image reads what to boot.
 _LOADER = "boot/extlinux/extlinux.conf"
@@ -32,7 +33,7 @@ class RescuingChapter(NeighbourChapter):
         self._watched(server, {"RESCUE"}, ("rescue", "--image", image, server.name))
         # Before it is used: a serial console has one user at a time.
         picture = self._cloud.state.path / "story-console.png"
-        title = picture_of(page_of(self._console_url(server)), picture, self._screen)
+        title = picture_of(serial_page(self._console_url(server)), picture, self._screen)
         if title is not None:
             check("its console opens in a browser", title.startswith("Serial console"), str(picture))
         with self._open_console(server) as console:

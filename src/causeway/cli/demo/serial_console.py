@@ -6,7 +6,6 @@ import time
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import urlsplit, urlunsplit
 
 from causeway.cli.demo.watch import Timeout
 
@@ -17,12 +16,6 @@ READ, ANSWER = 5.0, 120.0
 def can_type() -> bool:
     """Whether a WebSocket client is installed here."""
     return find_spec("websocket") is not None
-
-
-def page_of(url: str) -> str:
-    """The page for browsers of a console's URL, which is a WebSocket's."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(scheme={"ws": "http", "wss": "https"}[parts.scheme], path="/serial.html"))
 
 
 class SerialConsole:
