@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +13,7 @@ import pytest
 from moves_cloud import Cloud, until
 
 from causeway import errors
+from causeway.clients import volume_migrations as volumes
 
 
 @pytest.fixture
@@ -86,6 +89,33 @@ def test_a_guest_goes_on_in_the_new_file(cloud: Cloud, server: Any, volume: Any)
     cloud.wait(server, "ACTIVE")
     assert progress(cloud, snapshot_id) == ("deleting", "90%")
     assert [action.action for action in cloud.admin.compute.server_actions(server.id)].count("volume_snapshot") == 2
+
+
+def test_a_request_waits_for_the_snapshot_before_it(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:
+    """Block storage asks for the next one when the hypervisor has done its part, and the server's task is not over yet."""
+    begun, may_end = threading.Event(), threading.Event()
+    tell = volumes.VolumeMigrations.tell_snapshot
+
+    def told(*arguments: Any) -> None:
+        tell(*arguments)
+        begun.set()
+        assert may_end.wait(60)
+
+    before = file_of(cloud, server)
+    before.with_name("new").touch()
+    snapshot_id = wanted_snapshot(cloud, volume)
+    monkeypatch.setattr(volumes.VolumeMigrations, "tell_snapshot", told)
+    assert ask(cloud, volume, snapshot_id, "new").status_code == 200
+    assert begun.wait(60)
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(merge, cloud, volume.id, snapshot_id)
+        try:
+            with pytest.raises(TimeoutError):
+                asked.result(1)
+        finally:
+            may_end.set()
+        assert asked.result(60).status_code == 204
+    cloud.wait(server, "ACTIVE")
 
 
 def test_what_fails_is_told(cloud: Cloud, server: Any, volume: Any, monkeypatch: Any) -> None:

@@ -173,6 +173,8 @@ def cinder(directory: Path, venv: Path, addresses: Addresses) -> Options:
         "oslo_concurrency": {"lock_path": state / "lock"},
         "coordination": {"backend_url": f"file://{state}/cinder"},
         "keystone_authtoken": _token_check(addresses, "cinder"),
+        # Who asks for assisted snapshots, which no user of a volume may.
+        "nova": {**credentials(addresses, "cinder"), "region_name": REGION},
     }
 
 

@@ -142,13 +142,13 @@ THERE = (
     "rescue",
     "stable_rescue",
     "serial_console",
+    "swap_volume",
 )
 # What only real guests have, and only simulated ones: an agent that sets passwords.
 ONLY_REAL = ("metadata_service", "vnc_console", "ide_bus")
 ONLY_SIMULATED = ("change_password",)
 NOT_YET = (
     "spice_console",
-    "swap_volume",
     # The volume service's NFS driver has neither.
     "volume_multiattach",
     "attach_encrypted_volume",
