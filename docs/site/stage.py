@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+from causeway.conf.sample import NAMESPACES
 from docs.site import api, contents, plots, recipes, sequence
 
 ROOT = Path(__file__).parents[2]
@@ -15,31 +16,44 @@ _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 OPTIONS = """# Options
 
-Made from the code, with the options of the libraries that read the same file. The same as a file with comments:
-[causeway.conf.sample](../causeway.conf.sample).
+Made from the code. The same as a file with comments: [causeway.conf.sample](../causeway.conf.sample). How to use them:
+[Configuration](../operations.md#configuration). Libraries read options from the same file:
 
-```{eval-rst}
+{libraries}
+
+```{{toctree}}
+:hidden:
+
+{pages}
+```
+
+```{{eval-rst}}
 .. show-options::
-   :split-namespaces:
 
    causeway
-   keystonemiddleware.auth_token
-   oslo.log
-   oslo.messaging
-   oslo.policy
+```
+"""
+LIBRARY_OPTIONS = """# Options of {name}
+
+Made from the library.
+
+```{{eval-rst}}
+.. show-options::
+
+   {name}
 ```
 """
 POLICIES = """# Policy
 
 Every rule with its default and the operations that it guards, made from the code. How to change one:
-[Policy](../operations.md#policy).
+[Roles and scopes](../operations.md#roles-and-scopes).
 
 ```{eval-rst}
 .. show-policy::
-
-   causeway
+   :config-file: docs/policy-generator.conf
 ```
 """
+POLICY_GENERATOR = "[DEFAULT]\nnamespace = causeway\n"
 COMMANDS = """# Commands
 
 Made from the command line itself, as `causeway COMMAND --help` shows it.
@@ -58,8 +72,15 @@ def stage(target: Path) -> None:
     for page in pages():
         _write(target / page.relative_to(ROOT), _page(page, target))
     docs = target / "docs"
-    for name, text in {"options": OPTIONS, "policies": POLICIES, "commands": COMMANDS}.items():
-        _write(docs / f"reference/{name}.md", text)
+    _ours, *libraries = NAMESPACES
+    names = {name: f"options-{name.replace('.', '-')}" for name in libraries}
+    links = "\n".join(f"- [{name}]({page}.md)" for name, page in names.items())
+    _write(docs / "reference/options.md", OPTIONS.format(libraries=links, pages="\n".join(names.values())))
+    for name, page in names.items():
+        _write(docs / f"reference/{page}.md", LIBRARY_OPTIONS.format(name=name))
+    _write(docs / "policy-generator.conf", POLICY_GENERATOR)
+    _write(docs / "reference/policies.md", POLICIES)
+    _write(docs / "reference/commands.md", COMMANDS)
     shutil.copy(ROOT / "docs/causeway.conf.sample", docs)
     references = api.pages()
     for name, text in references.items():

@@ -141,8 +141,8 @@ OPTS: dict[str, list[Opt]] = {
         cfg.MultiStrOpt(
             "device_spec",
             default=[],
-            help='The host\'s PCI devices that may be given to guests, as JSON: {"vendor_id": "8086", "product_id":'
-            ' "154d", "address": "0000:81:*"}; further keys are properties of the devices. May be given several times.',
+            help='The host\'s PCI devices that may be given to guests, as JSON: ``{"vendor_id": "8086", "product_id":'
+            ' "154d", "address": "0000:81:*"}``; further keys are properties of the devices. May be given several times.',
         ),
         cfg.MultiStrOpt(
             "alias",

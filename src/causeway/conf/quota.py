@@ -65,7 +65,7 @@ def _oslo_limit() -> list[Opt]:
         cfg.StrOpt(
             "endpoint_id",
             help="The endpoint of this service in the catalog: its service and its region are those that limits are"
-            " registered for. Without it, it is looked for by the other endpoint_ options.",
+            " registered for. Without it, it is looked for by the service's type, name and interface.",
         ),
         cfg.StrOpt("endpoint_service_type", default="compute", help="The service's type, to find the endpoint."),
         cfg.StrOpt("endpoint_service_name", help="The service's name, to find the endpoint."),
