@@ -10,7 +10,7 @@ author = "the Causeway developers"
 version = release = "0.1.0"
 root_doc = "docs/README"
 extensions = ["myst_parser", "oslo_config.sphinxext", "oslo_policy.sphinxext", "sphinx_click"]
-source_suffix = {".md": "markdown"}
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 # Anchors of headings are those that code hosts make.
 myst_heading_anchors = 6

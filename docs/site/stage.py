@@ -14,55 +14,48 @@ _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^()\s]+)\)")
 _ANCHOR = re.compile(r'^<a id="([^"]+)"></a>', re.MULTILINE)
 _MERMAID = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-OPTIONS = """# Options
+# These are reStructuredText: the directives make sections.
+OPTIONS = """Options
+=======
 
-Made from the code. The same as a file with comments: [causeway.conf.sample](../causeway.conf.sample). How to use them:
-[Configuration](../operations.md#configuration). Libraries read options from the same file:
+Made from the code. The same as a file with comments: :download:`causeway.conf.sample <../causeway.conf.sample>`. How to use
+them: :doc:`../operations`. Libraries read options from the same file:
 
-{libraries}
-
-```{{toctree}}
-:hidden:
+.. toctree::
+   :maxdepth: 1
 
 {pages}
-```
 
-```{{eval-rst}}
 .. show-options::
 
    causeway
-```
 """
-LIBRARY_OPTIONS = """# Options of {name}
+LIBRARY_OPTIONS = """Options of {name}
+==========================================
 
 Made from the library.
 
-```{{eval-rst}}
 .. show-options::
 
    {name}
-```
 """
-POLICIES = """# Policy
+POLICIES = """Policy
+======
 
-Every rule with its default and the operations that it guards, made from the code. How to change one:
-[Roles and scopes](../operations.md#roles-and-scopes).
+Every rule with its default and the operations that it guards, made from the code. Who has which role: :doc:`../operations`.
 
-```{eval-rst}
 .. show-policy::
    :config-file: docs/policy-generator.conf
-```
 """
 POLICY_GENERATOR = "[DEFAULT]\nnamespace = causeway\n"
-COMMANDS = """# Commands
+COMMANDS = """Commands
+========
 
-Made from the command line itself, as `causeway COMMAND --help` shows it.
+Made from the command line itself, as ``causeway COMMAND --help`` shows it.
 
-```{eval-rst}
 .. click:: causeway.cli.main:cli
    :prog: causeway
    :nested: full
-```
 """
 
 
@@ -74,13 +67,12 @@ def stage(target: Path) -> None:
     docs = target / "docs"
     _ours, *libraries = NAMESPACES
     names = {name: f"options-{name.replace('.', '-')}" for name in libraries}
-    links = "\n".join(f"- [{name}]({page}.md)" for name, page in names.items())
-    _write(docs / "reference/options.md", OPTIONS.format(libraries=links, pages="\n".join(names.values())))
+    _write(docs / "reference/options.rst", OPTIONS.format(pages="\n".join(f"   {page}" for page in names.values())))
     for name, page in names.items():
-        _write(docs / f"reference/{page}.md", LIBRARY_OPTIONS.format(name=name))
+        _write(docs / f"reference/{page}.rst", LIBRARY_OPTIONS.format(name=name))
     _write(docs / "policy-generator.conf", POLICY_GENERATOR)
-    _write(docs / "reference/policies.md", POLICIES)
-    _write(docs / "reference/commands.md", COMMANDS)
+    _write(docs / "reference/policies.rst", POLICIES)
+    _write(docs / "reference/commands.rst", COMMANDS)
     shutil.copy(ROOT / "docs/causeway.conf.sample", docs)
     references = api.pages()
     for name, text in references.items():
