@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST_OPTIONS ?= -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 .DEFAULT_GOAL := help
-.PHONY: help packages install lint format test integration tempest clients demo bench bench-downtime bench-drain bench-scale faults storm clean
+.PHONY: help packages install lint format test integration tempest clients demo docs bench bench-downtime bench-drain bench-scale faults storm clean
 
 help: ## shows this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name what; \
@@ -53,6 +53,10 @@ ifeq ($(TARGET),integration)
 else
 	@$(BIN)/python -m causeway.cli.demo $(DEMO)
 endif
+
+docs: install ## this documentation as a site, in build/docs; any warning fails (DOCS=--check-external-links: asks for the links that leave the project)
+	@scripts/install-venv.sh docs
+	@$(BIN)/python -W ignore -m docs.site $(DOCS)
 
 bench: install ## latencies, work, and exact numbers of statements and calls, as tables and as JSON (BENCH="--only counts", "--record" and others)
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes .venv with the project (editable) and all it needs, at the versions of constraints.txt. Quick when it is up to date.
-# PYTHON names the interpreter to make it with.
+# PYTHON names the interpreter to make it with. install-venv.sh EXTRA adds one more of the extras (docs), beside what is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,8 +13,12 @@ else
     without_libvirt="install: libvirt-dev, gcc or pkg-config is missing, so there is no libvirt driver: the simulated one serves."
 fi
 
+# An extra beside has a mark of its own: whoever has it need not install the rest again, and nobody else installs it.
+beside="${1:-}"
+[ -z "$beside" ] || extras="$extras,$beside"
+
 wanted="$extras $(pwd) $(cat pyproject.toml constraints.txt | sha256sum)"
-stamp=.venv/.installed
+stamp=".venv/.installed${beside:+-$beside}"
 [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && exit 0
 
 if ! command -v "$python" >/dev/null || ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then

@@ -14,8 +14,10 @@ LINK_CHECK = "--check-external-links"
 def build(builder: str = "html") -> int:
     """The exit status of Sphinx. ``builder``: ``linkcheck`` asks for every external link instead."""
     stage.stage(SOURCE)
-    options = ["-W", "--keep-going", "-q", "-b", builder, "-c", str(stage.ROOT / "docs/site"), "-d", str(SOURCE.parent / "docs-cache")]
-    return sphinx([*options, str(SOURCE), str(TARGET if builder == "html" else TARGET.with_name(f"docs-{builder}"))])
+    cache = str(SOURCE.parent / "docs-cache")
+    options = ["-W", "--keep-going", "-q", "-b", builder, "-c", str(stage.ROOT / "docs/site"), "-d", cache]
+    output = TARGET if builder == "html" else TARGET.with_name(f"docs-{builder}")
+    return int(sphinx([*options, str(SOURCE), str(output)]))
 
 
 if __name__ == "__main__":

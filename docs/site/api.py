@@ -24,7 +24,9 @@ def pages() -> dict[str, str]:
     for route in routes.ROUTES:
         by_resource[REMOVED if _is_gone(route) else route.path.split("/")[1]].append(route)
     return {
-        name: _removed(found) if name == REMOVED else "\n".join([f"# {name}\n", *map(_operation, sorted(found, key=_order))])
+        name: _removed(found)
+        if name == REMOVED
+        else "\n".join([f"# {name}\n", *map(_operation, sorted(found, key=_order))])
         for name, found in sorted(by_resource.items())
     }
 
@@ -34,9 +36,10 @@ def index(names: list[str]) -> str:
     return "\n".join(
         [
             "# The API, by resource and microversion\n",
-            f"Made from the API's own description, {versions.MIN} to {versions.MAX}. A cloud serves it as OpenAPI 3.1, a document for each",
-            "microversion: `GET /openapi.json`, with the microversion in the header as in every request. Paths are below `/v2.1`. A field",
-            "without a range is in every microversion of its operation. Errors have the body `{\"NAME\": {\"code\": ..., \"message\": ...}}`.\n",
+            f"Made from the API's own description, {versions.MIN} to {versions.MAX}. A cloud serves it as OpenAPI 3.1, for each",
+            "microversion: `GET /openapi.json`, with the microversion in the header as in every request. Paths: below `/v2.1`.",
+            "A field without a range is in every microversion of its operation. The body of an error is",
+            '`{"NAME": {"code": ..., "message": ...}}`.\n',
             *(f"- [{name}]({name}.md)" for name in names if name != REMOVED),
             f"- [what was removed]({REMOVED}.md)\n",
         ]

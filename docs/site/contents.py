@@ -33,5 +33,7 @@ def toctrees(readme: str) -> str:
         entries = [page for page in (*pages, *MADE.get(heading, ())) if page not in seen]
         seen |= set(entries)
         if entries:
-            blocks.append("\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", ":maxdepth: 2", "", *entries, "```", ""]))
+            blocks.append(
+                "\n".join(["```{toctree}", ":hidden:", f":caption: {heading}", ":maxdepth: 2", "", *entries, "```", ""])
+            )
     return "\n".join(blocks)

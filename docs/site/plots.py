@@ -6,11 +6,6 @@ import io
 import re
 from dataclasses import dataclass
 
-import matplotlib
-
-matplotlib.use("svg")
-from matplotlib import pyplot  # noqa: E402  (the kind of output is chosen before)
-
 COLORS = ("#9aa5b1", "#0b6e99", "#e0c36b", "#52606d")
 
 
@@ -73,23 +68,25 @@ PLOTS = (
 
 def pictures(performance: str) -> dict[str, str]:
     """name -> SVG. ``performance``: the text of docs/performance.md. Raises ValueError where a table is not there any more."""
-    return {plot.name: _bars(plot, _figures(plot, performance)) for plot in PLOTS}
+    return {plot.name: _bars(plot, figures(plot, performance)) for plot in PLOTS}
 
 
 def with_plots(performance: str, folder: str) -> str:
     """The page with each plot below the heading of its section."""
     for plot in PLOTS:
-        heading = re.compile(rf"^## {re.escape(plot.section)}$", re.MULTILINE)
-        shown = f"## {plot.section}\n\n![{plot.title}, in {plot.unit}: the figures are in a table below]({folder}/{plot.name}.svg)"
-        performance = heading.sub(lambda _, shown=shown: shown, performance, count=1)
+        picture = f"![{plot.title}, in {plot.unit}: the figures are in a table below]({folder}/{plot.name}.svg)"
+        heading = f"## {plot.section}\n"
+        performance = performance.replace(heading, f"{heading}\n{picture}\n", 1)
     return performance
 
 
-def _figures(plot: Plot, performance: str) -> list[tuple[str, list[float]]]:
+def figures(plot: Plot, performance: str) -> list[tuple[str, list[float]]]:
     found = re.search(rf"^## {re.escape(plot.section)}\n(.*?)(?=^## |\Z)", performance, re.MULTILINE | re.DOTALL)
     tables = re.findall(r"(?:^\|.*\n)+", found[1], re.MULTILINE) if found else []
     for table in tables:
-        cells = [[cell.strip().replace("*", "") for cell in line.strip("|\n").split("|")] for line in table.splitlines()]
+        cells = [
+            [cell.strip().replace("*", "") for cell in line.strip("|\n").split("|")] for line in table.splitlines()
+        ]
         if cells[0][0] == plot.header:
             rows = [row for row in cells[2:] if re.fullmatch(plot.rows, " | ".join(row[:2]))]
             if rows:
@@ -106,13 +103,21 @@ def _number(cell: str) -> float:
 
 
 def _bars(plot: Plot, figures: list[tuple[str, list[float]]]) -> str:
+    # Imported here: all else of this module works where the site can't be made.
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
     labels = [re.sub(r"\[([^]]*)\]\([^)]*\)|`", r"\1", label) for label, _ in figures]
     with pyplot.rc_context({"svg.hashsalt": plot.name, "svg.fonttype": "none", "font.family": "sans-serif"}):
         figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.45 * len(labels) * len(plot.columns)), layout="constrained")
         height = 0.8 / len(plot.columns)
         for place, (_, name) in enumerate(plot.columns):
             positions = [row + place * height for row in range(len(labels))]
-            bars = axes.barh(positions, [values[place] for _, values in figures], height, label=name, color=COLORS[place])
+            bars = axes.barh(
+                positions, [values[place] for _, values in figures], height, label=name, color=COLORS[place]
+            )
             axes.bar_label(bars, fmt="{:,g}", padding=3)
         axes.set_yticks([row + 0.4 - height / 2 for row in range(len(labels))], labels)
         axes.invert_yaxis()

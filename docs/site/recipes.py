@@ -6,9 +6,10 @@ import inspect
 import re
 from typing import Any, cast
 
+from docs.site.sequence import Diagram, Heading, Message, Row, Rule
+
 from causeway.operations.recipes import RECIPES
 from causeway.sagas.recipe import Recipe, Step
-from docs.site.sequence import Diagram, Heading, Message, Row, Rule
 
 CONDUCTOR, RECORDS, SOURCE, TARGET, HOST = "conductor", "records", "source", "target", "host"
 LANES = {

@@ -78,7 +78,8 @@ def draw(diagram: Diagram) -> str:
         y += height
     bottom = y + 4
     lanes = [
-        f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="{PALE}" stroke-dasharray="2 4"/>' for x in centers.values()
+        f'<line x1="{x}" y1="{top}" x2="{x}" y2="{bottom}" stroke="{PALE}" stroke-dasharray="2 4"/>'
+        for x in centers.values()
     ]
     heads = [
         f'<rect x="{x - LANE_WIDTH // 2 + 8}" y="{MARGIN}" width="{LANE_WIDTH - 16}" height="30" rx="4" fill="#e4f1f7"'
@@ -130,7 +131,9 @@ def _row(row: Row, y: int, centers: dict[str, int], width: int) -> tuple[list[st
         return [box, _text(MARGIN + 10, y + 17, row.text, bold=True), *shown], height + 8
     if isinstance(row, Rule):
         lines = textwrap.wrap(row.text, int((inner - 20) / LETTER))
-        line = f'<line x1="{MARGIN}" y1="{y + 4}" x2="{width - MARGIN}" y2="{y + 4}" stroke="{ACCENT}" stroke-width="3"/>'
+        line = (
+            f'<line x1="{MARGIN}" y1="{y + 4}" x2="{width - MARGIN}" y2="{y + 4}" stroke="{ACCENT}" stroke-width="3"/>'
+        )
         shown = [
             _text(width // 2, y + 22 + LINE * place, each, anchor="middle", color=ACCENT, bold=True)
             for place, each in enumerate(lines)
@@ -160,7 +163,9 @@ def _row(row: Row, y: int, centers: dict[str, int], width: int) -> tuple[list[st
     return [arrow, *shown], LINE * len(lines) + 16
 
 
-def _text(x: int, y: int, text: str, *, anchor: str = "start", color: str = INK, bold: bool = False, halo: bool = False) -> str:
+def _text(
+    x: int, y: int, text: str, *, anchor: str = "start", color: str = INK, bold: bool = False, halo: bool = False
+) -> str:
     weight = ' font-weight="bold"' if bold else ""
     around = ' paint-order="stroke" stroke="#ffffff" stroke-width="4"' if halo else ""
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{color}"{weight}{around}>{escape(text)}</text>'

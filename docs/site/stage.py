@@ -6,8 +6,9 @@ import re
 import shutil
 from pathlib import Path
 
-from causeway.conf.sample import NAMESPACES
 from docs.site import api, contents, plots, recipes, sequence
+
+from causeway.conf.sample import NAMESPACES
 
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^()\s]+)\)")
@@ -67,9 +68,9 @@ def stage(target: Path) -> None:
     docs = target / "docs"
     _ours, *libraries = NAMESPACES
     names = {name: f"options-{name.replace('.', '-')}" for name in libraries}
-    _write(docs / "reference/options.rst", OPTIONS.format(pages="\n".join(f"   {page}" for page in names.values())))
-    for name, page in names.items():
-        _write(docs / f"reference/{page}.rst", LIBRARY_OPTIONS.format(name=name))
+    _write(docs / "reference/options.rst", OPTIONS.format(pages="\n".join(f"   {file}" for file in names.values())))
+    for name, file in names.items():
+        _write(docs / f"reference/{file}.rst", LIBRARY_OPTIONS.format(name=name))
     _write(docs / "policy-generator.conf", POLICY_GENERATOR)
     _write(docs / "reference/policies.rst", POLICIES)
     _write(docs / "reference/commands.rst", COMMANDS)
