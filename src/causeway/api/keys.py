@@ -32,7 +32,7 @@ def fingerprint(public_key: str, kind: str) -> str:
             raise errors.BadRequest(
                 f"Keypair data is invalid: failed to generate X509 fingerprint. {failure}"
             ) from failure
-        return _colons(certificate.fingerprint(hashes.SHA1()))
+        return _colons(certificate.fingerprint(hashes.SHA1()))  # noqa: S303  (what the API calls a fingerprint; nothing trusts it)
     parts = public_key.split(None, 2)
     invalid = errors.BadRequest("Keypair data is invalid: failed to generate fingerprint")
     if len(parts) < 2:

@@ -1,0 +1,39 @@
+"""docs/architecture/dependencies.md names exactly what pyproject.toml has."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs/architecture/dependencies.md").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Needed to work on the project, not to run it: the page names these extras as a whole.
+WHOLE = {"docs", "test"}
+
+
+def names(requirements: list[str]) -> list[str]:
+    return [found[0] for found in map(re.compile(r"[\w.-]+").match, requirements) if found]
+
+
+def section(heading: str) -> str:
+    return PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_every_dependency_stands_in_the_table_and_no_other() -> None:
+    listed = re.findall(r"^\| `([^`]+)` \| \S", section("Every installation"), re.MULTILINE)
+    assert sorted(listed) == sorted(names(PROJECT["dependencies"]))
+
+
+def test_every_package_of_an_extra_stands_in_the_table() -> None:
+    listed = re.findall(r"^\| `([^`]+)` \| `(\w+)` \| \S", section("Extras"), re.MULTILINE)
+    extras = PROJECT["optional-dependencies"]
+    wanted = [(name, extra) for extra in set(extras) - WHOLE for name in names(extras[extra])]
+    assert sorted(listed) == sorted(wanted)
+    assert all(f"extra `{extra}`" in section("Extras") for extra in WHOLE)
+
+
+def test_what_is_written_by_hand_is_there() -> None:
+    for path in re.findall(r"^\| [^|]+ \| `([^`]+)` \|", section("Written by hand although there are libraries"), re.MULTILINE):
+        assert (ROOT / "src/causeway" / path).exists() or (ROOT / path).exists(), path
