@@ -35,5 +35,7 @@ def test_every_package_of_an_extra_stands_in_the_table() -> None:
 
 
 def test_what_is_written_by_hand_is_there() -> None:
-    for path in re.findall(r"^\| [^|]+ \| `([^`]+)` \|", section("Written by hand although there are libraries"), re.MULTILINE):
+    for path in re.findall(
+        r"^\| [^|]+ \| `([^`]+)` \|", section("Written by hand although there are libraries"), re.MULTILINE
+    ):
         assert (ROOT / "src/causeway" / path).exists() or (ROOT / path).exists(), path
