@@ -109,8 +109,8 @@ def _drawn(mermaid: str, page: Path, target: Path) -> str:
     picture = target / f"docs/pictures/drawn/{page.stem}-{number}.svg"
     drawn = sequence.from_mermaid(mermaid, page.stem)
     _write(picture, sequence.draw(drawn))
-    away = "/".join([".."] * (len(page.relative_to(ROOT).parts) - 2)) or "."
-    return f"![{drawn.description}]({away}/pictures/drawn/{picture.name})"
+    up = "/".join([".."] * (len(page.relative_to(ROOT).parts) - 2)) or "."
+    return f"![{drawn.description}]({up}/pictures/drawn/{picture.name})"
 
 
 def _link(found: re.Match[str], page: Path, target: Path) -> str:
