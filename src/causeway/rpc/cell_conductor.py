@@ -9,7 +9,9 @@ from causeway.rpc.declare import Client, call
 from causeway.virt.live import LiveProgress
 
 TOPIC = "cell_conductor"
-HISTORY = {"1.0": "all of it"}
+HISTORY = {
+    "1.0": "reports of hosts and of transfers, orders that hosts missed, whether an order is late, recorded claims"
+}
 
 # Seconds: a transfer does not stand still for the sake of its report.
 PROGRESS_TIMEOUT = 10.0

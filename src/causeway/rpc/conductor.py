@@ -18,7 +18,7 @@ from causeway.model.network import RequestedNetwork, Vif
 from causeway.rpc.declare import Client, call, cast
 
 TOPIC = "conductor"
-HISTORY = {"1.0": "all of it"}
+HISTORY = {"1.0": "states of guests, devices, moves, drains, the audit, cached images"}
 
 
 class ConductorClient(Client):

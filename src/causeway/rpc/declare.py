@@ -155,9 +155,10 @@ class Call:
     ) -> Any:
         """It takes the same arguments, or some of them."""
         known = inspect.signature(formerly).parameters
-        return formerly(
+        answer = formerly(
             client, context, *([host] if host else []), **{name: given[name] for name in given if name in known}
         )
+        return None if self.result is type(None) else answer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 
 TOPIC = "scheduler"
-HISTORY = {"1.0": "all of it; `pack` came later"}
+HISTORY = {"1.0": "hosts for servers, and why not others; `pack` came later: older ones refuse it"}
 
 
 def _cannot_plan(scheduler: str, _call: str) -> errors.OperationFailed:

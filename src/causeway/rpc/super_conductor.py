@@ -13,7 +13,9 @@ from causeway.rpc.declare import Client, call, cast
 from causeway.virt.live import LiveProgress
 
 TOPIC = "super_conductor"
-HISTORY = {"1.0": "all of it; `rate_of` came later"}
+HISTORY = {
+    "1.0": "hosts that are new or back, transfers, missed and late orders; `rate_of` came later: older ones refuse it"
+}
 
 # Seconds: less than a compute waits for its cell's conductor.
 PROGRESS_TIMEOUT = 5.0
