@@ -432,7 +432,7 @@ def _flavor_of(look: Look, instance: Instance) -> Flavor | None:
 
 def _may_leave_cell(look: Look, life: HostLife) -> bool:
     level = look.services.conf.upgrade_levels.compute
-    return versions.allows_cross_cell(level) and life.version >= versions.CROSS_CELL_SERVICE
+    return versions.allows(level, versions.CROSS_CELL) and life.version >= versions.CROSS_CELL.service
 
 
 def ask_for_confirm(look: Look, server: DrainServer, migration: Migration) -> None:

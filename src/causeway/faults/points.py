@@ -17,15 +17,20 @@ from causeway.faults.hooks import DRIVER_METHODS
 from causeway.faults.routes import ROUTES
 from causeway.moves.recipes import LIVE_MIGRATE_ACROSS_CELLS, RESIZE
 from causeway.operations.recipes import RECIPES
-from causeway.rpc import cell_conductor, compute, conductor, scheduler, super_conductor
+from causeway.rpc.cell_conductor import CellConductorClient
+from causeway.rpc.compute import ComputeClient
+from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.declare import Client, calls_of
+from causeway.rpc.scheduler import SchedulerClient
+from causeway.rpc.super_conductor import SuperConductorClient
 
-RPC_CLIENTS: dict[str, type] = {
-    cell_conductor.TOPIC: cell_conductor.CellConductorClient,
-    compute.TOPIC: compute.ComputeClient,
-    conductor.TOPIC: conductor.ConductorClient,
-    scheduler.TOPIC: scheduler.SchedulerClient,
-    super_conductor.TOPIC: super_conductor.SuperConductorClient,
-}
+RPC_CLIENTS: tuple[type[Client], ...] = (
+    CellConductorClient,
+    ComputeClient,
+    ConductorClient,
+    SchedulerClient,
+    SuperConductorClient,
+)
 
 # A host fetches a disk from another one of its cell, and tells it that it has come; or it goes by the image service.
 DISK_POINTS = (
@@ -142,10 +147,9 @@ def call_points() -> list[str]:
 
 def rpc_points() -> list[str]:
     return [
-        f"rpc.{topic}.{name}.{place}"
-        for topic, client in RPC_CLIENTS.items()
-        for name, function in inspect.getmembers(client, inspect.isfunction)
-        if not name.startswith("_")
+        f"rpc.{client.topic}.{name}.{place}"
+        for client in RPC_CLIENTS
+        for name, call in calls_of(client).items()
         # A cast is not answered.
-        for place in (("request",) if "cast" in function.__code__.co_names else ("request", "reply"))
+        for place in (("request",) if call.is_cast else ("request", "reply"))
     ]

@@ -77,7 +77,7 @@ class DisconnectAtHost(Step[Refresh]):
         instance, device = run.instance(), _device(run)
         host = instance.host or ""
         guests.require_host(run, host)
-        if liveness.of_host(run.services, run.database, host).version < versions.VOLUME_JOBS_SERVICE:
+        if liveness.of_host(run.services, run.database, host).version < versions.VOLUME_JOBS.service:
             raise errors.HostTooOld(f"Host {host} is of an earlier release: upgrade its compute service first.")
         run.computes.disconnect_volume(
             run.context, host, token=run.token(self.name), instance=instance, block_device=device

@@ -56,7 +56,7 @@ class UploadDisk(Step[Run]):
                     return
             guests.require_host(run, host)
             uploaded = run.computes.upload_disk(
-                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id
+                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id, power_off=False
             )
             run.transferred(uploaded.bytes_done)
 

@@ -19,7 +19,7 @@ from causeway.operations.places import place_of
 from causeway.parts import groups, leftovers, liveness, placing
 from causeway.parts.live_transfer import Side, done_or_noted, failure_of
 from causeway.parts.live_volumes import attached_there, drop_strays
-from causeway.rpc.compute_live import LiveCheck
+from causeway.rpc.compute.live import LiveCheck
 from causeway.sagas.recipe import Step
 from causeway.scheduler.request import MoveClaim, RequestSpec
 from causeway.store.api import mappings, migrations

@@ -76,8 +76,12 @@ class StoreDisk(Step[Run]):
                 run.transferred(stored.size)
                 return
             guests.require_host(run, host)
-            uploaded = computes.store_disk(
-                run.context, host, token=run.token(self.name), instance=instance, image_id=image_id
+            token = run.token(self.name)
+            if image_id is None:
+                computes.store_disk(run.context, host, token=token, instance=instance, image_id=None)
+                return
+            uploaded = computes.upload_disk(
+                run.context, host, token=token, instance=instance, image_id=image_id, power_off=True
             )
             run.transferred(uploaded.bytes_done)
 

@@ -23,7 +23,7 @@ from causeway.parts.live_owner import Decision, owner
 from causeway.parts.liveness import HostLife
 from causeway.parts.run import ServerRun
 from causeway.rpc.compute import ComputeClient
-from causeway.rpc.compute_live import GuestPresence
+from causeway.rpc.compute.live import GuestPresence
 from causeway.sagas.recipe import Step
 from causeway.store.api import migrations
 from causeway.store.database import Database

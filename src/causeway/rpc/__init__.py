@@ -4,7 +4,9 @@
 - `server` listens: `RpcServer(transport, topic, host, [endpoint])`. An endpoint is any object; each of its public methods
   `def name(self, context, *, argument: Type, ...) -> Type` can be called. `endpoint` reads the types once, converts what
   comes in and goes out, and refuses what does not fit.
-- `client` calls: `RpcClient(transport, topic).call(context, "name", result=Type, server=host, argument=...)`.
+- `declare` makes clients: a method without a body says once what is sent. The clients are `compute`, `conductor`,
+  `cell_conductor`, `super_conductor` and `scheduler`; each names its topic and the history of its versions.
+- `client` sends for them: `RpcClient(transport, topic).call(context, "name", result=Type, server=host, argument=...)`.
 - `memory` is the in-memory driver, `counters` counts what was sent.
 
 Bodies are JSON. Dataclasses, datetimes, enums, lists, dicts and bytes cross as their types say; an ``Any`` crosses as plain

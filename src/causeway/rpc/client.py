@@ -85,25 +85,6 @@ class RpcClient:
         with metrics.Timed(metrics.RPC_CALLS, self.topic, method):
             return self._call(context, method, result, server, timeout, monitor_timeout, version, arguments)
 
-    def order_if_known(
-        self,
-        context: RequestContext,
-        method: str,
-        *,
-        version: str,
-        too_old: errors.CausewayError,
-        result: type[T],
-        server: str,
-        **arguments: Any,
-    ) -> T:
-        """`call`, of what takes long and came with ``version``. Raises ``too_old`` if the version cap or the server is older."""
-        if not self.can_send(version):
-            raise too_old
-        try:
-            return self.call(context, method, result=result, server=server, monitor=True, version=version, **arguments)
-        except errors.NoSuchMethod as failure:
-            raise too_old from failure
-
     def _call(
         self,
         context: RequestContext,

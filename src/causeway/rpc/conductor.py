@@ -5,62 +5,74 @@ Casts return when the message is in the queue. What comes of them is seen in the
 
 from __future__ import annotations
 
-from typing import Any
-
 from causeway.context import RequestContext
 from causeway.model.audit import Report
 from causeway.model.block_device import BlockDevice
 from causeway.model.candidates import MoveCandidates
+from causeway.model.console import ConsolePlace, ConsoleType
+from causeway.model.diagnostics import Diagnostics
 from causeway.model.drains import DrainRequest, Plan
 from causeway.model.events import HostEvents
 from causeway.model.flavor import Flavor
 from causeway.model.network import RequestedNetwork, Vif
-from causeway.rpc.client import RpcClient
-from causeway.rpc.conductor_verbs import ConductorVerbs
+from causeway.rpc.declare import Client, call, cast
 
 TOPIC = "conductor"
-VERSION = "1.0"
+HISTORY = {"1.0": "states of guests, devices, moves, drains, the audit, cached images"}
 
 
-class ConductorClient(ConductorVerbs):
+class ConductorClient(Client):
     """The super conductor, as the API sees it. The request's states, action and records are written before a call."""
 
-    def __init__(self, transport: Any) -> None:
-        self._rpc = RpcClient(transport, TOPIC, version=VERSION)
+    topic, history = TOPIC, HISTORY
 
-    def start_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._rpc.cast(context, "start_instance", instance_uuid=instance_uuid)
+    # guests
 
-    def stop_instance(self, context: RequestContext, *, instance_uuid: str) -> None:
-        self._rpc.cast(context, "stop_instance", instance_uuid=instance_uuid)
+    @cast(since="1.0")
+    def start_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
-    def reboot_instance(self, context: RequestContext, *, instance_uuid: str, hard: bool) -> None:
-        self._rpc.cast(context, "reboot_instance", instance_uuid=instance_uuid, hard=hard)
+    @cast(since="1.0")
+    def stop_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
-    def work_in_hand(self, context: RequestContext, conductor: str) -> list[str]:
-        """The servers that one conductor works on at this moment, apart from moves."""
-        return self._rpc.call(context, "work_in_hand", result=list[str], server=conductor)
+    @cast(since="1.0")
+    def reboot_instance(self, context: RequestContext, *, instance_uuid: str, hard: bool) -> None: ...
 
-    def run_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Starts a move that was written to the journal (`causeway.moves.requests`)."""
-        self._rpc.cast(context, "run_move", move_id=move_id)
+    @cast(since="1.0")
+    def pause_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
-    def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
-        """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
-        self._rpc.cast(context, "take_over_move", fanout=True, move_id=move_id)
+    @cast(since="1.0")
+    def unpause_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
-    def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
-        """Has the source's hypervisor hear at once that nobody wants a live migration any more."""
-        self._rpc.cast(context, "live_migration_abort", instance_uuid=instance_uuid, migration_uuid=migration_uuid)
+    @cast(since="1.0")
+    def suspend_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
-    def live_migration_force_complete(
-        self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
-    ) -> None:
-        """Has a live migration come to its end now, at the cost of the guest standing still."""
-        self._rpc.cast(
-            context, "live_migration_force_complete", instance_uuid=instance_uuid, migration_uuid=migration_uuid
-        )
+    @cast(since="1.0")
+    def resume_instance(self, context: RequestContext, *, instance_uuid: str) -> None: ...
 
+    # inside guests
+
+    @call(since="1.0")
+    def get_diagnostics(self, context: RequestContext, *, instance_uuid: str) -> Diagnostics:
+        """What the hypervisor counts of the guest. Raises GuestFailed if it does not run."""
+
+    @cast(since="1.0")
+    def trigger_crash_dump(self, context: RequestContext, *, instance_uuid: str) -> None: ...
+
+    @call(since="1.0")
+    def set_admin_password(self, context: RequestContext, *, instance_uuid: str, password: str) -> None:
+        """Waits until the guest's agent has set it. Raises GuestFailed if it did not; the server's task is over either way."""
+
+    @call(since="1.0")
+    def get_console(self, context: RequestContext, *, instance_uuid: str, console_type: ConsoleType) -> ConsolePlace:
+        """Where such a console of the server is now. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+
+    @call(since="1.0")
+    def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
+        """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""
+
+    # devices
+
+    @call(since="1.0")
     def add_volume(
         self,
         context: RequestContext,
@@ -72,66 +84,69 @@ class ConductorClient(ConductorVerbs):
         delete_on_termination: bool,
     ) -> BlockDevice:
         """Reserves the volume and gives it to the guest; returns its mapping. Refused or failed: nothing has happened."""
-        return self._rpc.call(
-            context,
-            "add_volume",
-            result=BlockDevice,
-            instance_uuid=instance_uuid,
-            volume_id=volume_id,
-            device=device,
-            tag=tag,
-            delete_on_termination=delete_on_termination,
-        )
 
+    @call(since="1.0")
     def add_port(self, context: RequestContext, *, instance_uuid: str, requested: RequestedNetwork) -> Vif:
         """Makes or takes a port, binds it to the server's host and plugs it. Refused or failed: nothing has happened."""
-        return self._rpc.call(context, "add_port", result=Vif, instance_uuid=instance_uuid, requested=requested)
 
-    def get_console_output(self, context: RequestContext, *, instance_uuid: str, length: int | None) -> str:
-        """The last ``length`` lines (None: all that is kept) of what the guest wrote to its console."""
-        return self._rpc.call(context, "get_console_output", result=str, instance_uuid=instance_uuid, length=length)
+    @cast(since="1.0")
+    def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
+        """Hands events to the hosts that may wait for them, each through its own cell."""
 
-    def audit(self, context: RequestContext, *, fix: bool) -> Report:
-        """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
-        return self._rpc.call(context, "audit", result=Report, monitor=True, fix=fix)
+    # moves
 
-    def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
-        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work goes on."""
-        return self._rpc.call(
-            context,
-            "map_server",
-            result=Report,
-            monitor=True,
-            instance_uuid=instance_uuid,
-            cell=cell,
-            host=host,
-        )
+    @cast(since="1.0")
+    def run_move(self, context: RequestContext, *, move_id: str) -> None:
+        """Starts a move that was written to the journal (`causeway.moves.requests`)."""
 
+    @cast(since="1.0", fanout=True)
+    def take_over_move(self, context: RequestContext, *, move_id: str) -> None:
+        """Tells all conductors of a move that one of them lets go of; whoever is first has it."""
+
+    @cast(since="1.0")
+    def live_migration_abort(self, context: RequestContext, *, instance_uuid: str, migration_uuid: str) -> None:
+        """Has the source's hypervisor hear at once that nobody wants a live migration any more."""
+
+    @cast(since="1.0")
+    def live_migration_force_complete(
+        self, context: RequestContext, *, instance_uuid: str, migration_uuid: str
+    ) -> None:
+        """Has a live migration come to its end now, at the cost of the guest standing still."""
+
+    @call(since="1.0", monitor=True)
     def move_candidates(
         self, context: RequestContext, *, instance_uuid: str, flavor: Flavor | None, cross_cell_allowed: bool
     ) -> MoveCandidates:
         """Where a server could go with a flavor (None: its own), and why not elsewhere. Changes nothing."""
-        return self._rpc.call(
-            context,
-            "move_candidates",
-            result=MoveCandidates,
-            monitor=True,
-            instance_uuid=instance_uuid,
-            flavor=flavor,
-            cross_cell_allowed=cross_cell_allowed,
-        )
 
+    @call(since="1.0")
+    def work_in_hand(self, context: RequestContext, host: str) -> list[str]:
+        """The servers that the conductor of a host works on at this moment, apart from moves."""
+
+    # the cloud
+
+    @call(since="1.0", monitor=True)
     def plan_drain(self, context: RequestContext, *, request: DrainRequest) -> Plan:
         """What a drain would do, server by server, and whether it all fits. Changes nothing.
 
         Raises BadRequest for what can't be asked for.
         """
-        return self._rpc.call(context, "plan_drain", result=Plan, monitor=True, request=request)
 
+    @cast(since="1.0")
     def look_at_drains(self, context: RequestContext) -> None:
         """Tells a conductor that something was asked of a drain; they look by themselves, too."""
-        self._rpc.cast(context, "look_at_drains")
 
-    def external_events(self, context: RequestContext, *, hosts: list[HostEvents]) -> None:
-        """Hands events to the hosts that may wait for them, each through its own cell."""
-        self._rpc.cast(context, "external_events", hosts=hosts)
+    @call(since="1.0", monitor=True)
+    def audit(self, context: RequestContext, *, fix: bool) -> Report:
+        """Holds everything that knows of servers against each other; ``fix``: mends what is safe."""
+
+    @call(since="1.0", monitor=True)
+    def map_server(self, context: RequestContext, *, instance_uuid: str, cell: str, host: str) -> Report:
+        """Maps a server to where its only guest and disks are; raises Conflict if they are elsewhere, or work goes on."""
+
+    @cast(since="1.0")
+    def cache_images(self, context: RequestContext, *, aggregate_id: int, image_ids: list[str]) -> None: ...
+
+    @cast(since="1.0")
+    def clean_evacuated(self, context: RequestContext, *, host: str) -> None:
+        """Removes from a host that came back what was evacuated from it."""

@@ -37,12 +37,18 @@ def from_wire(value: Any, wanted: type[T]) -> T:
 
 
 class Method:
-    """One method of an endpoint, with its arguments as a type."""
+    """One method of an endpoint, with its arguments as a type.
+
+    ``types`` has each argument's, ``optional`` those that a message may lack, ``result`` is the type of the answer.
+    """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name = name
         self._function = function
         hints = get_type_hints(function)
+        self.result: Any = hints.get("return", Any)
+        self.types: dict[str, Any] = {}
+        self.optional: set[str] = set()
         _context, *parameters = inspect.signature(function).parameters.values()
         fields: list[Any] = []
         for parameter in parameters:
@@ -52,16 +58,16 @@ class Method:
                 )
             if parameter.name in RESERVED:
                 raise TypeError(f"{function.__qualname__}: {parameter.name} is an argument of RpcClient.call itself")
-            hint = hints[parameter.name]
+            self.types[parameter.name] = hint = hints[parameter.name]
             if parameter.default is parameter.empty:
                 fields.append((parameter.name, hint))
             else:
+                self.optional.add(parameter.name)
                 # An argument that was not sent keeps the default of the method itself.
                 fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
         self._arguments = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
         # Learnt before threads use it: see `causeway.decoding`.
         msgspec.json.Decoder(self._arguments)
-        self._names = [parameter.name for parameter in parameters]
 
     def __call__(self, context: RequestContext, arguments: dict[str, Any]) -> Reply:
         """Runs the method. Whatever goes wrong becomes a reply, so that no caller waits in vain."""
@@ -69,7 +75,7 @@ class Method:
             given = msgspec.convert(arguments, self._arguments, str_keys=True)
         except msgspec.ValidationError as error:
             return failure(CausewayError(f"RPC method {self.name} can't be called like this: {error}"))
-        values = {name: getattr(given, name) for name in self._names}
+        values = {name: getattr(given, name) for name in self.types}
         try:
             result = self._function(
                 context, **{name: value for name, value in values.items() if value is not msgspec.UNSET}

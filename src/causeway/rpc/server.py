@@ -148,6 +148,7 @@ class RpcServer:
     """Listens on a topic as ``server_name`` and runs what comes in on up to ``threads`` threads.
 
     ``endpoints`` are plain objects (all their public methods can be called, version 1.0) or what `expose` made of them.
+    The attribute has them as they are exposed, for whoever compares them with the calls of clients.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class RpcServer:
         self._heartbeats = Heartbeats(name)
         late = LateAnswers(partial(_send_late, transport))
         exposed = [endpoint if isinstance(endpoint, Endpoint) else expose(endpoint) for endpoint in endpoints]
+        self.endpoints = tuple(exposed)
         exposed.append(expose(LateAnswersEndpoint(late), namespace=NAMESPACE))
         self._server = MessagingServer(
             transport.messaging,

@@ -150,7 +150,7 @@ class View:
         service = host.record.service
         if service.disabled or service.forced_down or service.last_seen_up is None:
             return _NEVER
-        return service.last_seen_up + self._down_time if service.version >= versions.CROSS_CELL_SERVICE else _NEVER
+        return service.last_seen_up + self._down_time if service.version >= versions.CROSS_CELL.service else _NEVER
 
     def _set_capacity(self, node_uuid: str, providers: list[ProviderSummary]) -> None:
         """The node's own, as in what Placement offers for one request."""

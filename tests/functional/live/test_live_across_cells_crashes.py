@@ -10,7 +10,7 @@ from dead_hosts import come_back
 from moves_cloud import until
 
 from causeway.faults import points
-from causeway.rpc.compute_live import ComputeLive
+from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
 
@@ -48,7 +48,7 @@ ORDERS = [
 ]
 RPCS = [
     name
-    for name in vars(ComputeLive)
+    for name in vars(LiveCalls)
     if not name.startswith("_") and not name.endswith(("abort", "force_complete")) and "rollback" not in name
 ]
 

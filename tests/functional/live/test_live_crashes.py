@@ -11,7 +11,7 @@ from moves_cloud import until
 from test_watched_operations import operations
 
 from causeway.faults import points
-from causeway.rpc.compute_live import ComputeLive
+from causeway.rpc.compute.live import LiveCalls
 from causeway.rpc.transport import Verdict
 from causeway.virt.live import Presence
 
@@ -42,7 +42,7 @@ ORDERS = [
 ]
 RPCS = [
     name
-    for name in vars(ComputeLive)
+    for name in vars(LiveCalls)
     if not name.startswith("_") and not name.endswith(("abort", "force_complete")) and "rollback" not in name
 ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from causeway import errors
 from causeway.faults import points
-from causeway.rpc.compute_near_live import ComputeNearLive
+from causeway.rpc.compute.near_live import NearLiveCalls
 from causeway.rpc.transport import Verdict
 
 from .live_cloud import LiveCloud
@@ -32,7 +32,7 @@ UNDOING = [
     for point in points.step_points()
     if point.startswith("near_live_migration.") and (".undo." in point or "give_back" in point)
 ]
-METHODS = [name for name in vars(ComputeNearLive) if not name.startswith(("_", "check_"))]
+METHODS = [name for name in vars(NearLiveCalls) if not name.startswith(("_", "check_"))]
 FORWARD = [name for name in METHODS if name != "wake_guest_at_source"]
 ORDERS = [
     *(f"compute.{name}.{side}" for name in FORWARD for side in ("before", "after")),

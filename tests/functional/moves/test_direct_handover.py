@@ -172,7 +172,7 @@ def older_target(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held_by_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ComputeClient, "can_send_offered", False)
+    monkeypatch.setattr(ComputeClient, "allows", lambda _self, call: call is not ComputeClient.send_offered)
 
 
 def begun_by_older_conductor(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,7 +318,7 @@ class TestStates:
     def test_a_compute_of_the_former_release(self, cloud: Cloud, server: Any) -> None:
         host = cloud.show(server).compute_host
         (service,) = hosts.list_services(cloud.cell("cell1"), host=host, binary="nova-compute")
-        hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.RESCUE_SERVICE - 1)
+        hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.RESCUE.service - 1)
         answer = ask(cloud.member, server, "rescue")
         assert (answer.status_code, "earlier release" in message(answer)) == (409, True)
         hosts.update_service(cloud.cell("cell1"), service.uuid, version=versions.SERVICE)

@@ -272,7 +272,8 @@ def test_a_host_that_turns_out_to_be_too_old(cloud: AuditedCloud, server: Any, m
     def refuse(*_given: Any, **_more: Any) -> Any:
         raise errors.HostTooOld("The host can't rescue servers yet.")
 
-    monkeypatch.setattr(ComputeClient, "_order_rescue", refuse)
+    for order in ("rescue_guest", "undo_rescue"):
+        monkeypatch.setattr(ComputeClient, order, refuse)
     assert ask(cloud.member, server, "rescue").status_code == 200
     ended(cloud, server, "rescue", "ACTIVE")
     has_its_own(cloud, server)

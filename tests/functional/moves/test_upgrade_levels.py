@@ -31,7 +31,7 @@ def old(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     def report(database: Any, host: str, *rest: Any, **more: Any) -> Any:
         if host in aged:
-            rest = (*rest[:2], versions.CROSS_CELL_SERVICE - 1)
+            rest = (*rest[:2], versions.CROSS_CELL.service - 1)
         return known(database, host, *rest, **more)
 
     monkeypatch.setattr(hosts, "report_service", report)
@@ -40,7 +40,7 @@ def old(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for host in cloud.parts.computes:
             if host.startswith(cell):
                 aged.add(host)
-                report_version(cloud, host, versions.CROSS_CELL_SERVICE - 1)
+                report_version(cloud, host, versions.CROSS_CELL.service - 1)
 
     yield age
     for host in aged:

@@ -112,7 +112,7 @@ def test_templates_that_name_servers_alike_or_not_at_all(template: str) -> None:
 def test_releases_of_the_field_are_taken(tmp_path: Path, level: str | None, cap: str | None, moves: bool) -> None:
     text = f"[upgrade_levels]\ncompute = {level}\n" if level else ""
     given = new_config(config_files=[written(tmp_path, text)]).upgrade_levels.compute
-    assert (versions.cap(given), versions.allows_cross_cell(given)) == (cap, moves)
+    assert (versions.cap(given), versions.allows(given, versions.CROSS_CELL)) == (cap, moves)
 
 
 def test_a_dollar_sign_that_was_not_meant_is_told_without_its_value(tmp_path: Path) -> None:

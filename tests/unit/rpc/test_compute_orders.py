@@ -8,9 +8,8 @@ import pytest
 
 from causeway import errors
 from causeway.context import RequestContext
-from causeway.model import versions
 from causeway.model.outcomes import MoveToken
-from causeway.rpc.compute_devices import ComputeDevices
+from causeway.rpc.compute import ComputeClient
 
 TOKEN = MoveToken("move", "migration", 1, "Step")
 OLDER = {
@@ -35,7 +34,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "restore_guest": {"block_devices": []},
     "stop_guest": {},
     "store_disk": {"image_id": None},
-    "upload_disk": {"image_id": "image"},
+    "upload_disk": {"image_id": "image", "power_off": False},
     "build_guest": {"block_devices": [], "again": True},
     "undo_build": {"block_devices": []},
     "connect_volume": {"block_device": None},
@@ -47,7 +46,7 @@ CAME_FIRST = {"rebuild_guest", "remove_guest", "start_guest", "restore_guest", "
 
 
 def since(order: str) -> str:
-    return versions.ORDERS_RPC if order in CAME_FIRST else versions.ALL_ORDERS_RPC
+    return "1.3" if order in CAME_FIRST else "1.4"
 
 
 class Rpc:
@@ -58,7 +57,7 @@ class Rpc:
         self._knows, self._may_send = knows, may_send
 
     def can_send(self, version: str) -> bool:
-        assert version in (versions.ORDERS_RPC, versions.ALL_ORDERS_RPC)
+        assert version in ("1.3", "1.4")
         return self._may_send
 
     def call(self, _context: Any, method: str, **given: Any) -> None:
@@ -69,6 +68,12 @@ class Rpc:
         else:
             assert "token" not in given
         self.asked.append(method)
+
+
+def asking(rpc: Rpc) -> ComputeClient:
+    computes = ComputeClient.__new__(ComputeClient)
+    computes._rpc = rpc  # type: ignore[assignment]
+    return computes
 
 
 class Capped(Rpc):
@@ -85,16 +90,16 @@ class Capped(Rpc):
 @pytest.mark.parametrize("order", OLDER)
 @pytest.mark.parametrize(("knows", "may_send"), [(True, True), (False, True), (False, False)])
 def test_an_order(order: str, knows: bool, may_send: bool) -> None:
-    computes, rpc = ComputeDevices(), Rpc(knows=knows, may_send=may_send)
-    computes._rpc = rpc  # type: ignore[assignment]
+    rpc = Rpc(knows=knows, may_send=may_send)
+    computes = asking(rpc)
     given = {"token": TOKEN, "instance": None, **ARGUMENTS[order]}
     getattr(computes, order)(RequestContext(overwrite=False), "host", **given)
     assert rpc.asked == ([order] if knows and may_send else OLDER[order])
 
 
 def test_a_host_that_was_not_asked_before_has_nothing_to_destroy() -> None:
-    computes, rpc = ComputeDevices(), Rpc(knows=False, may_send=True)
-    computes._rpc = rpc  # type: ignore[assignment]
+    rpc = Rpc(knows=False, may_send=True)
+    computes = asking(rpc)
     given: Any = {"token": TOKEN, "instance": None, "block_devices": [], "again": False}
     computes.build_guest(RequestContext(overwrite=False), "host", **given)
     assert rpc.asked == ["build_instance"]
@@ -109,17 +114,17 @@ def test_a_host_that_was_not_asked_before_has_nothing_to_destroy() -> None:
     ],
 )
 def test_a_disk_is_stored_by_the_newest_order_that_the_host_knows(level: str, asked: list[str]) -> None:
-    computes, rpc = ComputeDevices(), Capped(level)
-    computes._rpc = rpc  # type: ignore[assignment]
-    given: Any = {"token": TOKEN, "instance": None, "image_id": "image"}
-    computes.store_disk(RequestContext(overwrite=False), "host", **given)
+    rpc = Capped(level)
+    computes = asking(rpc)
+    given: Any = {"token": TOKEN, "instance": None, "image_id": "image", "power_off": True}
+    computes.upload_disk(RequestContext(overwrite=False), "host", **given)
     assert rpc.asked == asked
 
 
 @pytest.mark.parametrize(("level", "order"), [("1.2", "destroy_instance"), ("1.3", "remove_guest")])
 def test_an_upgrade_level_allows_the_orders_that_its_hosts_know(level: str, order: str) -> None:
-    computes, rpc = ComputeDevices(), Capped(level)
-    computes._rpc = rpc  # type: ignore[assignment]
+    rpc = Capped(level)
+    computes = asking(rpc)
     given: Any = {"token": TOKEN, "instance": None, "block_devices": []}
     computes.remove_guest(RequestContext(overwrite=False), "host", **given)
     computes.undo_build(RequestContext(overwrite=False), "host", **given)

@@ -65,7 +65,7 @@ def _check(request: ApiRequest, home: Home, action: ServerAction) -> None:
     # What the field sends to a host that is down is lost, and the server keeps its task.
     service = hosts.check_up(request, host, home.cell_uuid)
     level = request.services.conf.upgrade_levels.compute
-    if service.version < versions.RESCUE_SERVICE or not versions.allows_rescue(level):
+    if service.version < versions.RESCUE.service or not versions.allows(level, versions.RESCUE):
         raise errors.Conflict(
             f"Cannot '{action.name}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
             " release, or held to one. Upgrade it first."

@@ -134,21 +134,21 @@ def may_leave_its_cell(request: ApiRequest, home: Home) -> bool:
     """
     if not request.allows(CROSS_CELL_RESIZE, loading.target_of(home.instance)):
         return False
-    if not versions.allows_cross_cell(request.services.conf.upgrade_levels.compute):
+    if not versions.allows(request.services.conf.upgrade_levels.compute, versions.CROSS_CELL):
         LOG.info(
             "Server %s stays in its cell: [upgrade_levels] compute is %s, and moves between cells need %s",
             home.instance.uuid,
             request.services.conf.upgrade_levels.compute,
-            versions.CROSS_CELL_RPC,
+            versions.CROSS_CELL.rpc,
         )
         return False
-    if home.service is not None and home.service.version < versions.CROSS_CELL_SERVICE:
+    if home.service is not None and home.service.version < versions.CROSS_CELL.service:
         LOG.info(
             "Server %s stays in its cell: the compute service of its host %s has version %s, moves between cells need %s",
             home.instance.uuid,
             home.service.host,
             home.service.version,
-            versions.CROSS_CELL_SERVICE,
+            versions.CROSS_CELL.service,
         )
         return False
     return True
@@ -173,7 +173,7 @@ def _check_target(request: ApiRequest, home: Home, host: str, cross_cell_allowed
         service = hosts.service_of(request, host, cell_uuid)
     except errors.DatabaseFailed as failure:
         raise silent from failure
-    if service is not None and service.version < versions.CROSS_CELL_SERVICE:
+    if service is not None and service.version < versions.CROSS_CELL.service:
         raise errors.BadRequest(f"Compute host {host} is too old for moves between cells: upgrade it first.")
 
 

@@ -42,7 +42,7 @@ def check_host(request: ApiRequest, home: Home, action: str) -> None:
     host = loading.check_host(home.instance)
     service = hosts.check_up(request, host, home.cell_uuid)
     level = request.services.conf.upgrade_levels.compute
-    if service.version < versions.VOLUME_JOBS_SERVICE or not versions.allows_volume_jobs(level):
+    if service.version < versions.VOLUME_JOBS.service or not versions.allows(level, versions.VOLUME_JOBS):
         raise errors.Conflict(
             f"Cannot '{action}' instance {home.instance.uuid}: the compute service of host {host} is of an earlier"
             " release, or held to one. Upgrade it first."

@@ -22,7 +22,7 @@ from causeway.model.block_device import BlockDevice, is_volume_backed
 from causeway.model.instance import Instance
 from causeway.model.outcomes import GuestOutcome, MoveToken
 from causeway.model.states import PowerState
-from causeway.rpc.compute_live import GuestPresence, LiveCheck, LiveOutcome
+from causeway.rpc.compute.live import GuestPresence, LiveCheck, LiveOutcome
 from causeway.virt.driver import ROOT_DISK, RootDisk
 from causeway.virt.live import LiveOptions, LiveProgress, LiveSource, LiveTarget, Presence
 

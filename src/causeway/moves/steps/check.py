@@ -198,7 +198,7 @@ def _show(
     """Has a host show what it has; returns the guest's power state."""
     if not life.is_up:
         raise _refused(f"The host that has {what} is down.", life.explained())
-    if life.version < versions.VERIFY_SERVICE or not computes.can_verify():
+    if life.version < versions.VERIFY.service or not computes.allows(ComputeClient.verify_server):
         return _look(run, computes, life.host, devices, stashed=stashed, what=what)
     try:
         facts = computes.verify_server(

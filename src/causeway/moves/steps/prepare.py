@@ -247,7 +247,7 @@ def _carries_firmware(run: Run) -> bool:
     if not firmware.of_instance(run.source_instance()).keeps_state:
         return False
     life = liveness.of_host(run.services, run.source_database, run.memory.source_host)
-    return life.version >= versions.FIRMWARE_SERVICE
+    return life.version >= versions.FIRMWARE.service
 
 
 def with_new_flavor(run: Run) -> Instance:

@@ -19,10 +19,10 @@ class ComputeFilter(HostFilter):
             seen = "forced down" if service.forced_down else f"{service.last_seen_up or 'never'}"
             return Refusal("is down", "are down", {"last seen up": seen})
         cell = request.spec.preferred_cell
-        if cell is not None and cell != host.record.cell_uuid and service.version < versions.CROSS_CELL_SERVICE:
+        if cell is not None and cell != host.record.cell_uuid and service.version < versions.CROSS_CELL.service:
             return Refusal(
                 "is too old for moves between cells",
                 "are too old for moves between cells",
-                {"service version": str(service.version), "needed": str(versions.CROSS_CELL_SERVICE)},
+                {"service version": str(service.version), "needed": str(versions.CROSS_CELL.service)},
             )
         return None

@@ -1,0 +1,62 @@
+"""What a conductor asks of the computes of one cell.
+
+Every call is about one server on one host, may be repeated, and returns what is to be written down. Calls that belong to a
+move or another operation carry its token.
+
+| file | what is asked |
+|---|---|
+| `guests`, `guest_states` | a guest is started, stopped, paused, looked at |
+| `orders`, `devices` | what is carried out once for an operation: builds, rebuilds, images of disks, volumes, ports |
+| `rescues`, `volumes` | rescues; volumes that guests have open |
+| `inside` | what users want of the guest itself |
+| `dry_runs`, `resizes`, `snapshot_resizes` | moves inside a cell, and between cells |
+| `warm`, `live`, `near_live` | moves of guests that run |
+| `copies`, `audit` | what is on a host, before the other copy is destroyed and when something is orphaned |
+
+The versions are in `causeway.model.versions`: layers below this one ask for them, too.
+"""
+
+from __future__ import annotations
+
+from causeway.model import versions
+from causeway.rpc import super_conductor
+from causeway.rpc.compute.audit import AuditCalls
+from causeway.rpc.compute.copies import CopyCalls
+from causeway.rpc.compute.devices import DeviceCalls
+from causeway.rpc.compute.dry_runs import DryRunCalls
+from causeway.rpc.compute.inside import InsideCalls
+from causeway.rpc.compute.live import LiveCalls
+from causeway.rpc.compute.near_live import NearLiveCalls
+from causeway.rpc.compute.orders import OrderCalls
+from causeway.rpc.compute.rescues import RescueCalls
+from causeway.rpc.compute.resizes import ResizeCalls
+from causeway.rpc.compute.snapshot_resizes import SnapshotResizeCalls
+from causeway.rpc.compute.volumes import VolumeCalls
+from causeway.rpc.compute.warm import WarmCalls
+from causeway.rpc.transport import Transport
+
+TOPIC = "compute"
+HISTORY = {version.rpc: version.brought for version in versions.COMPUTE}
+
+
+class ComputeClient(
+    OrderCalls,
+    DeviceCalls,
+    InsideCalls,
+    RescueCalls,
+    VolumeCalls,
+    DryRunCalls,
+    ResizeCalls,
+    SnapshotResizeCalls,
+    WarmCalls,
+    LiveCalls,
+    NearLiveCalls,
+    CopyCalls,
+    AuditCalls,
+):
+    """The computes of one cell, over that cell's message queue."""
+
+    topic, history = TOPIC, HISTORY
+
+    def __init__(self, transport: Transport, version_cap: str | None = None) -> None:
+        super().__init__(transport, version_cap, listens_at=super_conductor.TOPIC)

@@ -1,0 +1,36 @@
+"""What the audit asks of computes: what is on a host, and that what nobody needs there is deleted."""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.audit import HostContents
+from causeway.model.instance import Instance
+from causeway.rpc.declare import Client, call
+
+
+class AuditCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`."""
+
+    @call(since="1.0")
+    def list_host(self, context: RequestContext, host: str) -> HostContents:
+        """Everything that is on a host."""
+
+    @call(since="1.0")
+    def remove_leftover_claim(
+        self, context: RequestContext, host: str, *, instance_uuid: str, migration_uuid: str | None
+    ) -> None:
+        """Ends a claim that nobody needs."""
+
+    @call(since="1.0")
+    def restore_claim(
+        self, context: RequestContext, host: str, *, instance: Instance, migration_uuid: str | None
+    ) -> None:
+        """Claims what the server's record says that it holds; raises ClaimRefused if others hold it."""
+
+    @call(since="1.0")
+    def remove_leftover_file(self, context: RequestContext, host: str, *, name: str) -> None:
+        """Deletes what a transfer left in the image cache."""
+
+    @call(since="1.0")
+    def remove_leftover_disks(self, context: RequestContext, host: str, *, instance_uuid: str, stashed: bool) -> None:
+        """Deletes the disks of a server that has no guest there; raises InvalidState if it has one."""

@@ -1,0 +1,33 @@
+"""What a conductor asks of computes before it has another copy of a server destroyed, and when a dead host is back."""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.missed import MissedOrder
+from causeway.rpc.declare import Client, call
+from causeway.virt.driver import GuestFacts
+
+
+class CopyCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`."""
+
+    @call(since="1.2", monitor=True)
+    def verify_server(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        stashed: bool,
+    ) -> GuestFacts:
+        """Has a host show that the server could live on from its guest there, or from its stashed disks. Changes nothing.
+
+        Raises CopyNotUsable if it could not.
+        """
+
+    @call(since="1.2", monitor=True)
+    def carry_out_missed(self, context: RequestContext, host: str, *, orders: list[MissedOrder]) -> list[str]:
+        """Has a host that is back do what it was not told while it was dead; returns the ids of what it did."""

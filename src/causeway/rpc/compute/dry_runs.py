@@ -1,0 +1,29 @@
+"""What a conductor asks of computes before a move is decided: they change nothing."""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.candidates import DiskMeasure, PreCheck
+from causeway.model.instance import Instance
+from causeway.rpc.declare import Client, call
+
+
+class DryRunCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`. ``timeout``: seconds that the caller waits."""
+
+    @call(since="1.0")
+    def check_move_to_host(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        timeout: float,
+    ) -> list[PreCheck]:
+        """What the host would say to a move of the server to it, with the flavor that ``instance`` has; changes nothing."""
+
+    @call(since="1.0")
+    def measure_disks(self, context: RequestContext, host: str, *, instance_uuid: str, timeout: float) -> DiskMeasure:
+        """Bytes that a server's disks take on the host."""

@@ -1,0 +1,42 @@
+"""What a conductor asks of computes for users who want something of the guest itself; and images that are cached ahead."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.console import ConsoleAddress, ConsoleType
+from causeway.model.diagnostics import Diagnostics
+from causeway.model.instance import Instance
+from causeway.rpc.declare import Client, call
+
+
+def _cannot(host: str, method: str) -> errors.NotImplementedHere:
+    return errors.NotImplementedHere(
+        f"Host {host} can't do that yet ({method}): its compute service is of an earlier release, or held to one."
+    )
+
+
+class InsideCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`. All of it raises NotImplementedHere if the host can't do it."""
+
+    @call(since="1.9", monitor=True, too_old=_cannot)
+    def get_diagnostics(self, context: RequestContext, host: str, *, instance_uuid: str) -> Diagnostics:
+        """Raises GuestFailed if the guest does not run."""
+
+    @call(since="1.9", monitor=True, too_old=_cannot)
+    def trigger_crash_dump(self, context: RequestContext, host: str, *, instance_uuid: str) -> None:
+        """Interrupts the guest, whose kernel dumps its memory if it is set up for that."""
+
+    @call(since="1.9", monitor=True, too_old=_cannot)
+    def set_admin_password(self, context: RequestContext, host: str, *, instance: Instance, password: str) -> None:
+        """Has the guest's agent set its administrator's password. Raises GuestFailed if it does not."""
+
+    @call(since="1.11", monitor=True, too_old=_cannot)
+    def get_console(
+        self, context: RequestContext, host: str, *, instance_uuid: str, console_type: ConsoleType
+    ) -> ConsoleAddress:
+        """Where such a console of the guest is. Raises ConsoleTypeUnavailable, or GuestFailed if the guest does not run."""
+
+    @call(since="1.14", monitor=True, too_old=_cannot)
+    def cache_images(self, context: RequestContext, host: str, *, image_ids: list[str]) -> dict[str, str]:
+        """Fetches images that the host has not; image -> "cached", "existing" or "error"."""

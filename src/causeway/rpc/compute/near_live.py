@@ -1,0 +1,119 @@
+"""What a conductor asks of computes in a near-live migration: the guest is saved, and woken at the other host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.model.states import VmState
+from causeway.rpc.declare import Client, IfSet, Newer, NotSent, call
+from causeway.virt.driver import GuestFacts
+from causeway.virt.live import LiveSource
+
+
+def _no_memory(host: str, _call: str) -> errors.ClaimRefused:
+    return errors.ClaimRefused("A host is of a version that can't keep the memory of guests.", details=f"host {host}")
+
+
+def _no_suspended_memory(host: str, _call: str) -> errors.ClaimRefused:
+    return errors.ClaimRefused(
+        "A host is of a version that can't take the memory of suspended guests along.", details=f"host {host}"
+    )
+
+
+def _is_suspended(given: Mapping[str, Any]) -> bool:
+    if "is_suspended" in given:
+        return bool(given["is_suspended"])
+    return bool(given["instance"].vm_state is VmState.SUSPENDED)
+
+
+order = call(
+    since="1.6", monitor=True, too_old=_no_memory, newer=Newer("1.8", when=_is_suspended, too_old=_no_suspended_memory)
+)
+
+
+class NearLiveCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`. Raises ClaimRefused for hosts of an older version."""
+
+    @order
+    def check_can_save_guest(self, context: RequestContext, host: str, *, instance: Instance) -> LiveSource:
+        """What a target must know of the guest. Raises GuestFailed if it has no memory that can be saved."""
+
+    @order
+    def check_can_wake_guest(
+        self, context: RequestContext, host: str, *, source: LiveSource, is_suspended: NotSent[bool]
+    ) -> None:
+        """Raises ClaimRefused if the host can't wake such a guest."""
+
+    @order
+    def save_guest_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        memory_image_id: str | None,
+        image_id: str | None,
+        disk_image_ids: dict[str, str],
+        since: int | None,
+    ) -> SourceOutcome:
+        """The guest's memory and disks go into images, and it leaves the host but for both.
+
+        ``since``: the target has that round. Raises WarmCopyImpossible if the host does not know what changed since.
+        ``memory_image_id`` None: all is offered to the target; of hosts that have told that they can.
+        """
+
+    @order
+    def wake_guest_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        disks: dict[str, Snapshot],
+        offer: IfSet[DiskOffer | None],
+        is_suspended: IfSet[bool],
+    ) -> GuestOutcome:
+        """Takes over the ports, connects the volumes, and makes the guest with its memory. It stands still.
+
+        ``is_suspended``: it is off, and its memory is kept for its resume.
+        ``offer``: where it fetches memory and disks. Raises DiskTransferBroken if it can't.
+        """
+
+    @order
+    def let_guest_go_on(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+        is_suspended: IfSet[bool],
+    ) -> GuestFacts:
+        """The target's guest goes on, unless its user had paused or suspended it."""
+
+    @order
+    def wake_guest_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        is_paused: bool,
+        is_suspended: IfSet[bool],
+    ) -> GuestOutcome:
+        """The guest goes on where it was saved, or is suspended there as before."""

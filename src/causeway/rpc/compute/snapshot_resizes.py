@@ -1,0 +1,106 @@
+"""What a conductor orders of computes in moves between cells: names from the field.
+
+They are sent as 1.0, though only clouds of 1.1 move servers between cells (`causeway.model.versions.CROSS_CELL`).
+"""
+
+from __future__ import annotations
+
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance, MigrationContext
+from causeway.model.outcomes import DiskOffer, GuestOutcome, MoveToken, Snapshot, SourceOutcome
+from causeway.rpc.declare import Client, IfSet, call
+
+
+class SnapshotResizeCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`."""
+
+    @call(since="1.0", monitor=True)
+    def prep_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> MigrationContext:
+        """Claims the host for the server with ``instance.new_flavor`` and checks that its volumes can be connected."""
+
+    @call(since="1.0", monitor=True)
+    def prep_snapshot_based_resize_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        image_id: str | None,
+        disk_image_ids: IfSet[dict[str, str]],
+        since: IfSet[int | None] = None,
+        is_direct: IfSet[bool] = False,
+    ) -> SourceOutcome:
+        """Powers the guest off, uploads its root disk to an image (if given), and takes it off the host but for its disks.
+
+        ``disk_image_ids``: images for its ephemeral disks, by name. ``since``: the target has that round; only what changed
+        since is uploaded. Raises WarmCopyImpossible if the host does not know what did. ``is_direct``: nothing is uploaded, it
+        is offered to the target; of hosts that have told that they can.
+        """
+
+    @call(since="1.7", monitor=True)
+    def send_offered(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, image_ids: dict[str, str]
+    ) -> dict[str, Snapshot]:
+        """The source uploads what it offers and its target can't fetch, each disk to the image that is named for it."""
+
+    @call(since="1.0", monitor=True)
+    def finish_snapshot_based_resize_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        snapshot: Snapshot | None,
+        power_on: bool,
+        disks: IfSet[dict[str, Snapshot]],
+        offer: IfSet[DiskOffer | None] = None,
+    ) -> GuestOutcome:
+        """Takes over the ports, connects the volumes and makes the guest, from the snapshot if its root disk is local.
+
+        ``disks``: the snapshots of its ephemeral disks, by name. ``offer``: where it fetches all of them instead. Raises
+        DiskTransferBroken if it can't.
+        """
+
+    @call(since="1.0", monitor=True)
+    def drop_move_at_dest(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+    ) -> None:
+        """Undoes everything that a move made at its target: guest, disks, connections, claim. Also used by revert."""
+
+    @call(since="1.0", monitor=True)
+    def restore_at_source(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        power_on: bool,
+    ) -> GuestOutcome:
+        """Brings the guest back from its stashed disks, with its ports and volumes. For a failed move and for revert."""
+
+    @call(since="1.0", monitor=True)
+    def confirm_snapshot_based_resize_at_source(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance
+    ) -> None:
+        """Deletes the stashed disks and drops what the source still held for the server."""

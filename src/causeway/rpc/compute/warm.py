@@ -1,0 +1,86 @@
+"""What a conductor orders of hosts while a guest runs that is to move: its disks are copied beside it."""
+
+from __future__ import annotations
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.model.block_device import BlockDevice
+from causeway.model.instance import Instance
+from causeway.model.outcomes import MoveToken, Snapshot
+from causeway.model.warm import CopyRound, RoundReceived
+from causeway.rpc.declare import Client, IfSet, call
+
+
+def _no_warm_copies(host: str, _call: str) -> errors.WarmCopyImpossible:
+    return errors.WarmCopyImpossible(
+        "A host is of a version that can't copy disks while their guest runs.", details=f"host {host}"
+    )
+
+
+order = call(since="1.5", monitor=True, too_old=_no_warm_copies)
+
+
+class WarmCalls(Client):
+    """A part of `causeway.rpc.compute.ComputeClient`. Raises WarmCopyImpossible for hosts of an older version."""
+
+    @order
+    def begin_round(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        block_devices: list[BlockDevice],
+        since: int | None,
+        with_swap: IfSet[bool],
+    ) -> CopyRound:
+        """The source makes the server's disks readable as they are now, or what changed of them since a round.
+
+        ``with_swap``: of servers that do not boot on their way, whose hosts are new enough.
+        """
+
+    @order
+    def receive_round(
+        self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance, copied: CopyRound
+    ) -> RoundReceived:
+        """The target fetches a round from the source. Raises HostUnreachable if it can't connect to it."""
+
+    @order
+    def send_part(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        number: int,
+        name: str,
+        part: int,
+        image_id: str,
+        codings: IfSet[list[str]],
+    ) -> Snapshot:
+        """The source uploads a part of a disk in a round. ``codings``: what both hosts know, and have told."""
+
+    @order
+    def receive_part(
+        self,
+        context: RequestContext,
+        host: str,
+        *,
+        token: MoveToken,
+        instance: Instance,
+        copied: CopyRound,
+        name: str,
+        part: int,
+        sent: Snapshot,
+    ) -> RoundReceived:
+        """The target downloads what `send_part` uploaded, and puts it in."""
+
+    @order
+    def end_rounds(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+        """Nothing of rounds stays at the source."""
+
+    @order
+    def discard_copies(self, context: RequestContext, host: str, *, token: MoveToken, instance: Instance) -> None:
+        """Nothing of what came stays at the target."""

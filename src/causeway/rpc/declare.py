@@ -1,0 +1,282 @@
+"""Declares the calls of an interface: a client's method says once what is sent, and has no body but its docstring.
+
+    @call(since="1.4", monitor=True)
+    def connect_volume(self, context: RequestContext, host: str, *, token: MoveToken, volume: BlockDevice) -> BlockDevice:
+        \"""Connects a volume to the host.\"""
+
+- The name is the one on the wire. ``host`` is there if one server of the topic is addressed.
+- The arguments behind the ``*`` are the message, and the return type is the answer's. `NotSent` and `IfSet` are the exceptions;
+  an argument ``timeout`` is how long the caller waits, in seconds.
+- ``since`` is the version that the message is sent as: one of the interface's history (`Client.history`). ``too_old`` and
+  ``formerly`` say what becomes of the call if the receiver, or the upgrade level, is older.
+
+`calls_of` lists the calls of a client: fault points and the contract test (`tests/unit/rpc/test_contract.py`) follow from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, ClassVar, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from causeway import errors
+from causeway.context import RequestContext
+from causeway.rpc.client import RpcClient
+from causeway.rpc.endpoint import RESERVED
+from causeway.rpc.transport import Transport
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Sent(Enum):
+    ALWAYS = "always"
+    IF_SET = "if it is set"
+    NEVER = "never"
+
+
+# An argument that receivers of an older release do not know. It is not sent while it says nothing: None, False, empty.
+IfSet = Annotated[T, _Sent.IF_SET]
+# An argument that only decides how the call is made (`Newer`).
+NotSent = Annotated[T, _Sent.NEVER]
+
+# (who is too old: a host, or the service that said so; the call) -> what the caller is told
+TooOld = Callable[[str, str], errors.CausewayError]
+
+
+@dataclass(frozen=True)
+class Newer:
+    """A version of its own for some arguments of a call: for those that ``when`` finds in what the caller gave."""
+
+    since: str
+    when: Callable[[Mapping[str, Any]], bool]
+    too_old: TooOld
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a call: its type, its default (`inspect.Parameter.empty` for none), and when it is sent."""
+
+    type: Any
+    default: Any
+    sent: _Sent
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether a message may lack it."""
+        return self.sent is _Sent.IF_SET
+
+    def sends(self, value: object) -> bool:
+        if self.sent is _Sent.IF_SET:
+            return not (value is None or value is False or (isinstance(value, dict | list) and not value))
+        return self.sent is _Sent.ALWAYS
+
+
+@dataclass(frozen=True)
+class Call:
+    """A declared call or cast. ``arguments`` are all that a caller gives, by name; ``result`` is the type of the answer."""
+
+    name: str
+    arguments: dict[str, Argument]
+    result: Any
+    since: str
+    is_cast: bool = False
+    fanout: bool = False
+    monitor: bool = False
+    timeout: float | None = None
+    newer: Newer | None = None
+    too_old: TooOld | None = None
+    formerly: Callable[..., object] | None = None
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The versions as which it is sent."""
+        return (self.since, self.newer.since) if self.newer else (self.since,)
+
+    @property
+    def message(self) -> dict[str, Argument]:
+        """The arguments that are sent."""
+        return {name: each for name, each in self.arguments.items() if each.sent is not _Sent.NEVER}
+
+    def send(self, client: Client, context: RequestContext, host: str | None, given: dict[str, Any]) -> Any:
+        """What a caller of the stub gets. Raises TypeError for arguments that are not declared, or missing."""
+        given = self._filled(given)
+        message = {name: value for name, value in given.items() if self.arguments[name].sends(value)}
+        if self.is_cast:
+            client._rpc.cast(context, self.name, server=host, fanout=self.fanout, version=self.since, **message)
+            return None
+        newer = self.newer if self.newer is not None and self.newer.when(given) else None
+        since = newer.since if newer else self.since
+        too_old = newer.too_old if newer else self.too_old
+
+        def ask() -> Any:
+            return client._rpc.call(
+                context,
+                self.name,
+                result=self.result,
+                server=host,
+                timeout=given.get("timeout", self.timeout),
+                monitor=self.monitor,
+                version=since,
+                **message,
+            )
+
+        if too_old is None and self.formerly is None:
+            return ask()
+        unknown: errors.NoSuchMethod | None = None
+        if client._rpc.can_send(since):
+            try:
+                return ask()
+            except errors.NoSuchMethod as failure:
+                unknown = failure
+        if too_old is not None:
+            raise too_old(host or (unknown.details if unknown else ""), self.name) from unknown
+        assert self.formerly is not None
+        return self._ask_formerly(self.formerly, client, context, host, given)
+
+    def _filled(self, given: dict[str, Any]) -> dict[str, Any]:
+        if unknown := given.keys() - self.arguments.keys():
+            raise TypeError(f"{self.name}() takes no {', '.join(sorted(unknown))}")
+        filled = {name: given.get(name, argument.default) for name, argument in self.arguments.items()}
+        if missing := [name for name, value in filled.items() if value is inspect.Parameter.empty]:
+            raise TypeError(f"{self.name}() lacks {', '.join(missing)}")
+        return filled
+
+    def _ask_formerly(
+        self,
+        formerly: Callable[..., object],
+        client: Client,
+        context: RequestContext,
+        host: str | None,
+        given: dict[str, Any],
+    ) -> Any:
+        """It takes the same arguments, or some of them."""
+        known = inspect.signature(formerly).parameters
+        answer = formerly(
+            client, context, *([host] if host else []), **{name: given[name] for name in given if name in known}
+        )
+        return None if self.result is type(None) else answer
+
+
+@dataclass(frozen=True)
+class call:
+    """Makes a stub a call, whose caller waits for the answer. Raises what `RpcClient.call` does.
+
+    - ``since``: the version of the interface that brought it.
+    - ``monitor``: it takes long; the caller waits as long as the server shows that it is alive.
+    - ``timeout`` in seconds; without it the option ``rpc_response_timeout``.
+    - ``newer``: some arguments came with a version of their own.
+    - ``too_old``: raised if the receiver or the upgrade level is older.
+    - ``formerly``: asks the same of a receiver that is older: another call, or a function. It gets those arguments that it takes.
+    """
+
+    since: str
+    monitor: bool = False
+    timeout: float | None = None
+    newer: Newer | None = None
+    too_old: TooOld | None = None
+    formerly: Callable[..., object] | None = None
+
+    def __call__(self, stub: Callable[P, T]) -> Callable[P, T]:
+        arguments, result, addresses_host = _read(stub)
+        declared = Call(
+            stub.__name__,
+            arguments,
+            result,
+            self.since,
+            monitor=self.monitor,
+            timeout=self.timeout,
+            newer=self.newer,
+            too_old=self.too_old,
+            formerly=self.formerly,
+        )
+        return _sending(stub, declared, addresses_host=addresses_host)
+
+
+@dataclass(frozen=True)
+class cast:
+    """Makes a stub a message that nobody answers: it returns when the message is in the queue.
+
+    ``fanout``: it goes to all servers of the topic. Raises what `RpcClient.cast` does.
+    """
+
+    since: str
+    fanout: bool = False
+
+    def __call__(self, stub: Callable[P, None]) -> Callable[P, None]:
+        arguments, result, addresses_host = _read(stub)
+        if result is not type(None):
+            raise TypeError(f"{stub.__qualname__}: nobody answers a cast")
+        declared = Call(stub.__name__, arguments, result, self.since, is_cast=True, fanout=self.fanout)
+        return _sending(stub, declared, addresses_host=addresses_host)
+
+
+class Client:
+    """What callers of an interface have: its calls, as methods.
+
+    ``topic`` is where its servers listen; ``history`` has the interface's versions with what each brought, the oldest first.
+    ``version_cap`` and ``listens_at`` as `RpcClient` has them.
+    """
+
+    topic: ClassVar[str]
+    history: ClassVar[Mapping[str, str]]
+
+    def __init__(self, transport: Transport, version_cap: str | None = None, *, listens_at: str | None = None) -> None:
+        self._rpc = RpcClient(
+            transport, self.topic, version=next(iter(self.history)), version_cap=version_cap, listens_at=listens_at
+        )
+
+    def allows(self, method: Callable[..., object]) -> bool:
+        """Whether the version cap allows a call: ``computes.allows(ComputeClient.verify_server)``."""
+        return self._rpc.can_send(declared_by(method).since)
+
+
+def declared_by(method: Callable[..., object]) -> Call:
+    """What a client's method declares. Raises TypeError for a method that is no call."""
+    declared = getattr(method, "declared", None)
+    if not isinstance(declared, Call):
+        raise TypeError(f"{method} is no RPC call")
+    return declared
+
+
+def calls_of(client: type[Client]) -> dict[str, Call]:
+    """All calls and casts of a client, by name."""
+    found = (getattr(method, "declared", None) for _name, method in inspect.getmembers(client, inspect.isfunction))
+    return {each.name: each for each in found if isinstance(each, Call)}
+
+
+def _read(stub: Callable[..., object]) -> tuple[dict[str, Argument], Any, bool]:
+    """The arguments and the result of a stub, and whether it addresses a host. Raises TypeError for a mistake in the program."""
+    hints = get_type_hints(stub, include_extras=True)
+    parameters = inspect.signature(stub).parameters.values()
+    places = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    if places not in (["self", "context"], ["self", "context", "host"]):
+        raise TypeError(f"{stub.__qualname__}: a call is declared with (self, context, *) or (self, context, host, *)")
+    arguments: dict[str, Argument] = {}
+    for each in parameters:
+        if each.kind is not each.KEYWORD_ONLY:
+            continue
+        hint, sent = hints[each.name], _Sent.ALWAYS
+        if get_origin(hint) is Annotated:
+            hint, sent = get_args(hint)[:2]
+        if each.name == "timeout":
+            sent = _Sent.NEVER
+        elif each.name in RESERVED:
+            raise TypeError(f"{stub.__qualname__}: {each.name} is an argument of RpcClient.call itself")
+        arguments[each.name] = Argument(hint, each.default, sent)
+    return arguments, hints["return"], "host" in places
+
+
+def _sending(stub: Callable[P, T], declared: Call, *, addresses_host: bool) -> Callable[P, T]:
+    def to_host(client: Client, context: RequestContext, host: str, **given: Any) -> Any:
+        return declared.send(client, context, host, given)
+
+    def to_any(client: Client, context: RequestContext, **given: Any) -> Any:
+        return declared.send(client, context, None, given)
+
+    sending: Any = functools.wraps(stub)(to_host if addresses_host else to_any)
+    sending.declared = declared
+    return sending  # type: ignore[no-any-return]

@@ -1,0 +1,156 @@
+"""Clients and servers of each interface agree: every declared call has a method that takes it, and every method has a call."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import pytest
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+
+from causeway import roles
+from causeway.clients.placement.client import PlacementClient
+from causeway.conf import new_config
+from causeway.faults.points import RPC_CLIENTS
+from causeway.model import versions
+from causeway.model.host import CellMapping
+from causeway.rpc import RpcServer
+from causeway.rpc.compute import ComputeClient
+from causeway.rpc.conductor import ConductorClient
+from causeway.rpc.declare import Argument, Call, Client, calls_of
+from causeway.rpc.endpoint import Method
+from causeway.store.cells import Cells
+from causeway.store.database import Database
+from causeway.virt.simulated.driver import SimulatedDriver
+
+CALLS = [(client, call) for client in RPC_CLIENTS for call in calls_of(client).values()]
+
+# Methods that no client of this release calls -> why they are there.
+OF_FORMER_APIS = "APIs of the release before ask so (causeway.conductor.former)"
+WITHOUT_CALL: dict[type[Client], dict[str, str]] = {
+    ConductorClient: dict.fromkeys(
+        (
+            "attach_interface",
+            "attach_volume",
+            "build_instance",
+            "delete_instance",
+            "detach_interface",
+            "detach_volume",
+            "evacuate_instance",
+            "rebuild_instance",
+            "shelve_instance",
+            "shelve_offload_instance",
+            "snapshot_instance",
+            "unshelve_instance",
+        ),
+        OF_FORMER_APIS,
+    )
+}
+# What clients have beside calls.
+NO_CALLS = {"allows"}
+
+
+def listening(folder: Path) -> Iterator[RpcServer]:
+    """What the services of a cloud listen with, as they make it. None of them is started."""
+    queue = "causeway-memory://contract"
+    conf = new_config(transport_url=queue, state_path=str(folder))
+    around = roles.surroundings(conf, PlacementClient(Adapter(Session(), endpoint_override="http://127.0.0.1:1")))
+    api = Database(f"sqlite:///{folder}/api", "the API")
+    cells = Cells(api)
+    cell = CellMapping("cell", "cell", queue, f"sqlite:///{folder}/cell")
+    try:
+        server, scheduler = roles.scheduler(around, cells, "host")
+        yield server
+        scheduler.close()
+        conductor = roles.conductor(around, api, cells, "host")
+        yield from conductor._servers
+        yield from conductor._cells._servers_of(cell)
+        yield roles.cell_conductor(conf, around.transports, "host", api, queue)._server
+        driver = SimulatedDriver("host", folder / "host")
+        yield roles.compute(around, "host", driver, queue, folder / "host")._server
+    finally:
+        cells.close()
+        api.close()
+        around.close()
+
+
+@pytest.fixture(scope="module")
+def methods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, tuple[Method, str]]]:
+    """topic -> name of a method -> the method, and the newest version that its endpoint understands."""
+    found: dict[str, dict[str, tuple[Method, str]]] = {}
+    for server in listening(tmp_path_factory.mktemp("contract")):
+        of_this: dict[str, tuple[Method, str]] = {}
+        for endpoint in server.endpoints:
+            if endpoint.namespace is None:
+                assert not of_this.keys() & endpoint.methods.keys(), "two endpoints have a method of the same name"
+                of_this |= {name: (method, endpoint.version) for name, method in endpoint.methods.items()}
+        assert found.setdefault(server.topic, of_this).keys() == of_this.keys()
+    return found
+
+
+def fits(argument: Argument, taken: Any) -> bool:
+    """Whether a method takes what a call sends. A default of None says that the argument was not sent."""
+    if argument.is_optional and get_origin(taken) in (UnionType, Union) and type(None) in get_args(taken):
+        return set(get_args(taken)) in ({argument.type, type(None)}, set(get_args(argument.type)))
+    return bool(argument.type == taken)
+
+
+def named(client_and_call: tuple[type[Client], Call]) -> str:
+    client, call = client_and_call
+    return f"{client.topic}.{call.name}"
+
+
+def test_each_interface_has_a_server(methods: dict[str, dict[str, tuple[Method, str]]]) -> None:
+    assert methods.keys() == {client.topic for client in RPC_CLIENTS}
+
+
+@pytest.mark.parametrize(("client", "call"), CALLS, ids=map(named, CALLS))
+def test_a_call_has_a_method_that_takes_it(
+    methods: dict[str, dict[str, tuple[Method, str]]], client: type[Client], call: Call
+) -> None:
+    assert call.name in methods[client.topic], f"no endpoint has {call.name}"
+    method, understood = methods[client.topic][call.name]
+    assert call.message.keys() == method.types.keys()
+    for name, argument in call.message.items():
+        taken = method.types[name]
+        assert fits(argument, taken), f"{name} is sent as {argument.type} and taken as {taken}"
+        assert not argument.is_optional or name in method.optional, f"{name} may be missing"
+    assert method.result == call.result
+    for version in call.versions:
+        assert versions.numbers(version) <= versions.numbers(understood)
+
+
+@pytest.mark.parametrize("client", RPC_CLIENTS, ids=lambda client: client.topic)
+def test_a_method_has_a_call_or_a_reason(
+    methods: dict[str, dict[str, tuple[Method, str]]], client: type[Client]
+) -> None:
+    uncalled = methods[client.topic].keys() - calls_of(client).keys()
+    assert uncalled == WITHOUT_CALL.get(client, {}).keys()
+
+
+@pytest.mark.parametrize("client", RPC_CLIENTS, ids=lambda client: client.topic)
+def test_a_client_has_only_calls(client: type[Client]) -> None:
+    """A stub that nobody declared would do nothing."""
+    public = {name for name, _method in inspect.getmembers(client, inspect.isfunction) if not name.startswith("_")}
+    assert public - calls_of(client).keys() == NO_CALLS
+
+
+@pytest.mark.parametrize(("client", "call"), CALLS, ids=map(named, CALLS))
+def test_a_call_is_of_a_version_of_the_history(client: type[Client], call: Call) -> None:
+    assert set(call.versions) <= client.history.keys()
+
+
+@pytest.mark.parametrize("client", RPC_CLIENTS, ids=lambda client: client.topic)
+def test_a_history_goes_up(client: type[Client]) -> None:
+    known = [versions.numbers(version) for version in client.history]
+    assert known == sorted(set(known))
+    assert all(client.history.values())
+
+
+def test_the_history_of_computes_counts_services_too() -> None:
+    assert [version.service for version in versions.COMPUTE] == list(range(1, versions.SERVICE + 1))
+    assert list(ComputeClient.history)[-1] == versions.RPC
