@@ -1,7 +1,7 @@
 """Finds retired words (docs/glossary.md) in names, docstrings, comments and strings of Python files, and in Markdown.
 
-``scripts/retired-words.toml`` has the words, what to say instead, and the exceptions with their reasons. Prints one line per finding and
-exits with 1 if there are any.
+``scripts/retired-words.toml`` has the words, what to say instead, and the exceptions with their reasons. Prints one line per
+finding and exits with 1 if there are any.
 
     scripts/check_words.py              everything the file names
     scripts/check_words.py PATH ...     these files and folders only

@@ -32,8 +32,8 @@ def stamps(conf: cfg.ConfigOpts) -> dict[Path, tuple[int, int]]:
     found = {}
     for path in files_of(conf):
         with suppress(FileNotFoundError):
-            told = path.stat()
-            found[path] = (told.st_mtime_ns, told.st_size)
+            status = path.stat()
+            found[path] = (status.st_mtime_ns, status.st_size)
     return found
 
 

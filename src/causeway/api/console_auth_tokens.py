@@ -30,7 +30,7 @@ def show(request: ApiRequest, console_token: str) -> Response:
             f"Where the console of instance {token.instance_uuid} is can't be told: its cell does not answer now."
         )
     if standing.ending is not None:
-        raise errors.NotFound(f"Token not found: {standing.ending.told(token.instance_uuid)}")
+        raise errors.NotFound(f"Token not found: {standing.ending.sentence(token.instance_uuid)}")
     console: dict[str, Any] = {
         "instance_uuid": token.instance_uuid,
         "host": token.host,

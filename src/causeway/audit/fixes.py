@@ -81,8 +81,8 @@ def _delete_allocation(services: AuditServices, *, consumer: str) -> None:
     services.placement.delete_allocations(consumer)
 
 
-def _give_back_allocation(services: AuditServices, *, server: str, migration: str) -> None:
-    services.placement.give_back(server, migration)
+def _return_allocation(services: AuditServices, *, server: str, migration: str) -> None:
+    services.placement.return_allocations(server, migration)
 
 
 def _delete_binding(services: AuditServices, *, port_id: str, host: str) -> None:
@@ -210,7 +210,7 @@ Action = Callable[..., None]
 ACTIONS: dict[str, Action] = {
     "set_allocation": _set_allocation,
     "delete_allocation": _delete_allocation,
-    "give_back_allocation": _give_back_allocation,
+    "give_back_allocation": _return_allocation,
     "delete_binding": _delete_binding,
     "activate_binding": _activate_binding,
     "create_binding": _create_binding,

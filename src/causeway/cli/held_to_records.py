@@ -26,7 +26,7 @@ AUDIT_FAILED, ORPHANS_FOUND, ORPHANS_DELETED = 1, 3, 4
 def _failing_with(status: int) -> Iterator[ExitStack]:
     """What goes wrong outside is said in one line, and ends the command with this status."""
     try:
-        with processes.failures_told(), ExitStack() as cleanup:
+        with processes.failures_reported(), ExitStack() as cleanup:
             yield cleanup
     except click.ClickException as failure:
         failure.show()

@@ -27,7 +27,7 @@ add_commands(move, "move", RECIPES)
 @ask.os_cloud_option
 @ask.timeout_option
 @json_option
-def list_leftovers(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
+def list_cleanups(state_dir: Path, os_cloud: str | None, timeout: float, as_json: bool) -> None:
     """What is left on hosts that were forced down, and is cleaned when they come back."""
     connection = ask.connect(state_dir, os_cloud)
     found = ask.ask(connection, "/os-causeway/leftovers", timeout=timeout)["leftovers"]

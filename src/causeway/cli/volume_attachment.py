@@ -52,7 +52,7 @@ def show(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, as_
 
     Exit status: 0 it is shown, 1 it failed, 2 there is no such server, 3 the volume is not attached to it.
     """
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         _api, cells = processes.databases(processes.configuration(config_files), cleanup)
         try:
             _cell, database = cells.of_server(instance_uuid)
@@ -75,7 +75,7 @@ def get_connector(config_files: tuple[Path, ...], as_json: bool) -> None:
 
     Exit status: 0 it is shown, 1 it failed.
     """
-    with processes.failures_told():
+    with processes.failures_reported():
         conf = processes.configuration(config_files)
         try:
             from causeway.virt.libvirt.volumes import connector_of
@@ -101,7 +101,7 @@ def refresh(config_files: tuple[Path, ...], instance_uuid: str, volume_id: str, 
     locked, or something else is being done with it, 6 the volume is not attached to it, 7 the connector is another host's.
     """
     connector = _connector(connector_path)
-    with processes.failures_told(), ExitStack() as cleanup:
+    with processes.failures_reported(), ExitStack() as cleanup:
         conf = processes.configuration(config_files)
         api, cells = processes.databases(conf, cleanup)
         try:

@@ -101,7 +101,7 @@ class PortBindings(NetworkApi):
             )
         return binding
 
-    def leave_alone(self, context: RequestContext | None, port_id: str, host: str) -> None:
+    def delete_other_bindings(self, context: RequestContext | None, port_id: str, host: str) -> None:
         """Deletes the bindings of all other hosts, for a port whose binding `must_be_alone`."""
         for binding in self.list_bindings(context, port_id):
             if binding.host != host:

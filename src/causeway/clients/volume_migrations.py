@@ -41,7 +41,7 @@ class VolumeMigrations(ABC):
         kept: str = answer.json()["save_volume_id"]
         return kept
 
-    def tell_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
+    def report_snapshot(self, context: RequestContext, snapshot_id: str, status: str, progress: str | None) -> None:
         """Says what became of a snapshot that the service asked for. Raises ServiceRefused, NotFound."""
         wanted = {"status": status} | ({"progress": progress} if progress is not None else {})
         self._call(

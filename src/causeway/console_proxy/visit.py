@@ -103,7 +103,7 @@ class Visit(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # type: igno
                 return
             LOG.info("A console of server %s ends: %s", server, ending.name if ending is not None else "its user left")
             if ending is not None:
-                farewell(self.request, BY_RULE, ending.told(server))
+                farewell(self.request, BY_RULE, ending.sentence(server))
 
     def _patience(self, admitted: Admitted, console: OpenConsole) -> float:
         """A guest that goes while something is done to its server is waited for: it is likely to be moved."""

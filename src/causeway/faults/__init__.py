@@ -21,7 +21,7 @@ all points. What happens where is told in a YAML file (``[fault_injection] file`
 
 Points:
 
-- ``RECIPE.STEP.do.before|after``, ``RECIPE.STEP.undo.before|after``, ``RECIPE.give_back.before|after``: on the conductor.
+- ``RECIPE.STEP.do.before|after``, ``RECIPE.STEP.undo.before|after``, ``RECIPE.roll_back.before|after``: on the conductor.
   ``before``: the journal has the intent, nothing was done; ``after``: it was done, the journal does not know.
 - ``compute.METHOD.before|in|after``: a host's part of a step. ``in`` is behind each call to its hypervisor's driver,
   ``after`` where it was done and not recorded.

@@ -106,7 +106,7 @@ def step_points() -> list[str]:
             phases = ["do"] if (recipe.name, step.name) not in begun_before else []
             phases += ["undo"] if place < behind else []
             found += [f"{recipe.name}.{step.name}.{phase}.{side}" for phase in phases for side in ("before", "after")]
-        found += [f"{recipe.name}.give_back.{side}" for side in ("before", "after")]
+        found += [f"{recipe.name}.roll_back.{side}" for side in ("before", "after")]
     return found
 
 

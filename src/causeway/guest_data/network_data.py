@@ -19,13 +19,13 @@ def network_data(vifs: list[Vif]) -> Json:
     services: list[Json] = []
     for vif in vifs:
         links.append(_link(vif))
-        for ip in _told_of(vif):
+        for ip in _addresses_shown(vif):
             networks.append(_network(vif, ip, len(networks)))
             services += [service for service in _name_servers(ip) if service not in services]
     return {"links": links, "networks": networks, "services": services}
 
 
-def _told_of(vif: Vif) -> list[FixedIp]:
+def _addresses_shown(vif: Vif) -> list[FixedIp]:
     """The first address of each IP version: guests take one configuration of each from a link."""
     first: dict[int, FixedIp] = {}
     for ip in vif.fixed_ips:

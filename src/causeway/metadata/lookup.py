@@ -58,7 +58,7 @@ class Lookup:
             raise errors.ServerNotFound(asking.server_id)
         return mapping.cell_uuid
 
-    def forget(self, uuid: str) -> None:
+    def discard(self, uuid: str) -> None:
         with self._lock:
             self._remembered.pop(uuid, None)
 

@@ -56,7 +56,7 @@ class Ending(Enum):
     DELETED = "The server {} was deleted"
     SHUT_DOWN = "The proxy of consoles is shut down: ask for a new console"
 
-    def told(self, instance_uuid: str = "") -> str:
+    def sentence(self, instance_uuid: str = "") -> str:
         return self.value.format(instance_uuid)
 
 

@@ -18,9 +18,9 @@ from causeway.model.instance import Instance
 from causeway.model.missed import Missed
 from causeway.moves.run import Run
 from causeway.parts import liveness
-from causeway.parts.leftovers import missed_order
+from causeway.parts.cleanups import missed_order
 from causeway.parts.liveness import HostLife
-from causeway.store.api import leftovers
+from causeway.store.api import cleanups
 from causeway.store.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -86,12 +86,12 @@ def answering(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
         life = life_of(run)
         raise_if_fenced(life)
         raise_if_down(life)
-    with _told_apart(run, life_of):
+    with _explained(run, life_of):
         yield
 
 
 @contextmanager
-def _told_apart(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
+def _explained(run: Run, life_of: Callable[[Run], HostLife]) -> Iterator[None]:
     """Says of a host that did not answer what is the matter with it."""
     try:
         yield
@@ -130,9 +130,7 @@ def _clean(
         _note(run, life.host, cell_uuid, what, instance, devices)
         return
     raise_if_down(life)
-    with _told_apart(
-        run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)
-    ):
+    with _explained(run, lambda run: liveness.of_host(run.services, run.services.cells.database(cell_uuid), life.host)):
         send()
 
 
@@ -146,4 +144,4 @@ def _note(run: Run, host: str, cell_uuid: str, what: Missed, instance: Instance,
     LOG.warning(
         "Move %s goes on without host %s, which is fenced: it is to %s when it comes back", run.move.id, host, what
     )
-    run.with_next_save(lambda connection: leftovers.note_in(connection, host, cell_uuid, missed))
+    run.with_next_save(lambda connection: cleanups.note_in(connection, host, cell_uuid, missed))

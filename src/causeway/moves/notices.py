@@ -15,7 +15,7 @@ from causeway.moves.run import Run
 
 
 @contextmanager
-def told(
+def notified(
     run: Run,
     action: str,
     host: str,

@@ -38,7 +38,7 @@ BlockDeviceLookup = Callable[[Instance], Iterable[BlockDevice]]
 
 COMPUTE = "nova-compute"
 # Of a context only these go out: no token, no credentials.
-TOLD_OF_CONTEXT = (
+SHOWN_OF_CONTEXT = (
     *("request_id", "global_request_id", "user_id", "project_id", "user_domain", "project_domain", "roles"),
     *("user", "project", "is_admin", "user_name", "project_name", "resource_uuid"),
 )
@@ -49,7 +49,7 @@ class _ContextSerializer(oslo_messaging.NoOpSerializer):  # type: ignore[misc]
 
     def serialize_context(self, context: Any) -> dict[str, Any]:
         values = context.to_dict()
-        return {name: values[name] for name in TOLD_OF_CONTEXT if name in values}
+        return {name: values[name] for name in SHOWN_OF_CONTEXT if name in values}
 
 
 class Notifier:

@@ -96,7 +96,7 @@ class ReplaceAttachment(Step[Refresh]):
 
     def undo(self, run: Refresh) -> None:
         # Whichever the record names stays: the old one as it was, or a new one that the host connects with the next start.
-        devices.drop_reservations(
+        devices.release_reservations(
             run.services, run.context, run.uuid, run.memory.resource_id, {_device(run).attachment_id}
         )
 

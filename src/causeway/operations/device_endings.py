@@ -48,7 +48,7 @@ def failed(run: OperationRun[Any], failure: errors.CausewayError) -> None:
 
 def rolled_back(run: OperationRun[Any], cause: errors.CausewayError) -> None:
     """Of an attach: the server is as it was, and its history says why. May be repeated."""
-    if run.is_told(cause.message):
+    if run.is_recorded(cause.message):
         return
     with run.database.write() as connection:
         _tell(connection, run, cause)
@@ -77,7 +77,7 @@ def host_of(run: OperationRun[Any]) -> str | None:
 
 
 @contextmanager
-def letting_go(run: OperationRun[D], host: str) -> Iterator[None]:
+def detach_order(run: OperationRun[D], host: str) -> Iterator[None]:
     """For the order to a guest to let go of something. If the guest keeps it, the detach has failed and all is as it was.
 
     Raises HostDown or HostFenced if the host was asked before and does not report now.

@@ -90,7 +90,7 @@ def _system_metadata_in(connection: sa.Connection, uuid: str) -> dict[str, str]:
 def failed(run: OperationRun[Any], cause: errors.CausewayError, tasks: Collection[TaskState], **changes: Any) -> None:
     """Ends the operation's task after it was rolled back: a fault, a sentence that members may read. May be repeated."""
     try:
-        if run.is_told(cause.message):
+        if run.is_recorded(cause.message):
             return
         with run.database.write() as connection:
             _tell(connection, run, cause)

@@ -111,7 +111,9 @@ class SelectHost(Step[Run]):
         )
 
     def undo(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node)
+        run.services.placement.return_allocations(
+            run.uuid, run.saga.migration_uuid, source_provider=run.memory.source_node
+        )
 
 
 class RebuildGuest(Step[Run]):

@@ -173,7 +173,7 @@ class UnplugPort(Step[Detach]):
         run.memory.vif = vif = _vif(run, instance)
         if vif is None or not instance.host:
             return
-        with device_endings.letting_go(run, instance.host):
+        with device_endings.detach_order(run, instance.host):
             run.computes.unplug_port(run.context, instance.host, token=run.token(self.name), instance=instance, vif=vif)
 
 

@@ -82,7 +82,7 @@ def notify(
 
 
 @contextmanager
-def told(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
+def notified(run: Run, action: str, host: str, instance: Instance | None = None) -> Iterator[None]:
     """The notifications around a part of a step."""
     notify(run, action, "start", host, instance)
     yield

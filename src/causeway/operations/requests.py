@@ -22,7 +22,7 @@ from causeway.model.sagas import SagaState
 from causeway.model.server_actions import ServerAction
 from causeway.operations.delete import DeleteMemory, mark
 from causeway.parts import acceptance, requesters
-from causeway.parts.requests import RequestServices, action_of, enter, run_waiting, tell_conductor
+from causeway.parts.requests import RequestServices, action_of, enter, notify_conductor, run_waiting
 from causeway.store.api import deletions, journal, migrations, wanted_moves
 from causeway.store.database import Database
 
@@ -80,7 +80,7 @@ def ask(
         ),
     )
     enter(services, context, cell_uuid, request)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
 
 
 def ask_at_once(
@@ -93,7 +93,7 @@ def ask_at_once(
     move = operation_of(context, instance_uuid, recipe, memory)
     move.pivoted = True
     acceptance.accept_at_once(services.api, move, requesters.requester_of(services.conf, context, instance_uuid))
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
 
 
 def operation_of(
@@ -123,7 +123,7 @@ def ask_for_delete(services: RequestServices, context: RequestContext, instance:
         mark(services.cells, context, instance, cell_uuid)
     except errors.CausewayError as failure:
         LOG.info("Server %s gets its task a little later: %s", instance.uuid, failure.message)
-    tell_conductor(services, context, move)
+    notify_conductor(services, context, move)
     if instance.task_state is not None:
         # What works on it would hear of this when its pause is over.
         run_waiting(services, instance.uuid, but=move.id)

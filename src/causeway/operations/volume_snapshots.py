@@ -156,7 +156,7 @@ def _volume(run: Snapshot) -> BlockDevice:
 
 def _tell(run: Snapshot, status: str, progress: str | None = None) -> None:
     try:
-        run.services.volumes.tell_snapshot(run.context, run.memory.snapshot_id, status, progress)
+        run.services.volumes.report_snapshot(run.context, run.memory.snapshot_id, status, progress)
     except (errors.ServiceRefused, errors.NotFound) as refusal:
         # It waited for this no longer, or was told by an attempt before.
         LOG.warning("Snapshot %s: %s", run.memory.snapshot_id, refusal.message)

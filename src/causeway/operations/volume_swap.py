@@ -77,7 +77,7 @@ class ReserveNewVolume(Step[Swap]):
 
     def undo(self, run: Swap) -> None:
         # Whatever its ids are: nobody else attaches it to this server.
-        devices.drop_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
+        devices.release_reservations(run.services, run.context, run.uuid, run.memory.new_volume_id, set())
 
 
 class CopyVolume(Step[Swap]):

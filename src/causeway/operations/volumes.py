@@ -111,7 +111,7 @@ class ReserveVolume(Step[Attach]):
         else:
             # The server may have the volume from before.
             known = {device.attachment_id for device in run.devices() if device.uuid != run.saga.id}
-            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
+            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, known)
         block_devices.delete(run.database, run.saga.id)
 
 
@@ -176,7 +176,7 @@ class DisconnectVolume(Step[Detach]):
             run.memory.reserved = devices.kept_for_revert(run.services, instance, run.memory.resource_id)
         if instance is None or mapping is None or not instance.host:
             return
-        with device_endings.letting_go(run, instance.host):
+        with device_endings.detach_order(run, instance.host):
             _disconnect(run, self.name, instance.host, instance, mapping)
 
 
@@ -195,7 +195,7 @@ class ReleaseVolume(Step[Detach]):
             run.with_next_save(lambda connection: reservations.end_in(connection, reserved.move_id, reserved.volume_id))
         if mapping is None:
             # It was deleted with the server.
-            devices.drop_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
+            devices.release_reservations(run.services, run.context, run.uuid, run.memory.resource_id, set())
             device_endings.ended(run)
             return
         if mapping.attachment_id is not None:

@@ -121,7 +121,7 @@ def enter(api: Database, cells: Cells, cell_uuid: str, request: Request) -> None
             if swapped:
                 _try_to_refuse(api, cells, request)
             else:
-                _forget(api, request.operation)
+                _delete_refused(api, request.operation)
             raise
         if accepted:
             return
@@ -290,7 +290,7 @@ def _patiently(look: Callable[[], T]) -> T:
     return look()
 
 
-def _forget(api: Database, operation: Operation) -> None:
+def _delete_refused(api: Database, operation: Operation) -> None:
     """Takes a request that did nothing to its server out of the journal; if that fails a conductor does."""
     try:
         with api.write() as connection:
@@ -304,13 +304,13 @@ def _forget(api: Database, operation: Operation) -> None:
 def _try_to_refuse(api: Database, cells: Cells, request: Request) -> None:
     operation = request.operation
     try:
-        drop_if_refused(api, cells, operation, request.discard)
+        delete_if_refused(api, cells, operation, request.discard)
     except errors.CausewayError as failure:
         # Nobody runs what was not accepted.
         LOG.warning("Operation %s stays in the journal until a conductor finds it: %s", operation.id, failure.message)
 
 
-def drop_if_refused(
+def delete_if_refused(
     api: Database, cells: Cells, operation: Operation, discard: Callable[[], None] | None = None
 ) -> bool:
     """Refuses an operation that was proposed, and takes it out of the journal with all that it did. May be repeated.
@@ -345,14 +345,14 @@ def settle(api: Database, cells: Cells, operation: Operation) -> None:
     try:
         _cell, database = cells.of_server(operation.instance_uuid)
         with database.write() as connection:
-            _take_back(connection, api, operation)
+            _undo_request(connection, api, operation)
     except errors.ServerNotFound:
         LOG.info("Server %s is gone: nothing of a request that was refused is left", operation.instance_uuid)
     with api.write() as connection:
         proposals.delete_in(connection, operation.id)
 
 
-def _take_back(connection: sa.Connection, api: Database, operation: Operation) -> None:
+def _undo_request(connection: sa.Connection, api: Database, operation: Operation) -> None:
     # The server's row is held from here on: another request of it waits, and is seen in the journal if it came before.
     if not _is_swapped(connection, operation) or proposals.has_others(api, operation):
         return

@@ -18,7 +18,7 @@ from causeway.model.missed import Missed
 from causeway.model.outcomes import MoveToken
 from causeway.model.states import MigrationStatus
 from causeway.model.things import Thing
-from causeway.parts import leftovers, liveness
+from causeway.parts import cleanups, liveness
 from causeway.parts.live_owner import Decision, owner
 from causeway.parts.liveness import HostLife
 from causeway.parts.run import ServerRun
@@ -192,7 +192,7 @@ def done_or_noted(
         except errors.RpcTimeout:
             if life_of(run, side).is_up:
                 raise
-    leftovers.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
+    cleanups.note(run.services, side.host, side.cell_uuid, what, instance, devices, token)
 
 
 def failure_of(cause: errors.CausewayError, uuid: str) -> errors.CausewayError:

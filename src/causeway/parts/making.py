@@ -113,7 +113,7 @@ def make_volume(
         device.volume_id, device.multiattach = volume.id, volume.multiattach
     if again and device.attachment_id is None:
         # What was reserved and not written down.
-        devices.drop_reservations(services, context, instance.uuid, device.volume_id, set())
+        devices.release_reservations(services, context, instance.uuid, device.volume_id, set())
     if is_new:
         services.volumes.wait_available(context, device.volume_id)
     if device.attachment_id is None:

@@ -65,7 +65,7 @@ def enter(services: RequestServices, context: RequestContext, cell_uuid: str, re
         raise
 
 
-def tell_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
+def notify_conductor(services: HasConductor, context: RequestContext, operation: Operation) -> None:
     """Tells a conductor. If none can be told the operation is accepted all the same: they find it in the journal."""
     try:
         services.conductor.run_move(context, move_id=operation.id)
@@ -92,7 +92,7 @@ def run_waiting(services: HasConductor, instance_uuid: str, *, but: str | None =
     """
     for operation in journal.waiting(services.api, instance_uuid):
         if operation.id != but:
-            tell_conductor(services, context_of(operation), operation)
+            notify_conductor(services, context_of(operation), operation)
 
 
 def of_deletion(cells: Cells, context: RequestContext, instance_uuid: str) -> RequestContext:

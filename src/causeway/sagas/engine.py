@@ -153,7 +153,7 @@ class Engine(Generic[S]):
                 run.saga.error = run.saga.failing_since = None
                 # It may have become another one.
                 run.saga.recipe_version = self._recipe(run).version
-            elif not self._goes_on_after(progress, step, failure):
+            elif not self._continues_after(progress, step, failure):
                 return
         run.saga.state, run.saga.ended_at = SagaState.DONE, self._clock.now()
         try:
@@ -164,7 +164,7 @@ class Engine(Generic[S]):
             run.saga.ended_at = None
             self._undo(progress, obstacle)
 
-    def _goes_on_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
+    def _continues_after(self, progress: Progress, step: Step[Any], failure: errors.CausewayError) -> bool:
         """Whether the saga goes on in this thread after a step failed. If not, it was rolled back or released, or is stuck."""
         run = progress.run
         if run.saga.pivoted:
@@ -237,7 +237,7 @@ class Engine(Generic[S]):
                 return
             if failure is not None and not self._must_succeed(progress, step, StepPhase.UNDO, failure):
                 return
-        self._observer.reach(f"{recipe.name}.give_back.before")
+        self._observer.reach(f"{recipe.name}.roll_back.before")
         unwanted = self._unwanted(run)
         if isinstance(unwanted, errors.Cancelled):
             cause = unwanted
@@ -245,7 +245,7 @@ class Engine(Generic[S]):
             LOG.warning("Saga %s was rolled back, and is tried once more: %s", run.saga.id, cause.message)
         else:
             recipe.rolled_back(run, cause)
-        self._observer.reach(f"{recipe.name}.give_back.after")
+        self._observer.reach(f"{recipe.name}.roll_back.after")
         run.saga.state, run.saga.ended_at, run.saga.error = SagaState.FAILED, self._clock.now(), cause.to_wire()
         progress.close()
 

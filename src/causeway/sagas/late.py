@@ -80,7 +80,7 @@ class Late:
             elif state is None or now >= until:
                 if state is not None:
                     LOG.warning("Saga %s was lost and did not end; an audit tells whether something is left", saga_id)
-                self._forget(saga_id)
+                self._discard(saga_id)
 
     def _end(self, run: Run[Any, Any], undo: Undo) -> None:
         run.is_over = True
@@ -96,8 +96,8 @@ class Late:
             # The boundary of a worker's thread.
             LOG.exception("Saga %s: what came too late is still there", run.saga.id)
         finally:
-            self._forget(run.saga.id)
+            self._discard(run.saga.id)
 
-    def _forget(self, saga_id: str) -> None:
+    def _discard(self, saga_id: str) -> None:
         with self._lock:
             self._lost.pop(saga_id, None)

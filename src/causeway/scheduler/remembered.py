@@ -29,7 +29,7 @@ LOG = logging.getLogger(__name__)
 TRIES = 5
 
 
-def can_be_told(spec: RequestSpec, asked: CandidatesRequest) -> bool:
+def can_be_decided(spec: RequestSpec, asked: CandidatesRequest) -> bool:
     """Whether memory tells which hosts would do; not of NUMA cells and devices, nor of what is below a node."""
     plain = len(asked.groups) == 1 and not asked.groups[0].suffix and asked.groups[0].in_tree is None
     return (

@@ -38,7 +38,7 @@ from causeway.scheduler.group_picks import GroupPicks
 from causeway.scheduler.host_state import HostCache, HostRecord, HostSource
 from causeway.scheduler.many import Packing, PackRequest
 from causeway.scheduler.packing import Kind, Packer, alike, with_capacity
-from causeway.scheduler.remembered import RememberedSearch, can_be_told
+from causeway.scheduler.remembered import RememberedSearch, can_be_decided
 from causeway.scheduler.request import MoveClaim, RequestSpec, SchedulingResult
 from causeway.scheduler.resources import Prefilters, candidates_request, tenants_of
 from causeway.scheduler.search import NO_VALID_HOST, Search, Tools
@@ -246,7 +246,7 @@ class Scheduler:
         self, spec: RequestSpec, asked: CandidatesRequest, request: Request
     ) -> RememberedSearch | None:
         """None if all hosts are to be asked for: there are few, or it can't be told from memory what they would say."""
-        if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_told(spec, asked):
+        if len(self._hosts.known().records) <= self._ask_for_all_up_to or not can_be_decided(spec, asked):
             return None
         return RememberedSearch(self._tools, self._fleet, spec, asked, request)
 

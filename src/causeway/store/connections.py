@@ -71,7 +71,7 @@ class ConnectionBudget:
             self._count(pool, -1)
             raise
 
-    def give_back(self, pool: BudgetPool, entry: ConnectionPoolEntry) -> None:
+    def return_connection(self, pool: BudgetPool, entry: ConnectionPoolEntry) -> None:
         if pool.is_closed:
             entry.close()
             self._count(pool, -1)
@@ -143,4 +143,4 @@ class BudgetPool(Pool):
         return self._budget.take(self, self._timeout)
 
     def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
-        self._budget.give_back(self, record)
+        self._budget.return_connection(self, record)

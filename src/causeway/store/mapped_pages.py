@@ -131,7 +131,7 @@ def _read(cells: Cells, query: ServerQuery) -> Page:
             break
         cursor = candidates[-1].key
     page = Page(found[: query.limit], len(found) > query.limit, [])
-    if page.more and query.tells_of_down_cells:
+    if page.more and query.lists_down_cells:
         _check_that_all_answer(cells, asked)
     return page
 

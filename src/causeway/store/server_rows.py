@@ -55,7 +55,7 @@ class ServerQuery:
     tags: bool = False
     volumes: bool = False
     # The caller tells of servers in cells that do not answer, wherever they come in the order.
-    tells_of_down_cells: bool = False
+    lists_down_cells: bool = False
 
     @property
     def keys(self) -> tuple[SortKey, ...]:

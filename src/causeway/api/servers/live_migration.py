@@ -47,8 +47,8 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
     block = wanted["block_migration"]
     block_migration = None if block == "auto" else to_bool(block)
     if leaves_cell:
-        _check_leaves(home, forced=forced, block_migration=block_migration)
-    is_told = request.version < _ASYNCHRONOUS
+        _check_across_cells(home, forced=forced, block_migration=block_migration)
+    is_synchronous = request.version < _ASYNCHRONOUS
     migration = live_requests.request_live_migration(
         request.services,
         request.context,
@@ -60,9 +60,9 @@ def migrate(request: ApiRequest, server_id: str) -> Response:
         forced=forced,
         block_migration=block_migration,
         disk_over_commit=to_bool(wanted["disk_over_commit"]) if "disk_over_commit" in wanted else None,
-        event="conductor_migrate_server" if is_told else "conductor_live_migrate_instance",
+        event="conductor_migrate_server" if is_synchronous else "conductor_live_migrate_instance",
     )
-    if is_told:
+    if is_synchronous:
         _wait_for_checks(request, migration)
     return Response(202)
 
@@ -91,7 +91,7 @@ def _check_target(request: ApiRequest, home: Home, host: str, *, may_leave_cell:
     return cell_uuid != home.cell_uuid
 
 
-def _check_leaves(home: Home, *, forced: bool, block_migration: bool | None) -> None:
+def _check_across_cells(home: Home, *, forced: bool, block_migration: bool | None) -> None:
     """Raises BadRequest for what can't be asked of a migration to another cell."""
     if forced:
         raise errors.BadRequest("A live migration to a host of another cell can't be forced.")

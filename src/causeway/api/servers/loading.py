@@ -220,7 +220,7 @@ def ask_for(request: ApiRequest, home: Home, action: ServerAction, recipe: str, 
     ask(request.services, request.context, home.instance, home.cell_uuid, action, recipe, memory, **options)
 
 
-def let_go(home: Home) -> None:
+def release(home: Home) -> None:
     """Takes the task state back that `begin_action` set: the action ends before a conductor has heard of it."""
     with suppress(errors.StateChanged, errors.ServerNotFound):
         instances.update(

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from causeway.cli.demo.chapter import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.client import ADMIN, execute
 from causeway.cli.demo.picture import pictures_of
 from causeway.cli.demo.rescuing import RescuingChapter
-from causeway.cli.demo.telling import NETWORK, MoveFailed, Traveller, cell_of
 from causeway.cli.demo.ticks import Tick
 from causeway.cli.demo.watch import TIMEOUT, Timeout
 
@@ -89,7 +89,7 @@ class EmptyingChapter(RescuingChapter):
         screen.note(f"in {time.monotonic() - began:.0f} s, with {counts}")
         self._look_at_all(there, stuck, began)
         self._look_inside(there, ticks)
-        self._give_back(drain_id)
+        self._roll_back(drain_id)
 
     def _end_drains(self) -> None:
         """Forgets those of earlier runs."""
@@ -186,7 +186,7 @@ class EmptyingChapter(RescuingChapter):
             claim = "all of them went on as they were, with what they had in memory and on disk"
             self._screen.check(claim, not wrong, "; ".join(wrong) or f"{len(heard)} guests")
 
-    def _give_back(self, drain_id: str) -> None:
+    def _roll_back(self, drain_id: str) -> None:
         check, state = self._screen.check, self._cloud.state
         report = state.path / "drain.html"
         environment = os.environ | {"OS_CLIENT_CONFIG_FILE": str(state.clouds)}

@@ -6,9 +6,9 @@ import threading
 import time
 from typing import Any
 
+from causeway.cli.demo.chapter import Chapter, Traveller, cell_of, path_of
 from causeway.cli.demo.client import ADMIN
 from causeway.cli.demo.guest import GuestReport, last_report
-from causeway.cli.demo.telling import Telling, Traveller, cell_of, path_of
 from causeway.cli.demo.ticks import Tick, last_tick
 from causeway.cli.demo.watch import MICROVERSION, TIMEOUT, Timeout
 
@@ -18,7 +18,7 @@ from causeway.cli.demo.watch import MICROVERSION, TIMEOUT, Timeout
 LONGEST_SILENCE, LONGEST_STANDING_STILL = 20.0, 30.0
 
 
-class NeighbourChapter(Telling):
+class NeighbourChapter(Chapter):
     """Its part of the story."""
 
     def _neighbour(self, server: Traveller) -> str | None:
@@ -50,7 +50,7 @@ class NeighbourChapter(Telling):
             now = self._cloud.bytes_received(target)
             server.journeys[-1].received = now - received if now is not None and received is not None else None
         if tick is not None:
-            self._went_on(server, tick)
+            self._check_continued(server, tick)
         else:
             # The console of its new host may begin when it came.
             boot = last_report(self._said(server)).boot
@@ -62,7 +62,7 @@ class NeighbourChapter(Telling):
         check("its history went on", newest == "live-migration", newest)
         self._nothing_at(server, self._traces(server), left)
 
-    def _went_on(self, server: Traveller, before: Tick) -> None:
+    def _check_continued(self, server: Traveller, before: Tick) -> None:
         """The same boot, with all that it had in its memory and on its disk."""
         check, now = self._screen.check, self._tick(server, before)
         assert now is not None

@@ -102,13 +102,13 @@ class DiskOffers:
             return None
         return folder / name
 
-    def withdraw(self, move_id: str) -> None:
+    def end(self, move_id: str) -> None:
         """Ends the offer for a move."""
         folder = self._folder(move_id)
         if folder is not None:
             _remove(folder)
 
-    def withdraw_all(self, instance_uuid: str) -> None:
+    def end_all(self, instance_uuid: str) -> None:
         """Ends every offer of a server's disks."""
         for folder in folders.of_server(self._directory, instance_uuid):
             _remove(folder)

@@ -118,7 +118,7 @@ class DiskServer:
             return _refuse(start_response, "401 Unauthorized")
         move_id, name = match.groups()
         if environ["REQUEST_METHOD"] == "DELETE" and name is None:
-            self._offers.withdraw(move_id)
+            self._offers.end(move_id)
             start_response("204 No Content", [])
             return []
         path = self._offers.path(move_id, name) if name is not None else None

@@ -169,7 +169,7 @@ def take_over_ports(host: Host, context: RequestContext, instance: Instance) -> 
     for vif in instance.network_info:
         try:
             if host.network.activate_binding(context, vif.id, host.name).must_be_alone:
-                host.network.leave_alone(context, vif.id, host.name)
+                host.network.delete_other_bindings(context, vif.id, host.name)
                 alone.add(vif.id)
         except errors.NotFound:
             _bind_anew(host, context, instance, vif)

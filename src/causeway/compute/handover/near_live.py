@@ -148,7 +148,7 @@ class NearLiveEndpoint:
         with self._host.lock(instance.uuid):
             if is_suspended:
                 return _look_at_suspended(self._host, instance, block_devices)
-            return _go_on(self._host, context, instance, block_devices, is_paused=is_paused)
+            return _resume_guest(self._host, context, instance, block_devices, is_paused=is_paused)
 
     @fenced
     def wake_guest_at_source(
@@ -167,7 +167,7 @@ class NearLiveEndpoint:
         """
         host, uuid = self._host, instance.uuid
         with host.lock(uuid):
-            host.offers.withdraw_all(uuid)
+            host.offers.end_all(uuid)
             host.rounds.discard_all(uuid)
             facts = host.driver.inspect(uuid)
             memory = host.driver.saved_memory(uuid, stashed=not facts.has_disks)
@@ -186,7 +186,7 @@ class NearLiveEndpoint:
                     # It never left, or has been woken by an attempt before.
                     outcome = actions.found_running(host, context, instance, block_devices)
                 if not is_suspended:
-                    facts = _go_on(host, context, instance, block_devices, is_paused=is_paused)
+                    facts = _resume_guest(host, context, instance, block_devices, is_paused=is_paused)
                     outcome.power_state = facts.power_state or PowerState.SHUTDOWN
                 return outcome
         return actions.restore_from_stashed_disks(host, context, instance, block_devices, power_on=not is_suspended)
@@ -247,7 +247,7 @@ def _look_at_suspended(host: Host, instance: Instance, block_devices: list[Block
     return facts
 
 
-def _go_on(
+def _resume_guest(
     host: Host, context: RequestContext, instance: Instance, block_devices: list[BlockDevice], *, is_paused: bool
 ) -> GuestFacts:
     driver, uuid = host.driver, instance.uuid

@@ -24,7 +24,7 @@ def _end_offer(
 ) -> None:
     """The disks have come, and that is written down: they will not be fetched again."""
     if source_host == endpoint.host.name:
-        endpoint.host.offers.withdraw_all(instance.uuid)
+        endpoint.host.offers.end_all(instance.uuid)
     elif offer.disks:
         disk_fetch.release(offer)
 

@@ -75,16 +75,16 @@ class CellEndpoint:
         looks = self._looks_for_running(report.host)
         for instance in there:
             self._sync_power(context, database, instance, report, looks=looks)
-        self._look_for_leftovers(context, report, {instance.uuid for instance in there}, service.forced_down)
+        self._report_returned_host(context, report, {instance.uuid for instance in there}, service.forced_down)
         return not service.disabled
 
     def _map(self, context: RequestContext, host: str) -> None:
-        told, now = self._known.get(host), time.monotonic()
-        if told is None or (self._remind is not None and now - told > self._remind):
+        mapped_at, now = self._known.get(host), time.monotonic()
+        if mapped_at is None or (self._remind is not None and now - mapped_at > self._remind):
             self._cloud.map_host(context, host=host)
             self._known[host] = now
 
-    def _look_for_leftovers(
+    def _report_returned_host(
         self, context: RequestContext, report: HostReport, there: set[str], forced_down: bool
     ) -> None:
         """A host that was unreachable, or forced down, or that has guests of servers that are not there, may hold what was

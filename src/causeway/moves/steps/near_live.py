@@ -23,7 +23,7 @@ from causeway.model.states import MigrationStatus, PowerState, TaskState, VmStat
 from causeway.moves import reach
 from causeway.moves.dead_hosts import answering, at_target
 from causeway.moves.hardware import asking
-from causeway.moves.notices import told
+from causeway.moves.notices import notified
 from causeway.moves.recipe import Step
 from causeway.moves.run import Run
 from causeway.moves.steps.confirm import NOT_MOVED, ConfirmResizeAtSource
@@ -83,8 +83,8 @@ class PrepareOtherHost(PrepResizeAtDest):
                 run.context, memory.source_host, instance=run.source_instance()
             )
 
-    def _told(self, run: Run) -> AbstractContextManager[None]:
-        return told(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
+    def _notified(self, run: Run) -> AbstractContextManager[None]:
+        return notified(run, "live_migration_pre", run.memory.dest_host, run.source_instance())
 
     def _ask(self, run: Run, host: str) -> MigrationContext:
         if run.memory.live_source is None:
@@ -126,7 +126,7 @@ class SaveGuest(PrepResizeAtSource):
             since=run.memory.received_round,
         )
 
-    def _bring_back(self, run: Run) -> GuestOutcome:
+    def _restore_guest(self, run: Run) -> GuestOutcome:
         return run.source_computes.wake_guest_at_source(
             run.context,
             run.memory.source_host,
@@ -224,7 +224,7 @@ class LeaveSourceCell(ConfirmResizeAtSource):
     event = "compute_post_live_migration"
     missed = Missed.CONFIRM_CROSS_CELL
 
-    def _tell(self, run: Run) -> None:
+    def _notify_start(self, run: Run) -> None:
         """Who listens was told when the guest left."""
 
 

@@ -86,7 +86,9 @@ class SelectDestination(Step):
         return "cross_cell_resize" if run.memory.is_cross_cell else "same_cell_resize"
 
     def undo(self, run: Run) -> None:
-        run.services.placement.give_back(run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node)
+        run.services.placement.return_allocations(
+            run.uuid, run.move.migration_uuid, source_provider=run.memory.source_node
+        )
 
 
 def note_destination(connection: sa.Connection, run: Run) -> None:

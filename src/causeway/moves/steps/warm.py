@@ -96,16 +96,16 @@ class CopyWhileRunning(Step):
             self._copy(run, warm)
         except errors.WarmCopyImpossible as failure:
             # Perhaps its user shut the guest down: what changed since the last round is known all the same.
-            self._leave_the_rest(run, warm, failure)
+            self._copy_rest_while_off(run, warm, failure)
         except (errors.GuestFailed, errors.DiskTransferFailed) as failure:
             if failure.passing and not failure.few_tries:
                 raise
             warm.received = None
-            self._leave_the_rest(run, warm, failure)
+            self._copy_rest_while_off(run, warm, failure)
         run.in_round(warm.rounds or None)
         run.transferred(warm.sent or None)
 
-    def _leave_the_rest(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
+    def _copy_rest_while_off(self, run: Run, warm: WarmCopy, failure: errors.CausewayError) -> None:
         LOG.info("Move %s copies the rest of the disks while the guest is off: %s", run.move.id, failure.message)
         warm.ended = failure.message
         _delete_images(run, warm)

@@ -89,7 +89,7 @@ class Connection:
         except libvirt.libvirtError:
             if not _is_lost(connection):
                 raise
-            self._drop(connection)
+            self._discard(connection)
             if not again:
                 raise
         return function(self._connected())
@@ -113,7 +113,7 @@ class Connection:
         self.events.register(connection)
         return connection
 
-    def _drop(self, connection: Any) -> None:
+    def _discard(self, connection: Any) -> None:
         with self._lock:
             if self._open is connection:
                 self._open = None

@@ -409,7 +409,7 @@ class LibvirtDriver(DefinedGuests, GuestVolumes):
         """Connects, plugs, defines and starts; each side effect's undoing goes to ``undo``."""
         uuid = spec.instance.uuid
         # It boots: what was saved of an earlier life must not come back to disks that have changed.
-        saved_memory.forget(self._disks, uuid)
+        saved_memory.discard(self._disks, uuid)
         xml = self._make_ready(spec, undo)
         if not spec.power_on:
             power.define(self._connection, uuid, xml)

@@ -39,7 +39,7 @@ _SILENT_SECONDS = 180.0
 # One whose call goes on is given up, too, when nothing can be waiting for the network any more: TCP gives up after 924 s.
 _STUCK_SECONDS = 1000.0
 # Between the end of a migration and the moment when libvirt at the source forgets the guest.
-_FORGET_SECONDS = 15.0
+_UNDEFINE_SECONDS = 15.0
 # MiB/s; more than any network.
 _UNLIMITED = 1_000_000
 _MIB = 1024**2
@@ -231,7 +231,7 @@ class LiveMigrations:
             domain = power.find(hypervisor, uuid)
             return None if domain is None else presence.was_handed_over(domain)
 
-        end = time.monotonic() + _FORGET_SECONDS
+        end = time.monotonic() + _UNDEFINE_SECONDS
         what = f"say where guest {uuid} is"
         with self._connection.events.stopped(uuid) as stopped:
             while (leaves := self._connection.call(what, look, again=True)) is not None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from causeway.errors import GuestFailed
 
 # Bytes that one request reads or writes at most, and of a disk whose extents one request tells.
-LARGEST, TOLD_AT_ONCE = 32 << 20, 1 << 30
+LARGEST, BYTES_AT_ONCE = 32 << 20, 1 << 30
 # The contexts and flags of the protocol and of QEMU.
 ALLOCATION = "base:allocation"
 HOLE, READS_ZEROS = 1, 2
@@ -86,10 +86,10 @@ class NbdClient:
             raise self._failed(f"the server does not know {context}")
         at, pending = 0, None
         while at < self.size:
-            told = self._block_status(context, at, min(TOLD_AT_ONCE, self.size - at))
-            if not told:
+            extents = self._block_status(context, at, min(BYTES_AT_ONCE, self.size - at))
+            if not extents:
                 raise self._failed(f"the server tells nothing of {context} at {at}")
-            for length, flags in told:
+            for length, flags in extents:
                 if pending is not None and pending.flags == flags:
                     pending = Extent(pending.offset, pending.length + length, flags)
                 else:
@@ -145,16 +145,16 @@ class NbdClient:
     def _ask_option(self, option: int, data: bytes) -> list[bytes]:
         """What the server tells before it agrees."""
         self._socket.sendall(struct.pack(">QII", _OPTION_MAGIC, option, len(data)) + data)
-        told: list[bytes] = []
+        extents: list[bytes] = []
         while True:
             magic, _option, kind, length = struct.unpack(">QIII", self._exactly(20))
             content = self._exactly(length)
             if magic != _OPTION_REPLY_MAGIC or kind & _REP_ERROR:
                 raise self._failed(f"option {option} was refused: {content.decode(errors='replace') or kind}")
             if kind == _REP_ACK:
-                return told
+                return extents
             if kind in (_REP_INFO, _REP_META_CONTEXT):
-                told.append(content)
+                extents.append(content)
 
     # requests and answers: one at a time
 
@@ -206,12 +206,12 @@ class NbdClient:
 
     def _block_status(self, context: str, offset: int, length: int) -> list[tuple[int, int]]:
         self._request(_CMD_BLOCK_STATUS, offset, length)
-        told: list[tuple[int, int]] = []
+        extents: list[tuple[int, int]] = []
         for kind, size in self._answers():
             content = self._exactly(size)
             if kind == _REPLY_BLOCK_STATUS and struct.unpack(">I", content[:4])[0] == self._contexts[context]:
-                told = list(struct.iter_unpack(">II", content[4:]))
-        return told
+                extents = list(struct.iter_unpack(">II", content[4:]))
+        return extents
 
     def _check(self, cookie: int, error: int) -> None:
         if cookie != self._cookie:

@@ -69,7 +69,7 @@ def take(disks: InstanceDisks, uuid: str, received: Path) -> None:
     durable.settle(partial, disks.folder(uuid) / MEMORY)
 
 
-def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
+def resume_woken(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused: bool) -> None:
     """The woken guest runs; may be repeated. Raises `GuestFailed` for any other that stands still."""
     memory = disks.folder(uuid) / MEMORY
     used = _used(disks, uuid)
@@ -92,7 +92,7 @@ def go_on(connection: Connection, disks: InstanceDisks, uuid: str, *, is_paused:
     durable.delete(used)
 
 
-def forget(disks: InstanceDisks, uuid: str) -> None:
+def discard(disks: InstanceDisks, uuid: str) -> None:
     for path in (disks.folder(uuid) / MEMORY, _partial(disks, uuid), _used(disks, uuid)):
         if path.exists():
             durable.delete(path)

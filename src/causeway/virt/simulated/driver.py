@@ -275,7 +275,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
         destroy_disks: bool,
     ) -> None:
         with self.files.locked(uuid):
-            self.files.forget_incoming(uuid)
+            self.files.discard_incoming(uuid)
             self.files.undefine(uuid)
             if destroy_disks:
                 durable.delete_tree(self.files.disks(uuid))
@@ -588,7 +588,7 @@ class SimulatedDriver(LiveDriver, SavedMemoryDriver, VolumeJobsDriver, WatchedDr
     def _boot(self, guest: Guest) -> None:
         self._look_for_others(guest.uuid)
         # It boots: what was saved of an earlier life must not come back to disks that have changed.
-        self.forget_memory(guest.uuid)
+        self.discard_memory(guest.uuid)
         guest.power_state = PowerState.RUNNING
         self.files.save(guest)
         firmware.boot(self.files.disks(guest.uuid), guest.firmware)

@@ -100,7 +100,7 @@ class HostFiles:
         with self._lock:
             self._expected.add(guest.uuid)
 
-    def forget_incoming(self, uuid: str) -> None:
+    def discard_incoming(self, uuid: str) -> None:
         durable.delete(self.incoming(uuid))
 
     def list_guests(self) -> dict[str, PowerState]:
@@ -152,9 +152,9 @@ class HostFiles:
     def append_to_console(self, uuid: str, text: str) -> None:
         with (self.disks(uuid) / "console.log").open("a") as console:
             console.write(text)
-        self.tell_readers()
+        self.wake_readers()
 
-    def tell_readers(self) -> None:
+    def wake_readers(self) -> None:
         """Whoever waits for a console looks again."""
         with self._console_news:
             self._console_news.notify_all()

@@ -135,7 +135,7 @@ class LiveDriver(virt.Driver, ABC):
         with files.locked(uuid):
             if self.presence(uuid).is_alive:
                 return there
-            files.forget_incoming(uuid)
+            files.discard_incoming(uuid)
             files.undefine(uuid)
             folder = files.disks(uuid)
             durable.delete_tree(folder)
@@ -237,7 +237,7 @@ class LiveDriver(virt.Driver, ABC):
                 guest, changed = self._changed(uuid, self.link.clock.time() - began, share)
                 memory = min(left[0] + changed[0], sending.seen.memory_total)
                 disks = min(left[1] + changed[1], sending.seen.disk_total)
-                sending.tell(memory, disks)
+                sending.show_remaining(memory, disks)
                 is_little = BUSY not in guest.memory and transfer.seconds(memory + disks) <= DOWNTIME
                 if job.forced or (count >= ROUNDS and is_little):
                     break
@@ -346,7 +346,7 @@ class _Sending:
                 self._look()
         return 0, 0
 
-    def tell(self, memory: int, disks: int) -> None:
+    def show_remaining(self, memory: int, disks: int) -> None:
         """What is left for the next round."""
         self.seen.memory_remaining, self.seen.disk_remaining = memory, disks
         self._look()

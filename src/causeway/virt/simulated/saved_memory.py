@@ -109,11 +109,11 @@ class SavedMemoryDriver(virt.Driver, ABC):
 
     def go_on(self, uuid: str, *, is_paused: bool) -> None:
         with self.files.locked(uuid):
-            self.forget_memory(uuid)
+            self.discard_memory(uuid)
             if not is_paused:
                 self.unpause(uuid)
 
-    def forget_memory(self, uuid: str) -> None:
+    def discard_memory(self, uuid: str) -> None:
         """Before the guest goes on, or boots."""
         if (self.files.disks(uuid) / virt.MEMORY).exists():
             durable.delete(self.files.disks(uuid) / virt.MEMORY)

@@ -58,7 +58,7 @@ def cell_of(host: str) -> str:
     return host.partition("-")[0]
 
 
-class Telling:
+class Chapter:
     """What chapters are told with. Checks go to the screen; what can't go on raises."""
 
     def __init__(self, cloud: Cloud, screen: Screen) -> None:
